@@ -70,6 +70,8 @@ from services.privacy import (
     find_remaining_words,
     forget_in_all_servers,
     has_archived_text,
+    planned_renames,
+    rename_sources,
 )
 from services.redaction import Redactor
 from services.search import language_of
@@ -102,6 +104,9 @@ class Privacy:
     _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
     _begun: Counter[int] = field(default_factory=Counter[int], init=False)
     _until: dict[int, int] = field(default_factory=dict[int, int], init=False)  # by person whose removal waits
+    _renamed_elsewhere: dict[int, dict[str, str]] = field(
+        default_factory=dict[int, dict[str, str]], init=False
+    )  # likewise
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -138,19 +143,28 @@ class Privacy:
             log.warning("/privacy forget: %s", line)
         return summary(done, phrases(call.language))
 
-    async def remove(self, user_id: int, until: int | None = None) -> ForgetResult:
+    async def remove(
+        self, user_id: int, until: int | None = None, renamed: Mapping[str, str] | None = None
+    ) -> ForgetResult:
         """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
         LibraryUnusable; what is removed by then stays removed.
 
         What they have written with ids up to `until`, Discord's of the wish, leaves nothing behind even if it is on its
-        way. None: the wish is of now (`newest_by_now`).
+        way. None: the wish is of now (`newest_by_now`). `renamed`: as `planned_renames`, of an archive that is kept by
+        another process.
 
         One removal runs at a time, as each reads every file. A second request of the same person joins their waiting
         removal.
         """
         known = newest_by_now(self.parts.services.history) if until is None else until
         self._until[user_id] = max(known, self._until.get(user_id, 0))
+        self._renamed_elsewhere.setdefault(user_id, {}).update(renamed or {})
         return await self._removals.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
+
+    async def planned_renames(self, user_id: int) -> dict[str, str]:
+        """Give the new ids, by the old ones, of the topics that the removal of a person renames. Raises OSError."""
+        shared, *servers = [each.learned for each in self.team_files.values()]
+        return await in_thread(planned_renames, shared, servers, user_id)
 
     async def _remove_in_turn(self, user_id: int) -> ForgetResult:
         async with self._turn:
@@ -159,7 +173,7 @@ class Privacy:
 
     async def _remove(self, user_id: int) -> ForgetResult:
         services = self.parts.services
-        until = self._until.pop(user_id)
+        until, renamed = self._until.pop(user_id), self._renamed_elsewhere.pop(user_id)
         self.parts.state.forget_messages(user_id, until)
         services.in_flight.withdraw(user_id)
         services.posts.forget(user_id, until)
@@ -177,7 +191,8 @@ class Privacy:
         shared, *servers = [*(each.learned for each in self.team_files.values()), *(learned for learned, _ in opened)]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
         async with self._without_copies(user_id, removed_servers):
-            done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, folder_contents)
+            done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, folder_contents, renamed)
+        await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
         if self.documents is not None:
@@ -186,6 +201,13 @@ class Privacy:
             done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
         done.usage = done.usage or counted
         return done
+
+    async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
+        """And in files again, as a vote may have been written with an old id of memory meanwhile. Raises OSError."""
+        if ids:
+            self.parts.services.posts.rename_sources(ids)
+            await self.parts.state.record.rename_sources(ids)
+            await in_thread(rename_sources, self.parts.state.folder, ids)
 
     @asynccontextmanager
     async def _without_copies(self, user_id: int, removed_servers: Sequence[Settings]) -> AsyncGenerator[None]:

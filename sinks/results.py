@@ -9,16 +9,16 @@ import contextlib
 import json
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from clock import now, rfc3339, run_blocking
 from model.events import Event, Posted
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
-from services.storage import files
+from services.storage import files, replace_strings
 from services.telemetry import PartOutcome, about, ended, number_of, render_part_outcome
 
 log = logging.getLogger(__name__)
@@ -246,6 +246,14 @@ class OutcomeRecord:
                 entries.clear()
                 entries.extend(kept)
 
+    async def rename_sources(self, ids: Mapping[str, str]) -> None:
+        """Replace the ids of sources in what is in memory. `ids`: the new by the old."""
+        async with self._writing:
+            for entries in (self.recent, self._waiting) if ids else ():
+                renamed = [_with_sources_renamed(entry, ids) for entry in entries]
+                entries.clear()
+                entries.extend(renamed)
+
     def _give_up_oldest(self) -> None:
         lost = len(self._waiting) - MOST_WAITING
         if lost > 0:
@@ -258,6 +266,11 @@ class OutcomeRecord:
         if self._keep_days and today != self._pruned:
             await run_blocking(_delete_before, folder, _day(now() - self._keep_days * DAY))
             self._pruned = today
+
+
+def _with_sources_renamed(entry: PartOutcome, ids: Mapping[str, str]) -> PartOutcome:
+    path = cast("dict[str, Any]", replace_strings(entry.path, ids))
+    return replace(entry, sources=tuple(ids.get(each, each) for each in entry.sources), path=path)
 
 
 def _day(at: float) -> str:

@@ -19,7 +19,7 @@ import logging
 import uuid
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nats.aio.client import Client
@@ -59,6 +59,7 @@ class ForgetRequest:
         at: seconds since 1970.
         left: the scopes that have not carried it out yet.
         parts: the reports so far.
+        renamed: the new ids of sources that were called by a word of theirs, by the old ids.
     """
 
     user_id: int
@@ -66,6 +67,7 @@ class ForgetRequest:
     at: float
     left: tuple[str, ...]
     parts: tuple[ForgetReport, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 _REQUEST = TypeAdapter(ForgetRequest)
@@ -77,7 +79,8 @@ class ForgetRequests:
         forget.42    {"id": "5f2c…", "at": 1795415000.5, "left": ["p03", "team"], "parts": [{"by": "host-1", …}]}
 
     The owner of a scope in `left` removes the person's data there, then takes the scope out of the list and adds its
-    report, if the entry has not changed since it was read. A new owner of a scope handles requests first.
+    report, if the entry has not changed since it was read. A new owner of a scope handles requests first. The owner of
+    the archive first announces the topics that it renames, and all scopes that are done carry the request out again.
 
     Attributes:
         by_user: requests that are open, or were completed within the last minute.
@@ -116,12 +119,33 @@ class ForgetRequests:
             value, revision = await self._bucket.get(_key(request.user_id))
             current = _parse(request.user_id, value)
             # The person has made a newer request, or the report was written and the answer lost.
-            if current is None or current.id != request.id or report in current.parts:
+            if current is None or current.id != request.id:
                 return
-            left = tuple(scope for scope in current.left if scope not in report.scopes)
+            if report in current.parts and not {*report.scopes} & {*current.left}:
+                return
+            # A report about fewer renames than are announced by now does not count as done.
+            done = report.scopes if current.renamed == request.renamed else ()
+            left = tuple(scope for scope in current.left if scope not in done)
             after = _render(replace(current, left=left, parts=(*current.parts, report)))
             if await self._bucket.put(_key(request.user_id), after, revision, None if left else COMPLETED_SECONDS):
                 return
+
+    async def announce_renames(self, request: ForgetRequest, renamed: Mapping[str, str]) -> ForgetRequest:
+        """Add new ids of sources, by the old, to a request, and have each scope carry it out again that has done so
+        without them. Returns the request as it is then. Raises OSError.
+        """
+        while True:
+            value, revision = await self._bucket.get(_key(request.user_id))
+            current = _parse(request.user_id, value)
+            if current is None or current.id != request.id:
+                return request
+            announced = {**current.renamed, **renamed}
+            if announced == current.renamed:
+                return current
+            done = (scope for part in current.parts for scope in part.scopes)
+            changed = replace(current, left=tuple(dict.fromkeys((*current.left, *done))), renamed=announced)
+            if await self._bucket.put(_key(request.user_id), _render(changed), revision):
+                return changed
 
     async def request_and_wait(
         self,

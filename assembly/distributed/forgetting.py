@@ -33,8 +33,12 @@ CALLER_SECONDS = 20.0
 """How long a slash command waits."""
 RETRY_SECONDS, LONGEST_SECONDS = 1.0, 60.0
 
-Forget = Callable[[int], Awaitable[ForgetResult]]
-"""Removes a person, by their id. Raises OSError, StoreUnavailable, LibraryUnwritable, Fenced."""
+Forget = Callable[[int, Mapping[str, str]], Awaitable[ForgetResult]]
+"""Removes a person, by their id, and renames sources: their new ids by the old. Raises OSError, StoreUnavailable,
+LibraryUnwritable, Fenced.
+"""
+PlanRenames = Callable[[int], Awaitable[Mapping[str, str]]]
+"""Gives the new ids, by the old, of the sources that the removal of a person will rename. Raises OSError."""
 
 log = logging.getLogger(__name__)
 
@@ -48,21 +52,27 @@ class ForgetHandler:
     forget_requests: ForgetRequests
     process: str
     _owned: dict[str, Forget] = field(default_factory=dict[str, Forget], init=False)
-    _begun: dict[int, str] = field(default_factory=dict[int, str], init=False)  # the newest request of each person
+    _plans: dict[str, PlanRenames] = field(default_factory=dict[str, PlanRenames], init=False)
+    _begun: dict[int, tuple[str, frozenset[str]]] = field(
+        default_factory=dict[int, tuple[str, frozenset[str]]], init=False
+    )  # the newest request of each person, and the sources that it renames
     _tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    async def own(self, name: str, forget: Forget) -> None:
+    async def own(self, name: str, forget: Forget, plan_renames: PlanRenames | None = None) -> None:
         """Register a scope that this process owns now. Returns when open requests have been carried out in it, or have
-        failed and are tried again in the background.
+        failed and are tried again in the background. `plan_renames`: of the archive, which is asked before `forget`.
         """
         self._owned[name] = forget
+        if plan_renames is not None:
+            self._plans[name] = plan_renames
         for request in [each for each in self.forget_requests.by_user.values() if name in each.left]:
             if not await self._forget_in_scopes(request, [name]):
                 self._tasks.start(self._carry_out(request))
 
     def disown(self, name: str) -> None:
         self._owned.pop(name, None)
+        self._plans.pop(name, None)
 
     def begin(self) -> None:
         """Carry out the open requests; `on_request` is to be called with later ones."""
@@ -72,8 +82,9 @@ class ForgetHandler:
     def on_request(self, request: ForgetRequest) -> None:
         """Take a new request, or one that other processes have worked on."""
         self._changed.set()
-        if self._begun.get(request.user_id) != request.id:
-            self._begun[request.user_id] = request.id
+        begun = (request.id, frozenset(request.renamed))
+        if self._begun.get(request.user_id) != begun:
+            self._begun[request.user_id] = begun
             self._tasks.start(self._carry_out(request, everywhere=[DOCUMENTS]))
 
     async def close(self) -> None:
@@ -106,7 +117,14 @@ class ForgetHandler:
 
     async def _forget_in_scopes(self, request: ForgetRequest, names: Sequence[str]) -> set[str]:
         """Forget in these scopes and report it; returns the scopes that are done."""
-        results = await asyncio.gather(*(self._forget_in(name, request.user_id) for name in names))
+        try:
+            for plan in [self._plans[name] for name in names if name in self._plans]:
+                if renamed := await plan(request.user_id):
+                    request = await self.forget_requests.announce_renames(request, renamed)
+        except OSError as error:
+            log.error("forget: topics cannot be renamed: %s; tried again", error)  # noqa: TRY400 (a line for the operator)
+            return set()
+        results = await asyncio.gather(*(self._forget_in(name, request) for name in names))
         found, done = ForgetResult(), set[str]()
         for name, result in zip(names, results, strict=True):
             if result is not None:
@@ -124,12 +142,12 @@ class ForgetHandler:
                 return set()
         return done
 
-    async def _forget_in(self, name: str, user_id: int) -> ForgetResult | None:
+    async def _forget_in(self, name: str, request: ForgetRequest) -> ForgetResult | None:
         forget = self._owned.get(name)
         if forget is None:
             return None
         try:
-            return await forget(user_id)
+            return await forget(request.user_id, request.renamed)
         except Fenced:
             self.disown(name)  # its next owner carries it out first
         except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,15 +67,20 @@ class PeopleServices:
         if self.documents is not None:
             self._tasks.start(self.documents.leave_alone(user_id))
 
-    async def forget(self, user_id: int) -> ForgetResult:
+    async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """For `ForgetHandler`, in the scope DOCUMENTS."""
         done = ForgetResult()
-        self._stale[user_id] = [each for each in self.taught if await in_thread(has_archived_text, each.raw, user_id)]
+        known = self._stale.get(
+            user_id, ()
+        )  # of a call before the archive was cleaned
+        stale = [each for each in self.taught if each in known or await in_thread(has_archived_text, each.raw, user_id)]
+        self._stale[user_id] = stale
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
             self.on_progress(request)
         for server in self.parts.servers.values():
             server.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, newest_by_now(self.parts.services.history))
+        await self.parts.state.record.rename_sources(renamed)
         done.usage = await self.parts.state.budgets.default.forget(user_id)
         if self.documents is not None:
             add_document_counts(done, self.parts.state.folder, *await self.documents.forget(user_id))

@@ -292,7 +292,7 @@ async def _keep_archive(
         run = GraphRun(results, parts.services.in_flight)
         privacy = Privacy(parts, taught(bot.servers), settings=settings)
 
-        async def forget(user_id: int) -> ForgetResult:
+        async def forget(user_id: int, _renamed: Mapping[str, str]) -> ForgetResult:
             dropped = await capture_receiver.forget(user_id)
             with journal_of_files.erasing():
                 done = await privacy.remove(user_id)
@@ -301,7 +301,7 @@ async def _keep_archive(
 
         forget_handler = await stack.enter_async_context(open_forget_handler(people.forget_requests, process.name))
         # First carry out requests that were made while nobody kept the archive.
-        await forget_handler.own(TEAM, forget)
+        await forget_handler.own(TEAM, forget, privacy.planned_renames)
         people.forget_requests.on_change = forget_handler.on_request
         forget_handler.begin()
         capture_receiver.begin()

@@ -99,13 +99,13 @@ class PartitionWork:
         """Withdraw what the person waits for."""
         self.parts.services.in_flight.withdraw(user_id)
 
-    async def forget(self, user_id: int) -> ForgetResult:
+    async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """For `ForgetHandler`."""
         async with self._forgetting:
             if self._closing:
                 raise Fenced(scope_of(self.number))
             with self.journal.erasing():
-                return await self.privacy.remove(user_id)
+                return await self.privacy.remove(user_id, renamed=renamed)
 
     async def drain(self, seconds: float | None = None) -> None:
         self._leave()

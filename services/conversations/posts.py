@@ -116,6 +116,12 @@ class Posts:
         for message_id in [each for each, post in self._posts.items() if post.asker_id == asker_id]:
             self._forget(message_id)
 
+    def rename_sources(self, ids: Mapping[str, str]) -> None:
+        """Replace the ids of sources that have new ones. `ids`: the new by the old."""
+        for message_id, post in self._posts.items():
+            if not ids.keys().isdisjoint(post.sources):
+                self._posts[message_id] = replace(post, sources=tuple(ids.get(each, each) for each in post.sources))
+
     def _last_post_in(self, place_id: int) -> Post | None:
         return self._posts.get(self.newest_in(place_id))
 

@@ -22,6 +22,7 @@ from services.knowledge.library import (
     SourceUnavailable,
     address_in,
     bare_name,
+    owned,
     owner_of,
     unowned,
 )

@@ -9,8 +9,10 @@ from services.privacy.forgetting import (
     forget_in_all_servers,
     has_archived_text,
     new_pseudonym_key,
+    planned_renames,
     pseudonym,
     pseudonym_key,
+    rename_sources,
 )
 from services.privacy.text_match import find_remaining_words
 from services.privacy.unknown_files import FolderContents

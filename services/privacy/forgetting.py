@@ -7,14 +7,14 @@ import hmac
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from services.conversations import forget_started, read_posts
-from services.knowledge import belongs_to, name_words
+from services.knowledge import belongs_to, name_words, owned
 from services.llm import read_spent, render_spent
 from services.privacy.recordings import (
     PersonInRecording,
@@ -25,8 +25,8 @@ from services.privacy.recordings import (
 )
 from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
-from services.storage import DataFolder, Record, edit, files
-from services.team import REMOVED, Decision, DecisionLog, Pair, TeamLibrary, archive, library
+from services.storage import DataFolder, Record, edit, files, replace_strings
+from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
 from services.telemetry import number_of, parse_part_outcome
 
 
@@ -73,20 +73,10 @@ def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Recor
     return change
 
 
-def rename_topics(folder: DataFolder, ids: Mapping[str, str]) -> None:
+def rename_sources(folder: DataFolder, ids: Mapping[str, str]) -> None:
     """Replace the ids of sources in recorded outcomes, votes and posts. `ids`: the new ids by the old ones."""
     for path in (folder.feedback, folder.posts, *outcome_files(folder)) if ids else ():
-        edit(path, lambda row: cast("Record", _replaced(row, ids)))
-
-
-def _replaced(value: object, ids: Mapping[str, str]) -> object:
-    if isinstance(value, str):
-        return ids.get(value, value)
-    if isinstance(value, list):
-        return [_replaced(each, ids) for each in cast("list[Any]", value)]
-    if isinstance(value, dict):
-        return {ids.get(name, name): _replaced(each, ids) for name, each in cast("dict[str, Any]", value).items()}
-    return value
+        edit(path, lambda row: cast("Record", replace_strings(row, ids)))
 
 
 NAME_CHARS = 3
@@ -108,6 +98,7 @@ class ForgetResult:
         files, runbooks, topics: documents that the caller deleted; topics without the person's words now.
         copies: of topics, made for searching, that the caller deleted.
         left: lines for the operator: what could not be dealt with.
+        renamed: the new ids of sources that were called by a word of theirs, by the old ids.
     """
 
     turns: int = 0
@@ -124,15 +115,18 @@ class ForgetResult:
     recorded: int = 0
     ends: int = 0
     left: list[str] = field(default_factory=list[str])
+    renamed: dict[str, str] = field(default_factory=dict[str, str])
 
     def add(self, other: ForgetResult) -> None:
         """Add the counts of another result."""
+        self.renamed |= other.renamed
         for name, value in asdict(other).items():
-            setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
+            if name != "renamed":
+                setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
 
     @property
     def anything(self) -> bool:
-        return any(value for name, value in asdict(self).items() if name != "left")
+        return any(value for name, value in asdict(self).items() if name not in {"left", "renamed"})
 
 
 def add_document_counts(done: ForgetResult, folder: DataFolder, files: int, runbooks: int) -> None:
@@ -158,13 +152,15 @@ def forget(
     surroundings: FolderContents | None = None,
     texts: list[str] | None = None,
     named_by_operator: Collection[str] = (),
+    renamed_elsewhere: Callable[[list[str]], Mapping[str, str]] = lambda _texts: {},
 ) -> ForgetResult:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
     `texts`: what the person wrote elsewhere, which is looked for as well; what is found here is added to it.
 
     `surroundings`: every file of the folder is dealt with, or named. Without `team`, topics are left, and reported; its
     next opening removes the person from them. A topic that is called by a word of theirs gets another name, unless it
-    is one of those `named_by_operator`.
+    is one of those `named_by_operator`. `renamed_elsewhere`: gives the new ids, by the old ones, of sources
+    outside of `folder` that are renamed as well, for the texts of the person.
 
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
 
@@ -186,13 +182,11 @@ def forget(
     texts += texts_in(folder, raw, user_id)
     others = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in others.recordings.values() for text in found.texts]
-    names, alike = _topics_to_rename(raw, DecisionLog(folder.decisions).read(), user_id, texts)
-    fixed = {topic for topic in names if team is None or belongs_to(topic, named_by_operator)}
+    renamed, fixed, alike = _topics_to_rename(TeamData(folder, raw, team, named_by_operator), user_id, texts)
     about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
     done.left += [f"{about} {topic} holds a word of theirs within another" for topic in alike if topic not in fixed]
-    renamed = {topic: name for topic, name in names.items() if topic not in fixed}
-    ids = {f"team:{topic}.txt": f"team:{name}.txt" for topic, name in renamed.items()}
+    ids = done.renamed = {**_source_ids(renamed), **renamed_elsewhere(texts)}
     dropped = drop_exchanges(sorted(others.exchanges), user_id, texts, ids)
     done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
     for path, found in others.recordings.items():
@@ -204,7 +198,7 @@ def forget(
         files.replace(folder.usage, render_spent(spent))
     without = outcomes_without(user_id, TextMatch(texts, LONG_CHARS))
     done.ends = sum(sum(_edit(path, without, done)) for path in outcome_files(folder))
-    rename_topics(folder, ids)
+    rename_sources(folder, ids)
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
         team.drop_descriptions_of(user_id)  # before the words are out of the topics, which show what may repeat them
@@ -304,14 +298,14 @@ def _looked_through(
     return about
 
 
-def _topics_to_rename(
-    raw: Path, noted: Iterable[Decision], user_id: int, texts: list[str]
-) -> tuple[dict[str, str], list[str]]:
+def _topics_to_rename(learned: TeamData, user_id: int, texts: list[str]) -> tuple[dict[str, str], set[str], list[str]]:
     """Find topics whose names contain words that only this person used in what was filed there. Returns new names
-    without these words, by the old ones; and the topics in whose names a word merely holds one of theirs.
+    without these words, by the old ones; the topics that keep their names all the same; and the topics in whose names a
+    word merely holds one of theirs.
     """
+    raw = learned.raw
     filed: defaultdict[Decimal, set[str]] = defaultdict(set)
-    for decision in noted:
+    for decision in DecisionLog(learned.folder.decisions).read():
         filed[decision.key].update(decision.topics)
     left: defaultdict[str, set[str]] = defaultdict(set)
     theirs: set[str] = set()
@@ -332,7 +326,8 @@ def _topics_to_rename(
             names[topic] = name
         if library.holds_word(name, words, HELD_CHARS):
             alike.append(name)
-    return names, alike
+    fixed = {topic for topic in names if learned.team is None or belongs_to(topic, learned.named_by_operator)}
+    return {topic: name for topic, name in names.items() if topic not in fixed}, fixed, alike
 
 
 def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: ForgetResult) -> None:
@@ -416,19 +411,55 @@ def collect_texts(learned: Sequence[TeamData], user_id: int, others: Sequence[Pa
     return [*texts, *(text for each in others for text in texts_in(learned[0].folder, each, user_id))]
 
 
+def planned_renames(shared: TeamData, servers: Sequence[TeamData], user_id: int) -> dict[str, str]:
+    """Return the new ids, by the old ones, of the topics that forgetting a person renames. Blocking. Raises OSError."""
+    texts = collect_texts([shared, *servers], user_id)
+    renamed, _, _ = _topics_to_rename(shared, user_id, texts)
+    return _source_ids(renamed) | _renames_in(servers, user_id, texts)
+
+
+def _renames_in(servers: Sequence[TeamData], user_id: int, texts: list[str]) -> dict[str, str]:
+    """`servers`: each in its folder, which is called by the id of the server."""
+    ids = dict[str, str]()
+    for server in servers:
+        renamed, _, _ = _topics_to_rename(server, user_id, texts)
+        owner = int(server.folder.root.name)
+        ids |= {owned(old, owner): owned(new, owner) for old, new in _source_ids(renamed).items()}
+    return ids
+
+
+def _source_ids(names: Mapping[str, str]) -> dict[str, str]:
+    return {f"team:{old}.txt": f"team:{new}.txt" for old, new in names.items()}
+
+
 def forget_in_all_servers(
     shared: TeamData,
     servers: Sequence[TeamData],
     user_id: int,
     texts: list[str],
     surroundings: FolderContents | None = None,
+    renamed: Mapping[str, str] | None = None,
 ) -> ForgetResult:
     """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: what the person
-    wrote; texts found in recordings are added to it.
+    wrote; texts found in recordings are added to it. `renamed`: as `planned_renames`, of an archive that is kept by
+    another process.
     """
+
+    def renamed_elsewhere(texts: list[str]) -> Mapping[str, str]:
+        return {**(renamed or {}), **_renames_in(servers, user_id, texts)}
+
     for server in servers:
         files.remove_folder(server.folder.regeneration)  # or it would be named, and gone by then
-    done = forget(shared.folder, shared.raw, user_id, shared.team, surroundings, texts, shared.named_by_operator)
+    done = forget(
+        shared.folder,
+        shared.raw,
+        user_id,
+        shared.team,
+        surroundings,
+        texts,
+        shared.named_by_operator,
+        renamed_elsewhere,
+    )
     for server in servers:
         done.add(forget(server.folder, server.raw, user_id, server.team, None, texts, server.named_by_operator))
     return done

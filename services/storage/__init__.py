@@ -9,4 +9,4 @@ from services.storage import confined, files, json_state
 from services.storage.confined import OutsideFolder, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, lock, lock_refusal, make_private
 from services.storage.files import FileChange, in_thread, remedy, why
-from services.storage.json_state import Record, edit, read_object, read_records, read_text
+from services.storage.json_state import Record, edit, read_object, read_records, read_text, replace_strings

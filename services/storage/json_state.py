@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -79,6 +79,18 @@ def read_records(path: Path) -> list[Record]:
     except FileNotFoundError:
         return []
     return [record for record in map(_object, lines) if record is not None]
+
+
+def replace_strings(value: object, new: Mapping[str, str]) -> object:
+    """Return a value of JSON in which each string that is a key of `new`, also as a name, is replaced by its value."""
+    if isinstance(value, str):
+        return new.get(value, value)
+    if isinstance(value, list | tuple):
+        return [replace_strings(each, new) for each in cast("Sequence[object]", value)]
+    if isinstance(value, Mapping):
+        members = cast("Mapping[str, object]", value).items()
+        return {new.get(name, name): replace_strings(each, new) for name, each in members}
+    return value
 
 
 def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:

@@ -1,10 +1,24 @@
-"""What a person is told who was forgotten."""
+"""What a person is told who was forgotten, and what is done in memory."""
 
 from __future__ import annotations
 
-from assembly.slash_commands import summary
-from services.conversations import phrases
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import Mock
+
+from assembly.forgetting import TeamKnowledgeFiles
+from assembly.graph_parts import Parts
+from assembly.slash_commands import Privacy, summary
+from model.servers import Servers
+from services.conversations import InFlight, Posts, phrases
+from services.conversations.posts import render_post
 from services.privacy import ForgetResult
+from services.storage import DataFolder, files
+from sinks.results import OutcomeRecord
+from tests.services.conversations.test_conversations import post
 
 SAID = phrases("en")
 
@@ -23,3 +37,19 @@ def test_nobody_says_that_nothing_was_kept_before_all_have_looked() -> None:
     assert SAID.nothing_kept in summary(ForgetResult(), SAID)
     assert SAID.nothing_kept not in summary(ForgetResult(), SAID, complete=False)
     assert summary(ForgetResult(), SAID, complete=False).startswith(SAID.rest_follows)
+
+
+async def test_a_topic_that_is_renamed_elsewhere_is_so_in_files_and_in_memory(tmp_path: Path) -> None:
+    """Else the next vote would write the old name again."""
+    folder, renamed = DataFolder(tmp_path), {"team:old.txt": "team:new.txt"}
+    kept = replace(post(1, 10), sources=("team:old.txt",))
+    files.replace(folder.posts, render_post(kept))
+    state = SimpleNamespace(folder=folder, record=OutcomeRecord(None, str), budgets={}, forget_messages=Mock())
+    services = SimpleNamespace(posts=Posts([kept]), in_flight=InFlight())
+    parts = cast("Parts", SimpleNamespace(services=services, state=state, servers={}))
+    privacy = Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}))
+    done = await privacy.remove(999, until=1, renamed=renamed)
+    assert done.renamed == renamed
+    assert services.posts.about(1) == replace(kept, sources=("team:new.txt",))
+    assert json.loads(folder.posts.read_bytes())["sources"] == ["team:new.txt"]
+    assert await privacy.planned_renames(999) == {}

@@ -125,3 +125,15 @@ def test_what_ends_in_one_instant_is_written_in_one_order(tmp_path: Path, order:
     (path,) = tmp_path.iterdir()
     written = [parse_part_outcome(line) for line in path.read_bytes().splitlines()]
     assert [entry.message_ids for entry in written if entry] == [one.part.message_ids, later.part.message_ids]
+
+
+def test_sources_get_their_new_ids_before_anything_more_is_written(tmp_path: Path) -> None:
+    kept = OutcomeRecord(tmp_path, plain)
+    kept.add(replace(at(SOME_DAY), sources=("team:a.txt", "kb:b.md")))
+    asyncio.run(kept.rename_sources({"team:a.txt": "team:c.txt"}))
+    play(kept)
+    [path] = tmp_path.iterdir()
+    entry = parse_part_outcome(path.read_bytes())
+    assert entry is not None
+    assert entry.sources == kept.recent[0].sources == ("team:c.txt", "kb:b.md")
+    assert b"team:a.txt" not in path.read_bytes()

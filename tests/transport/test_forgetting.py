@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 
 import pytest
 from nats.aio.client import Client
@@ -23,7 +23,7 @@ from tests.transport.connected import client, until
 from transport.connection import Address, connect, streams_of
 from transport.fenced_log import Fenced
 from transport.members import Member, Members
-from transport.people import SharedPeople, open_people
+from transport.people import ForgetReport, SharedPeople, open_people
 from transport.streams import TEAM, Layout
 
 __all__ = ["client"]
@@ -41,12 +41,14 @@ class Folder:
         self.errors = list(errors)
         self.forgotten: list[int] = []
         self.order, self.name = [] if order is None else order, name
+        self.renamed: list[Mapping[str, str]] = []
 
-    async def forget(self, user_id: int) -> ForgetResult:
+    async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         if self.errors:
             raise self.errors.pop(0)
         self.forgotten.append(user_id)
         self.order.append(self.name)
+        self.renamed.append(renamed)
         return ForgetResult(posts=2)
 
 
@@ -168,3 +170,72 @@ def test_what_is_left_is_said_in_words() -> None:
         "files in threads and runbooks: as soon as a worker runs",
     ]
     assert describe_scopes([]) == []
+
+
+RENAMED = {"team:adas-lamp.txt": "team:lamp.txt"}
+
+
+async def test_topics_that_are_renamed_are_renamed_in_what_each_partition_keeps(
+    people: SharedPeople, forget_handler: ForgetHandler, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "OTHERS_SECONDS", 0.1)
+    order: list[str] = []
+    folders = {name: Folder(order=order, name=name) for name in ("p00", "p01", TEAM, DOCUMENTS)}
+
+    async def plan(user_id: int) -> Mapping[str, str]:
+        assert user_id == ADA
+        order.append("plan")
+        return RENAMED
+
+    for name in ("p00", DOCUMENTS):
+        await forget_handler.own(name, folders[name].forget)
+    await forget_handler.own(TEAM, folders[TEAM].forget, plan)
+    result = await forget_everywhere(people, LAYOUT, members, ADA, 1.0)
+    assert result.left == ("partitions p01: as soon as a worker has them",)
+    # Announced before it is done, so that a process that is killed in between leaves nothing behind.
+    assert order.index("plan") < order.index(TEAM)
+    assert folders["p00"].renamed == [{}, RENAMED]
+    await forget_handler.own("p01", folders["p01"].forget)
+    assert folders["p01"].renamed == [RENAMED]
+    await until(lambda: not people.forget_requests.by_user[ADA].left)
+
+
+async def test_a_report_that_knows_nothing_of_renames_leaves_its_scope_open(people: SharedPeople) -> None:
+    requests = people.forget_requests
+    before = await requests.make(ADA, ["p00", "p01", TEAM])
+    await requests.complete(before, ForgetReport("worker", ("p00",), {}))
+    announced = await requests.announce_renames(before, RENAMED)
+    assert (announced.left, announced.renamed) == (("p01", TEAM, "p00"), RENAMED)
+    for name in ("p00", "p01"):
+        await requests.complete(before, ForgetReport("worker", (name,), {}))
+    await until(lambda: len(requests.by_user[ADA].parts) == 3)
+    assert requests.scopes_left(before) == ("p01", TEAM, "p00")
+    assert await requests.announce_renames(announced, RENAMED) == requests.by_user[ADA]
+    await requests.complete(announced, ForgetReport("worker", ("p00", "p01"), {}))
+    await until(lambda: requests.scopes_left(before) == (TEAM,))
+
+
+async def test_without_a_plan_for_topics_the_archive_is_left_for_another_try(
+    people: SharedPeople,
+    forget_handler: ForgetHandler,
+    members: Members,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(forgetting, "RETRY_SECONDS", 0.01)
+    plans: list[Mapping[str, str] | OSError] = [OSError(5, "Input/output error"), {}]
+
+    async def plan(_user_id: int) -> Mapping[str, str]:
+        match plans.pop(0):
+            case OSError() as error:
+                raise error
+            case planned:
+                return planned
+
+    archive = Folder()
+    for name in ("p00", "p01", DOCUMENTS):
+        await forget_handler.own(name, Folder().forget)
+    await forget_handler.own(TEAM, archive.forget, plan)
+    result = await forget_everywhere(people, LAYOUT, members, ADA, 30)
+    assert (result.left, archive.forgotten, archive.renamed) == ((), [ADA], [{}])
+    assert "forget: topics cannot be renamed: [Errno 5] Input/output error; tried again" in caplog.text

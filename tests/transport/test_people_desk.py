@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -130,7 +131,7 @@ async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_th
         people.forget_requests.on_change = people_services.on_progress
         request = await people.forget_requests.make(1, ["p00", TEAM])
         await until(lambda: 1 in people.forget_requests.by_user)
-        await people_services.forget(1)
+        await people_services.forget(1, {})
         await people.forget_requests.complete(request, ForgetReport("team", (TEAM,), {}))
         await until(lambda: TEAM not in people.forget_requests.by_user[1].left)
         assert searched.made_anew_over == []  # its copy is not there yet
@@ -139,13 +140,30 @@ async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_th
         assert searched.made_anew_over == [""]
 
 
+async def test_what_is_forgotten_again_for_renamed_topics_keeps_what_was_due_before(
+    people: SharedPeople, people_services: PeopleServices, searched: Searched, tmp_path: Path
+) -> None:
+    record = people_services.parts.state.record
+    record.recent.append(replace(asked("Who am I?", author_id=999), sources=("team:a.txt",)))
+    async with aclosing(people_services):
+        people.forget_requests.on_change = people_services.on_progress
+        request = await people.forget_requests.make(1, ["p00", TEAM])
+        await until(lambda: 1 in people.forget_requests.by_user)
+        await people_services.forget(1, {})
+        files.replace(tmp_path / "raw" / WEEK, b"")
+        await people_services.forget(1, {"team:a.txt": "team:c.txt"})
+        await people.forget_requests.complete(request, ForgetReport("team", (TEAM,), {}))
+        await until(lambda: searched.made_anew_over == [""])
+        assert [entry.sources for entry in record.recent] == [("team:c.txt",)]
+
+
 async def test_of_who_has_written_nothing_the_copies_stay(
     people: SharedPeople, people_services: PeopleServices, searched: Searched
 ) -> None:
     record = people_services.parts.state.record
     record.recent.extend(asked("Who am I?", author_id=author_id) for author_id in (999, 1))
     async with aclosing(people_services):
-        await people_services.forget(999)
+        await people_services.forget(999, {})
         assert [entry.author_id for entry in record.recent] == [1]  # what the dashboard shows
         people_services.on_progress(await people.forget_requests.make(999, []))
         assert searched.made_anew_over == []

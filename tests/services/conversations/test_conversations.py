@@ -168,6 +168,15 @@ async def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
     assert not posts.in_thread(10)
 
 
+def test_the_records_of_posts_have_the_new_ids_of_sources() -> None:
+    posts = Posts([replace(post(1, 10), sources=("team:a.txt", "kb:b.md")), post(2, 20)])
+    posts.rename_sources({"team:a.txt": "team:c.txt"})
+    renamed = posts.about(1)
+    assert renamed is not None
+    assert renamed.sources == ("team:c.txt", "kb:b.md")
+    assert posts.about(2) == post(2, 20)
+
+
 def test_the_latest_reply_to_an_asker_is_found_in_the_thread_and_where_they_asked() -> None:
     first, bens, followed_up = post(1, 10), post(2, 10, asked_in=10, asker=BEN.id), post(3, 10, asked_in=10)
     posts = Posts([first, bens])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from services.privacy.forgetting import ForgetResult, forget
+from services.privacy.forgetting import ForgetResult, TeamData, forget, forget_in_all_servers, planned_renames
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -240,6 +241,32 @@ def test_what_others_were_told_from_a_topic_names_it_as_it_is_called_now(
     assert not named_so(folder)
     for each in (path, folder.feedback, folder.posts):
         assert json.loads(each.read_bytes())["sources"] == ["team:lamp.txt"]
+
+
+SERVER = 77
+
+
+def test_what_people_of_a_server_were_told_from_its_topic_is_renamed_among_the_shared_records(
+    tmp_path: Path, folder: DataFolder, called_by_her: TeamLibrary
+) -> None:
+    """The outcomes, votes and posts of all servers are in one folder."""
+    shared = DataFolder(tmp_path / "shared")
+    own = DataFolder(shared.guilds / str(SERVER))
+    shutil.copytree(folder.team_knowledge, own.team_knowledge)
+    team = TeamData(own, own.team_raw, opened(own.root))
+    old, new = (f"team:@{SERVER}/{name}.txt" for name in ("lamp-blorptang", "lamp"))
+    row = {"author_id": str(BOB), "sources": [old, "team:lamp-blorptang.txt"], "path": {"select": {old: 1}}}
+    files.replace(shared.posts, json.dumps(row).encode() + b"\n")
+    nobody = TeamData(shared, shared.team_raw, opened(shared.root))
+    assert planned_renames(nobody, [team], ADA) == {old: new}
+    done = forget_in_all_servers(nobody, [team], ADA, ["blorptang"], renamed={"team:elsewhere.txt": "team:x.txt"})
+    assert done.renamed == {old: new, "team:elsewhere.txt": "team:x.txt", "team:lamp-blorptang.txt": "team:lamp.txt"}
+    assert json.loads(shared.posts.read_bytes()) == {
+        **row,
+        "sources": [new, "team:lamp-blorptang.txt"],  # a shared topic of that name would be another one
+        "path": {"select": {new: 1}},
+    }
+    assert list(opened(own.root).topics) == ["lamp", "light", "oil"]
 
 
 def test_a_crash_while_a_topic_is_renamed_leaves_it_to_the_next_run(
