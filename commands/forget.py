@@ -151,7 +151,7 @@ def show(
         ("files in threads", f"{done.files} deleted"),
         ("runbooks", f"{done.runbooks} deleted"),
         ("LLM recordings", f"{number_of(done.exchanges, 'exchange')} dropped"),
-        ("recordings", f"{number_of(done.recorded, 'event')} dropped"),
+        ("recordings", f"{number_of(done.recorded, 'event')} dropped or without their words"),
     ):
         table.add_row(Text(what), Text(result))
     console.print(table)

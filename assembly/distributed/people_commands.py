@@ -70,9 +70,7 @@ class PeopleServices:
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """For `ForgetHandler`, in the scope DOCUMENTS."""
         done = ForgetResult()
-        known = self._stale.get(
-            user_id, ()
-        )  # of a call before the archive was cleaned
+        known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
         stale = [each for each in self.taught if each in known or await in_thread(has_archived_text, each.raw, user_id)]
         self._stale[user_id] = stale
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:

@@ -22,4 +22,4 @@ from services.discord.protocols import (
 )
 from services.discord.recordings import BadRecording, RecordingFilter
 from services.discord.text import inert, render, split, thread_name
-from services.discord.wire import USED_TYPES, Decoder, OddPayload, message
+from services.discord.wire import THREAD_TYPES, USED_TYPES, Decoder, OddPayload, message

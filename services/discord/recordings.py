@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from model.messages import Message
 from services.discord import wire
@@ -125,9 +126,9 @@ def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
 
 
 class RecordingFilter:
-    """Filters dispatches for a recording: removes interactions, types that are not used, and messages and typing of
-    people who opted out. `opted_out` judges messages and edits by author id and text, typing by the id and an empty
-    text. What cannot be judged is removed.
+    """Filters dispatches for a recording: removes interactions, types that are not used, and of people who opted out
+    messages, typing, reactions and the names of threads. `opted_out` judges messages and edits by author id and text,
+    the rest by the id and an empty text. What cannot be judged is removed.
     """
 
     def __init__(self, opted_out: Callable[[int, str], bool]) -> None:
@@ -154,12 +155,33 @@ class RecordingFilter:
                 left = [each for each in wire.read(wire.MessageDeleteBulk, d).ids if each not in self._hidden]
                 return {**d, "ids": [str(each) for each in left]} if left else None
             case "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE":
-                return None if wire.read(wire.MessageReaction, d).message_id in self._hidden else d
+                reaction = wire.read(wire.MessageReaction, d)
+                hidden = reaction.message_id in self._hidden or self._opted_out(reaction.user_id, "")
+                return None if hidden else d
             case "TYPING_START":
                 return self._typing(d)
             case _:
-                kept = KEPT_FIELDS.get(t)
-                return d if kept is None else {key: d[key] for key in kept if key in d}
+                return self._about_place(t, d)
+
+    def _about_place(self, t: str, d: Mapping[str, object]) -> Mapping[str, object]:
+        if t in {"THREAD_CREATE", "THREAD_UPDATE"}:
+            return self._without_name(d)
+        kept = KEPT_FIELDS.get(t, d)
+        return {key: self._without_names(d[key]) if key == "threads" else d[key] for key in kept if key in d}
+
+    def _without_names(self, threads: object) -> list[Mapping[str, object]]:
+        cleared: list[Mapping[str, object]] = []
+        for each in cast("list[Mapping[str, object]]", threads) if isinstance(threads, list) else ():
+            with suppress(OddPayload):
+                cleared.append(self._without_name(each))
+        return cleared
+
+    def _without_name(self, thread: Mapping[str, object]) -> Mapping[str, object]:
+        """The thread, without its name if whoever opened it has opted out, or if its first message is hidden."""
+        sent = wire.read(wire.Channel, thread)
+        if sent.id not in self._hidden and (sent.owner_id is None or not self._opted_out(sent.owner_id, "")):
+            return thread
+        return {key: value for key, value in thread.items() if key != "name"}
 
     def _message(self, d: Mapping[str, object]) -> Mapping[str, object] | None:
         sent, target = message(d), quoted(d)

@@ -223,6 +223,9 @@ PRIVATE_THREAD = 12
 
 ADMINISTRATOR = 1 << 3
 VIEW_CHANNEL = 1 << 10
+CONNECT = 1 << 20
+VOICE_TYPES = frozenset({2, 13})
+"""Voice and stage: their texts are for whoever may also connect ("Text Channels in Voice" in Discord's help)."""
 
 
 def _place_from_wire(
@@ -374,8 +377,9 @@ class GuildPlaces:
             if everyone is not None and everyone & ADMINISTRATOR:
                 return True
             # Recordings carry no roles: everybody sees what no overwrite hides.
-            allowed = VIEW_CHANNEL if everyone is None else everyone
-            return bool((allowed & ~known.deny | known.allow) & VIEW_CHANNEL)
+            needed = VIEW_CHANNEL | CONNECT if known.type in VOICE_TYPES else VIEW_CHANNEL
+            allowed = needed if everyone is None else everyone
+            return (allowed & ~known.deny | known.allow) & needed == needed
         if known.type == PRIVATE_THREAD:
             return False
         parent = None if found.parent_id is None else self._channels.get(found.parent_id)

@@ -93,7 +93,7 @@ class ForgetResult:
         turns: texts in the raw archive that became `[removed]`.
         votes, questions: rows of the feedback file that were dropped; questions in others' that became `[removed]`.
         exchanges, pending: exchanges in LLM recordings, and waiting captures, that were dropped.
-        recorded: dispatches in recordings that were dropped.
+        recorded: dispatches in recordings that were dropped, or lost what was theirs.
         ends: how parts of theirs ended, dropped.
         files, runbooks, topics: documents that the caller deleted; topics without the person's words now.
         copies: of topics, made for searching, that the caller deleted.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from services.assistant import GatingResult
-from services.discord import BadLine, Dispatch, RecordingFilter, parse_line, render_line
+from services.discord import THREAD_TYPES, BadLine, Dispatch, RecordingFilter, parse_line, render_line
 from services.llm import NotFound, first_valid_object
 from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.storage import Record, edit, files, read_records
@@ -94,7 +94,8 @@ _REACTIONS = {"MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"}
 
 @dataclass(slots=True)
 class PersonInRecording:
-    """What a recording holds of a person: their texts, and the ids of their messages and attachments.
+    """What a recording holds of a person: their texts and the names of their threads, and the ids of their messages,
+    threads and attachments.
 
     `damaged`: lines that could not be read.
     """
@@ -123,12 +124,14 @@ def find_in_recording(path: Path, user_id: int) -> PersonInRecording:
             author = each.get("author")
             if isinstance(author, Mapping) and str(cast("Mapping[str, object]", author).get("id")) == str(user_id):
                 _add_message(each, found)
+            if each.get("type") in THREAD_TYPES and str(each.get("owner_id")) == str(user_id):
+                _add_thread(each, found)
     return found
 
 
 def remove_from_recording(path: Path, user_id: int, found: PersonInRecording, match: TextMatch) -> int:
     """Remove a person's messages, reactions and attachments from a recording, and their words from the rest, such as
-    the names of threads. `match` finds their texts. Returns how many dispatches were removed. Raises OSError.
+    the names of threads. `match` finds their texts. Returns how many dispatches that concerned. Raises OSError.
     """
     clearing = RecordingFilter(lambda author_id, _text: author_id == user_id)
     kept: list[bytes] = []
@@ -151,7 +154,7 @@ def remove_from_recording(path: Path, user_id: int, found: PersonInRecording, ma
         files.remove(attachments_of(path) / name)
     for unfinished in attachments_of(path).glob("*.part"):
         files.remove(unfinished)
-    return gone
+    return gone + changed
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -186,6 +189,13 @@ def _add_message(said: Mapping[str, object], found: PersonInRecording) -> None:
     for each in cast("list[object]", files_of) if isinstance(files_of, list) else []:
         if isinstance(each, Mapping) and (name := str(cast("Mapping[str, object]", each).get("id"))).isdigit():
             found.attachments.add(name)
+
+
+def _add_thread(opened: Mapping[str, object], found: PersonInRecording) -> None:
+    """Its name is removed as that of a thread which was opened on a message of theirs is."""
+    if isinstance(name := opened.get("name"), str) and name.strip():
+        found.texts.append(name)
+    found.messages.add(str(opened.get("id")))
 
 
 def _payload_without(value: object, user_id: int, messages: set[str], theirs: Callable[[str], bool]) -> object:

@@ -97,6 +97,7 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _ours(folder: DataFolder) -> Iterator[Path]:
+    """The files of the layout, but for those that the configuration may have anywhere: sources, archive, topics."""
     yield from (
         folder.lock_file,
         folder.seen,
@@ -107,10 +108,9 @@ def _ours(folder: DataFolder) -> Iterator[Path]:
         folder.feedback,
         folder.feedback_key,
     )
-    yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones, folder.sources, folder.links, folder.index)
-    yield from (folder.index_cache, folder.web_cache, folder.team_index, folder.team_index_cache, folder.team_state)
+    yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones)
     # What is in there without being named so is reported by who looks into it.
-    yield from (folder.decisions, folder.places, folder.pending, folder.outbox, folder.team_topics)
+    yield from (folder.decisions, folder.places, folder.pending, folder.outbox)
     for databases in (
         folder.evidence,
         folder.runbooks,
@@ -121,5 +121,3 @@ def _ours(folder: DataFolder) -> Iterator[Path]:
         yield from databases.rglob("*.sqlite")
         yield from databases.rglob("*.sqlite-*")
     yield from folder.outcomes.glob("????-??-??.jsonl")
-    yield from folder.team_raw.glob("*.txt")
-    yield from folder.team_raw.glob("*.torn")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import app
+from services.discord import Dispatch, parse_line, render_line
 from services.storage import DataFolder, files
 from services.team import archive
 from tests.services.team.pairs import captured, store
@@ -77,6 +78,40 @@ def test_what_is_no_servers_folder_below_guilds_is_named(
     path.write_text("nothing of theirs")
     assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
     assert f"{path}: none of this program's, not looked into" in capsys.readouterr().out
+
+
+def test_an_archive_that_the_configuration_no_longer_names_is_named(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, elsewhere = config.parent / "data", config.parent / "elsewhere"
+    store(data, replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902)))
+    topic = data / "team-knowledge" / "topics" / "light.txt"
+    topic.parent.mkdir(exist_ok=True)
+    topic.write_text(SAID)
+    for name in ("raw", "topics"):
+        (elsewhere / name).mkdir(parents=True)
+        monkeypatch.setenv(f"APP__KB__TEAM_{name.upper()}_DIR", str(elsewhere / name))
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    out = capsys.readouterr().out
+    for path in (topic, *(data / "team-knowledge" / "raw").glob("*.txt")):
+        assert f"{path}: none of this program's, not looked into" in out
+
+
+def test_what_they_called_their_threads_is_taken_out_of_recordings(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = {"id": "40", "type": 12, "parent_id": "2", "owner_id": str(ADA), "name": "the blorptang of my lamp"}
+    others = {**theirs, "id": "41", "owner_id": "7", "name": "whose lamp is it"}
+    server = {"id": "1", "owner_id": str(ADA), "name": "Lamps", "channels": [], "threads": [theirs, others]}
+    renamed = {**theirs, "name": "blorptang, again"}
+    lines = [("GUILD_CREATE", server), ("THREAD_UPDATE", renamed), ("THREAD_CREATE", others)]
+    recording = config.parent / "data" / "recordings" / "day.jsonl"
+    files.replace(recording, "".join(render_line(Dispatch(5.0, t, d)) for t, d in lines).encode())
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    nameless = {key: value for key, value in theirs.items() if key != "name"}
+    left = [parse_line(line).d for line in recording.read_text().splitlines()]
+    assert left == [{**server, "threads": [nameless, others]}, nameless, others]
+    assert "2 events dropped or without their words" in capsys.readouterr().out
 
 
 def test_links_are_named_and_not_followed(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

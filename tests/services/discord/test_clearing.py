@@ -91,6 +91,21 @@ def test_of_typing_nothing_is_kept_but_who_and_where_and_when(clear: RecordingFi
     assert payload(clear, "TYPING_START", {"channel_id": "2"}) is None
 
 
+def test_threads_of_who_opted_out_have_no_name_and_their_reactions_are_not_kept(clear: RecordingFilter) -> None:
+    theirs = {"id": "30", "type": 11, "parent_id": "2", "owner_id": str(GONE), "name": "my secret"}
+    nameless, others = {key: theirs[key] for key in theirs if key != "name"}, {**theirs, "id": "31", "owner_id": "7"}
+    for t in ("THREAD_CREATE", "THREAD_UPDATE"):
+        assert payload(clear, t, theirs) == nameless
+        assert payload(clear, t, others) == others
+        assert payload(clear, t, {"name": "no id"}) is None
+    listed = {"threads": [theirs, {"name": "no id"}, others, 5]}
+    assert payload(clear, "GUILD_CREATE", {"id": "1", **listed}) == {"id": "1", "threads": [nameless, others]}
+    assert payload(clear, "THREAD_LIST_SYNC", {"guild_id": "1", "threads": None}) == {"guild_id": "1", "threads": []}
+    assert payload(clear, "MESSAGE_REACTION_ADD", {**reaction(1), "user_id": str(GONE)}) is None
+    assert payload(clear, "MESSAGE_CREATE", post(31, "!nobot")) is None
+    assert payload(clear, "THREAD_UPDATE", others) == {**nameless, "id": "31", "owner_id": "7"}  # opened on it
+
+
 def test_an_edit_can_opt_a_message_out(clear: RecordingFilter) -> None:
     assert payload(clear, "MESSAGE_CREATE", post(1)) is not None
     assert payload(clear, "MESSAGE_UPDATE", post(1, "!nobot")) is None

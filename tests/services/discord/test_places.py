@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.messages import Place, PlaceKind
-from services.discord.wire import ADMINISTRATOR, VIEW_CHANNEL, GuildPlaces, OddPayload
+from services.discord.wire import ADMINISTRATOR, CONNECT, VIEW_CHANNEL, GuildPlaces, OddPayload
 
 GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
 HIDDEN = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
@@ -106,6 +106,25 @@ def test_a_channel_is_public_when_everyone_can_view_it(
     assert public(places, channel(permission_overwrites=overwrites)) is expected
     assert public(places, thread()) is expected
     assert public(places, thread(type=12)) is False
+
+
+@pytest.mark.parametrize("kind", [2, 13])
+def test_what_is_written_in_a_voice_channel_is_public_only_where_everyone_may_connect(kind: int) -> None:
+    """Discord shows it to nobody else, though the channel is in everybody's list."""
+    places = GuildPlaces()
+    locked = {"id": "1", "type": 0, "allow": "0", "deny": str(CONNECT)}
+    for everyone, overwrites, expected in (
+        (VIEW_CHANNEL | CONNECT, [], True),
+        (VIEW_CHANNEL, [], False),
+        (VIEW_CHANNEL | CONNECT, [locked], False),
+        (VIEW_CHANNEL | CONNECT, [HIDDEN], False),
+        (VIEW_CHANNEL, [{**locked, "allow": str(CONNECT), "deny": "0"}], True),
+        (ADMINISTRATOR, [locked], True),
+    ):
+        places.guild(guild(everyone))
+        assert public(places, channel(type=kind, permission_overwrites=overwrites)) is expected
+    assert public(GuildPlaces(), channel(type=kind))
+    assert not public(GuildPlaces(), channel(type=kind, permission_overwrites=[locked]))
 
 
 def test_a_thread_whose_parent_is_not_known_is_private_where_permissions_are_known() -> None:
