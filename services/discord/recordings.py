@@ -13,6 +13,7 @@ from model.messages import Message
 from services.discord import wire
 from services.discord.dispatches import BadLine, Dispatch, parse_line
 from services.discord.wire import USED_TYPES, OddPayload, message, quoted
+from services.telemetry import number_of
 
 if TYPE_CHECKING:
     from services.discord.exports import Export
@@ -88,21 +89,23 @@ def _exported(export: Export) -> Iterator[Dispatch]:
         log.warning("%s: an export without messages", export.path)
 
 
+NAMED_LINES = 10
+"""Lines of one file that were skipped and are named in the log; of the others it tells the number."""
+
+
 def _lines(path: Path) -> Iterator[Dispatch]:
-    empty = True
+    empty, named, count = True, list[str](), 0
     with path.open("rb") as file:
         # Bytes, so that a line that is not UTF-8 spoils only itself.
         for number, line in enumerate(file, 1):
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                if not text.strip():
-                    continue
-                dispatch = parse_line(text)
-            except UnicodeDecodeError:
-                log.warning("%s, line %d: skipped, not UTF-8", path, number)
+                dispatch = _parsed(line, "utf-8-sig" if number == 1 else "utf-8")
             except BadLine as error:
-                log.warning("%s, line %d: skipped, %s", path, number, error)
-            else:
+                count += 1
+                if count <= NAMED_LINES:
+                    named.append(f"line {number}: skipped, {error}")
+                continue
+            if dispatch is not None:
                 empty = False
                 yield dispatch
     if empty:
@@ -110,6 +113,19 @@ def _lines(path: Path) -> Iterator[Dispatch]:
             f"{path}: no valid line; a recording holds one dispatch a line (app.py --record FILE writes one), "
             "an export is the JSON that DiscordChatExporter writes"
         )
+    for line in named:
+        log.warning("%s, %s", path, line)
+    if count > len(named):
+        log.warning("%s: %s skipped as well", path, number_of(count - len(named), "other line"))
+
+
+def _parsed(line: bytes, encoding: str) -> Dispatch | None:
+    """The dispatch of a line; None for an empty one. Raises BadLine."""
+    try:
+        text = line.decode(encoding)
+    except UnicodeDecodeError:
+        raise BadLine("not UTF-8") from None
+    return parse_line(text) if text.strip() else None
 
 
 def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:

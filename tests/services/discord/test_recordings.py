@@ -64,14 +64,27 @@ def test_bad_lines_are_reported_with_their_number_and_skipped(tmp_path: Path, ca
     assert [message.split(":")[0] for message in told] == ["line 3", "line 4", "line 6"]
 
 
+def test_of_many_bad_lines_some_are_named_and_the_others_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(render_line(post(1)) + "oops\n" * 40)
+    assert len(list(read(path))) == 1
+    assert len(caplog.messages) == 11
+    assert caplog.messages[-1] == f"{path}: 30 other lines skipped as well"
+
+
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"not json\n", b'{"guild": {}}\n', b"[]", b"\xff", b"{"])
-def test_a_file_without_any_valid_line_is_an_error_with_a_remedy(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_any_valid_line_is_an_error_with_a_remedy(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
     with pytest.raises(BadRecording, match="no valid line") as caught:
         list(read(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert caplog.messages == []
 
 
 def test_a_file_that_cannot_be_read_is_an_error_with_a_remedy(tmp_path: Path) -> None:
