@@ -22,6 +22,7 @@ from assembly.running import Meters, collect_garbage_less_often, meters_of, play
 from assembly.team import FailedCurations
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
+from commands.progress import kept_when_interrupted
 from services.discord import DryRunPoster, RecordedAttachments
 from services.telemetry import number_of
 from settings import Settings
@@ -68,11 +69,15 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
         runner = stack.enter_context(
             asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start, speed=options.speed)))
         )
-        return runner.run(_replay(settings.for_replay_in(data), options, console or Console()))
+        tally = ResultCounts()
+        stack.enter_context(
+            kept_when_interrupted(lambda: f"{number_of(tally.messages, 'message')} replayed until then")
+        )
+        return runner.run(_replay(settings.for_replay_in(data), options, console or Console(), tally))
 
 
-async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
-    tally, count = ResultCounts(), FailedCurations()
+async def _replay(settings: Settings, options: ReplayOptions, console: Console, tally: ResultCounts) -> int:
+    count = FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     discord = DiscordEnds(poster=DryRunPoster(), attachments=attachments)
     # Somebody can look on only where time passes.
@@ -91,7 +96,11 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             await stack.enter_async_context(shown)
             answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
-        out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, answers_by)
+        out = (
+            JsonLines(sys.stdout)
+            if options.as_json
+            else Terminal(console, name_of, headline, answers_by, uncut=not console.is_terminal)
+        )
         in_order = OrderedOutcomes(out.write)
         sinks = replace(
             parts.sinks, results=[tally.add, in_order.add, *meters.results, state.record.add], decided=count.add

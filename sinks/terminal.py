@@ -67,8 +67,10 @@ LOOKS = {
     OutcomeKind.CANCELLED: ("×", "magenta"),
     OutcomeKind.FAILED: ("!", "bold red"),
 }
-WIDEST = 110
+WIDEST = 160
 """Columns: longer lines are harder to read."""
+UNCUT = 4_000
+"""Columns where nobody reads the lines on a screen: nothing is cut off."""
 NARROWEST = 60
 PLACE, NAME, SOURCE = 12, 11, 18
 QUOTE_FROM = 100
@@ -85,11 +87,15 @@ class Terminal:
     colour, move or clear anything: see `one_line`.
     """
 
-    def __init__(self, console: Console, name_of: Callable[[int], str], headline: str, backend: str) -> None:
-        """`headline`: what is replayed; `backend`: what answers."""
+    def __init__(
+        self, console: Console, name_of: Callable[[int], str], headline: str, backend: str, *, uncut: bool = False
+    ) -> None:
+        """`headline`: what is replayed; `backend`: what answers; `uncut`: the lines are read by another program."""
         self._console = console
         self._name_of = name_of
-        self._width = max(NARROWEST, min(console.width, WIDEST))
+        self._uncut = uncut
+        self._width = UNCUT if uncut else max(NARROWEST, min(console.width, WIDEST))
+        self._day = ""
         self._examples = defaultdict[str, list[str]](list)
         """Of chatter, by its reason."""
         both = f"{headline}: {backend}"
@@ -105,8 +111,12 @@ class Terminal:
             self._examples[outcome.reason] = sorted(examples, key=lambda text: not text.endswith("?"))[:EXAMPLES]
             return
         sign, style = LOOKS[outcome.result]
+        day, time = rfc3339(part.last.at)[:10], rfc3339(part.last.at)[11:16]
+        if self._day not in {"", day}:
+            self._line((day, "bold"))
+        self._day = day
         what = Text.assemble(
-            (rfc3339(part.last.at)[11:16], "dim"),
+            (time, "dim"),
             (f" {sign} ", style),
             (in_cells(self._place(part), PLACE), "blue"),
             " ",
@@ -119,7 +129,7 @@ class Terminal:
         else:
             why = became(outcome)
             asking = max(rest * 3 // 5, rest - len(why) - 1)
-            self._line(what, (in_cells(asked(part), asking), "dim"), " ", (one_line(why), style))
+            self._line(what, (self._cell(asked(part), asking), "dim"), " ", (one_line(why), style))
 
     def finish(self, tally: ResultCounts) -> None:
         reasons = {kind: dict(tally.reasons[kind]) for kind in LOOKS}
@@ -134,7 +144,7 @@ class Terminal:
             if count or kind is OutcomeKind.REPLIED:
                 self._count(count, kind, reasons[kind], style)
         for reason, count in chatter.items():
-            width = (self._width - 32) // EXAMPLES - 3
+            width = (min(self._width, WIDEST) - 32) // EXAMPLES - 3
             examples = " ".join(f"“{in_cells(text, width).rstrip()}”" for text in self._examples[reason])
             self._line((f"{count:>5} ", "yellow"), f"{reason:<15} ", (f"such as {examples}", "dim"))
         if tally.ignored:
@@ -143,14 +153,18 @@ class Terminal:
             self._line(f"{tally.removed:>5} removed         ", ("deleted while they waited", "dim"))
 
     def _answer(self, outcome: Outcome, room: int) -> list[tuple[str, str] | str]:
-        source = in_cells(source_name(outcome.sources), SOURCE, keep_end=True)
+        source = self._cell(source_name(outcome.sources), SOURCE, keep_end=True)
         quotes = self._width >= QUOTE_FROM
         asking = (room - SOURCE - 4) * 11 // 20 if quotes else room - SOURCE - 3
-        cells: list[tuple[str, str] | str] = [in_cells(asked(outcome.part), asking), (" → ", "dim"), (source, "green")]
+        question = self._cell(asked(outcome.part), asking)
+        cells: list[tuple[str, str] | str] = [question, (" → ", "dim"), (source, "green")]
         if quotes:
             quote = first_quote(outcome.reply_text or "").removeprefix("```\n")
-            cells += [" ", (in_cells(quote, room - asking - SOURCE - 4).rstrip(), "dim italic")]
+            cells += [" ", (self._cell(quote, room - asking - SOURCE - 4).rstrip(), "dim italic")]
         return cells
+
+    def _cell(self, text: str, width: int, *, keep_end: bool = False) -> str:
+        return one_line(text) if self._uncut else in_cells(text, width, keep_end=keep_end)
 
     def _count(self, count: int, name: str, reasons: dict[str, int], style: str) -> None:
         detail = ", ".join(f"{number} {why}" for why, number in sorted(reasons.items(), key=lambda r: (-r[1], r[0])))
@@ -159,7 +173,7 @@ class Terminal:
     def _line(self, *cells: tuple[str, str] | str | Text) -> None:
         line = Text.assemble(*cells)
         line.truncate(self._width, overflow="ellipsis")
-        self._console.print(line, no_wrap=True, overflow="crop", soft_wrap=True, highlight=False)
+        self._console.print(line, no_wrap=True, overflow="ignore", soft_wrap=True, highlight=False)
 
     def _place(self, part: Part) -> str:
         name = self._name_of(part.place.channel_id)

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+import app
 from benchmarks.evaluation import data
 from commands.replay import ReplayOptions, replay
 from settings import load
+from sinks.results import ResultCounts
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = data.folder() / "recordings"
@@ -79,3 +81,15 @@ def test_a_replay_without_a_data_folder_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
     assert files_below(ROOT / "examples") == before
     assert capsys.readouterr().out
+
+
+def test_a_replay_that_is_interrupted_says_how_far_it_came(
+    config: Path, export: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(*_: object, tally: ResultCounts, **_more: object) -> bool:
+        tally.messages = 2
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("commands.replay.play", interrupted)
+    assert app.main(["--config", str(config), "--replay", str(export)]) == 1
+    assert capsys.readouterr().err == "app.py: interrupted: 2 messages replayed so far\n"

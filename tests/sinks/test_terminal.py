@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -36,10 +37,13 @@ def skipped(reason: Reason, *texts: str) -> Outcome:
     return Outcome(part(*texts), NOON + 60, OutcomeKind.SKIPPED, reason)
 
 
-def shown(*outcomes: Outcome, width: int = 110, tty: bool = False, tally: ResultCounts | None = None) -> list[str]:
+def shown(
+    *outcomes: Outcome, width: int = 110, tty: bool = False, tally: ResultCounts | None = None, uncut: bool = False
+) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=tty, color_system="truecolor" if tty else None)
-    terminal = Terminal(console, lambda place: NAMES.get(place, str(place)), "Replaying day.jsonl", "no language model")
+    name_of = lambda place: NAMES.get(place, str(place))  # noqa: E731 (as short as it gets)
+    terminal = Terminal(console, name_of, "Replaying day.jsonl", "no language model", uncut=uncut)
     for outcome in outcomes:
         terminal.write(outcome)
     if tally is not None:
@@ -89,14 +93,33 @@ def test_what_is_not_answerable_is_counted_with_examples_and_everything_else_has
     assert "    1 removed         deleted while they waited" in lines
 
 
+def test_what_goes_to_another_program_is_not_cut() -> None:
+    question, reply = f"how do I open {'the valve and ' * 20}the door?", "From `a.md`:\n\nTurn the lever."
+    [answered, unanswered] = shown(
+        replied(question, reply=reply), skipped(Reason.BUDGET, question), width=80, uncut=True
+    )[2:]
+    assert answered.endswith(f"{question} → a.md Turn the lever.")
+    assert unanswered.endswith(f"{question} skipped: budget")
+
+
+def test_the_date_is_said_when_the_day_changes() -> None:
+    def at(seconds: float) -> Outcome:
+        one = part("how do I open the valve?")
+        later = replace(one, messages=tuple(replace(each, at=seconds) for each in one.messages))
+        return replace(replied(), part=later)
+
+    lines = shown(at(NOON), at(NOON + 3600), at(NOON + 86_400), at(NOON + 86_400))[2:]
+    assert [line[:10] for line in lines] == ["12:00 ✓ #h", "13:00 ✓ #h", "2026-03-12", "12:00 ✓ #h", "12:00 ✓ #h"]
+
+
 @pytest.mark.parametrize("width", [60, 80, 110, 300])
 @pytest.mark.parametrize("reason", [None, Reason.NO_ANSWER_IN_SOURCES])
-def test_nothing_wraps_and_nothing_is_wider_than_110_columns(width: int, reason: Reason | None) -> None:
+def test_nothing_wraps_and_nothing_is_wider_than_160_columns(width: int, reason: Reason | None) -> None:
     text = "which 🧯 extinguisher 消火器 " * 40 + "?"
     outcome = replied(text, reply=text) if reason is None else skipped(reason, text)
     lines = shown(outcome, width=width)
     assert len(lines) == (4 if len("Replaying day.jsonl: no language model") > width else 3)
-    assert max(map(cell_len, lines)) <= min(width, 110)
+    assert max(map(cell_len, lines)) <= min(width, 160)
 
 
 @pytest.mark.parametrize(
