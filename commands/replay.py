@@ -70,9 +70,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
             asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start, speed=options.speed)))
         )
         tally = ResultCounts()
-        stack.enter_context(
-            kept_when_interrupted(lambda: f"{number_of(tally.messages, 'message')} replayed until then")
-        )
+        stack.enter_context(kept_when_interrupted(lambda: f"{number_of(tally.messages, 'message')} replayed so far"))
         return runner.run(_replay(settings.for_replay_in(data), options, console or Console(), tally))
 
 

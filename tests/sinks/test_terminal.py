@@ -42,8 +42,9 @@ def shown(
 ) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=tty, color_system="truecolor" if tty else None)
-    name_of = lambda place: NAMES.get(place, str(place))  # noqa: E731 (as short as it gets)
-    terminal = Terminal(console, name_of, "Replaying day.jsonl", "no language model", uncut=uncut)
+    terminal = Terminal(
+        console, lambda place: NAMES.get(place, str(place)), "Replaying day.jsonl", "no language model", uncut=uncut
+    )
     for outcome in outcomes:
         terminal.write(outcome)
     if tally is not None:
