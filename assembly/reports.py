@@ -25,7 +25,7 @@ from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught
 from reporting.report import report as build
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
-from services.discord import Fetcher, LookupFailed, Poster, PostFailed, inert, split
+from services.discord import Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
@@ -254,7 +254,7 @@ def _mark(piece: str) -> str:
 
 def posted(report: Report) -> str:
     """Write the report as a Discord message: the counts, and the questions most often asked without an answer."""
-    said = [f"**The last week.** {inert(summary(report))}"]
+    said = [f"**The last week.** {escape_markup(summary(report))}"]
     if report.gaps:
         said.append("**Asked, and not answered**")
         for gap in report.gaps[:POSTED_GAPS]:
@@ -271,4 +271,4 @@ def posted(report: Report) -> str:
 
 def _quoted(question: str, most: int) -> str:
     """The beginning of what somebody asked, without markup and without addresses: the bot posts it under its name."""
-    return inert(remove_foreign_links(question[:most], ()).strip())
+    return escape_markup(remove_foreign_links(question[:most], ()).strip())

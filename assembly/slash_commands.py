@@ -34,7 +34,7 @@ from model.messages import Attachment, Author, snowflake_at
 from model.outcomes import OutcomeKind, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
-from services.discord import AttachmentFailed, Attachments, inert
+from services.discord import AttachmentFailed, Attachments, escape_markup
 from services.discord.slash import (
     MOST_TEXT_CHARS,
     MOST_TITLE_CHARS,
@@ -268,7 +268,7 @@ class RunbookCommands:
         except TooManyWaiting as refused:
             raise CommandRefused(phrases(call.language).runbooks_waiting) from refused
         except FileRefused as refused:
-            raise CommandRefused(inert(refusal_text(refused, call.language))) from refused
+            raise CommandRefused(escape_markup(refusal_text(refused, call.language))) from refused
         except TooManyRunbooks as refused:
             raise CommandRefused(phrases(call.language).too_many_runbooks(refused.count, refused.most)) from refused
         except AttachmentFailed as error:
@@ -301,7 +301,7 @@ class RunbookCommands:
                 await self.runbooks.remove(call.user_id, title)
         except NoSuchRunbook as error:
             raise CommandRefused(phrases(call.language).no_such_runbook) from error
-        return phrases(call.language).removed_title(inert(title))
+        return phrases(call.language).removed_title(escape_markup(title))
 
     async def forget(self, call: Call) -> str:
         with _store_errors(call):
@@ -352,7 +352,7 @@ class EvidenceCommands:
                 await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
             self.documents.answers.purge(name)
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
-        return phrases(call.language).forgotten(inert(filename.strip()))
+        return phrases(call.language).forgotten(escape_markup(filename.strip()))
 
     async def _documents(self, call: Call) -> tuple[Document, ...]:
         """List the thread's files that the caller may see, without removed ones."""
@@ -380,15 +380,15 @@ def is_poster(doc: Document, user_id: int) -> bool:
 
 def runbook_line(doc: Document) -> str:
     """A runbook, in a few words."""
-    return f"{inert(shown(title_of(doc)))} ({doc.kind}, {amount(doc.size)})"
+    return f"{escape_markup(shown(title_of(doc)))} ({doc.kind}, {amount(doc.size)})"
 
 
 def file_line(doc: Document, said: Phrases) -> str:
     """A file of a thread, in a few words."""
-    name = inert(shown(doc.filename))
+    name = escape_markup(shown(doc.filename))
     match doc.state:
         case State.FAILED:
-            return inert(unreadable(doc))
+            return escape_markup(unreadable(doc))
         case State.PENDING:
             return said.being_read(name)
         case _:
@@ -511,10 +511,10 @@ COMMANDS: Mapping[str, Row] = {
     "privacy opt-out": Row(
         "Leave me alone: read, learn and record nothing that I write.",
         lambda services: services.privacy.opt_out,
-        in_any_case=True,
+        always_runs=True,
     ),
-    "privacy opt-in": Row("Count me in again.", lambda services: services.privacy.opt_in, in_any_case=True),
-    "privacy forget": Row("Remove what the bot has kept of me.", lambda services: services.forget, in_any_case=True),
+    "privacy opt-in": Row("Count me in again.", lambda services: services.privacy.opt_in, always_runs=True),
+    "privacy forget": Row("Remove what the bot has kept of me.", lambda services: services.forget, always_runs=True),
     "kb add": Row(
         "Keep a runbook: a file, or text.",
         lambda services: services.runbooks.add,
@@ -530,7 +530,7 @@ COMMANDS: Mapping[str, Row] = {
             ),
         },
         needs_documents=True,
-        as_written=True,
+        is_unredacted=True,
     ),
     "kb list": Row("Show your runbooks.", lambda services: services.runbooks.list, needs_documents=True),
     "kb remove": Row(
@@ -538,7 +538,7 @@ COMMANDS: Mapping[str, Row] = {
         lambda services: services.runbooks.remove,
         {"title": CommandOption("Its title, as /kb list shows it.", str)},
         needs_documents=True,
-        as_written=True,
+        is_unredacted=True,
     ),
     "kb forget": Row("Remove all of your runbooks.", lambda services: services.runbooks.forget, needs_documents=True),
     "kb visibility": Row(
@@ -560,7 +560,7 @@ COMMANDS: Mapping[str, Row] = {
         lambda services: services.evidence.delete,
         {"filename": CommandOption("Its name, as /evidence list shows it.", str)},
         needs_documents=True,
-        as_written=True,
+        is_unredacted=True,
     ),
 }
 """Every slash command, in the order in which Discord and docs/operating.md list them."""
@@ -570,7 +570,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     """Make the function that carries a command out.
 
     Commands with text are refused to people who opted out, and their callback gets texts without secrets and a `Call`
-    in the language of the text. `as_written` switches this off.
+    in the language of the text. `is_unredacted` switches this off.
 
     Raises:
         TypeError: the callback does not take the options of the row.
@@ -579,7 +579,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     _, *takes = signature(callback).parameters
     if takes != [*command.options]:
         raise TypeError(f"/{name}: its options are {[*command.options]}, its callback takes {takes}")
-    if command.as_written or not any(option.is_text for option in command.options.values()):
+    if command.is_unredacted or not any(option.is_text for option in command.options.values()):
         return callback
     redactor = Redactor(services.settings.secrets)
 

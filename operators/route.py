@@ -17,7 +17,7 @@ from model.messages import Batch, Destination, Key, Message, Part
 from model.outcomes import Ignored, Outcome, Reason
 from model.servers import Servers
 from operators.step import failure_of
-from services.assistant import CaptureJob, Inquiry, skipped
+from services.assistant import CaptureJob, Inquiry, skip_outcome
 from services.conversations import ConversationTracker, History, InFlight, People, Router, Routing
 from services.llm import Usage
 from services.telemetry import about, number_of
@@ -108,7 +108,7 @@ def sent(part: Part, routing: Routing, usage: Usage | None) -> Routed:
     if routing.to is Destination.NOTHING:
         return ignored(part, routing.ends or Reason.NOT_ADDRESSED)
     inquiry = Inquiry(part, routing.addressed, Usage(usage), decisions={})
-    return inquiry if routing.ends is None else skipped(inquiry, routing.ends)
+    return inquiry if routing.ends is None else skip_outcome(inquiry, routing.ends)
 
 
 def ignored(part: Part, reason: Reason) -> Ignored:

@@ -18,7 +18,7 @@ from dataflow.metering import Gauge, watched
 from model.messages import Message, Part
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import STEP_NAMES
-from services.assistant import Inquiry, Unanswered, end
+from services.assistant import Inquiry, Unanswered, outcome_of
 from services.conversations import WorkCancelled
 from services.telemetry import about, people
 
@@ -175,7 +175,7 @@ def _first(works: tuple[_Work, ...], item: Item) -> _Work:
 def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
     """The outcome of an inquiry that a step could not finish."""
     outcome = failure_of(inquiry.part, name, error)
-    return end(inquiry.inquiry if isinstance(inquiry, Unanswered) else inquiry, outcome.result, outcome.reason)
+    return outcome_of(inquiry.inquiry if isinstance(inquiry, Unanswered) else inquiry, outcome.result, outcome.reason)
 
 
 def failure_of(part: Part, name: str, error: Exception) -> Outcome:

@@ -270,7 +270,7 @@ class KnowledgeTools:
             section=" › ".join(one_line(head) for head in kept.headings if head),
             excerpt=shown,
             score=round(hit.score, 2),
-            url=self.addresses.section(kept),
+            url=self.addresses.section_address(kept),
         )
 
     async def _read(self, arguments: Mapping[str, Any]) -> ToolResult:
@@ -286,7 +286,7 @@ class KnowledgeTools:
         end = offset + len(piece)
         content = SourceText(
             source_id=source_id,
-            url=self.addresses.of(source_id),
+            url=self.addresses.address_of(source_id),
             text=piece,
             offset=offset,
             total_chars=len(whole),
