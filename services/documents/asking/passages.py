@@ -169,16 +169,21 @@ class Scope:
     async def neighbours(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Retrieved:
         """Return the nearest `steps` lines on one side of a line, without blank ones."""
         after = side is Position.NEXT
-        reach = CONTEXT_LINES + 2 * steps
+        reach, verb = CONTEXT_LINES + 2 * steps, "follow" if after else "precede"
         first, last = (line_no + 1, line_no + reach) if after else (max(1, line_no - reach), line_no - 1)
         lines = (await self.lines(LineWhere((doc_id,), first=first, last=last), reach, last=not after)).lines
         near = [line.line_no for line in lines if line.text.strip()][:steps]
         name = self.document(doc_id).filename
-        if not near or last < first:
+        if not lines:
             return Retrieved(missing=f"line {line_no} is the {'last' if after else 'first'} of {name}")
+        if not near:  # within the reach: further away there may be others
+            blank = number_of(len(lines), f"blank line {verb}s", f"blank lines {verb}")
+            return Retrieved(missing=f"{blank} line {line_no} of {name}")
         notes: tuple[str, ...] = ()
-        if len(near) < steps:
-            verb = "follow" if after else "precede"
+        if len(near) < len(lines) and len(near) < steps:
+            some = f"only {len(near)} of the {len(lines)} lines that {verb} line {line_no} of {name}"
+            notes = (f"{some} {'is' if len(near) == 1 else 'are'} not blank",)
+        elif len(near) < steps:
             notes = (f"only {number_of(len(near), f'line {verb}s', f'lines {verb}')} line {line_no} of {name}",)
         return Retrieved((await self.around(doc_id, sorted(near)),), notes=notes, exact=True)
 
