@@ -289,6 +289,6 @@ async def read_again(
     try:
         result = await chunk(documents.intake)(job)
     finally:
-        documents.cases.settle(job)
+        documents.cases.finish(job)
     if result.document is not None:
         documents.background.embed_soon(name, result.document.doc_id)

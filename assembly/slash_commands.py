@@ -52,13 +52,13 @@ from services.documents import (
     Runbooks,
     TooManyRunbooks,
     TooManyWaiting,
-    amount,
     check_file,
+    describe_failure,
+    display_name,
+    format_size,
     refusal_text,
     remove_file,
-    shown,
     title_of,
-    unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.documents.tools import TEAM
@@ -332,11 +332,11 @@ class EvidenceCommands:
         return "\n".join([said.thread_files, *(f"- {file_line(doc, said)}" for doc in documents)])
 
     async def delete(self, call: Call, filename: str) -> str:
-        wanted, name = filename.strip().casefold(), protocol.case(str(call.place_id))
+        wanted, name = filename.strip().casefold(), protocol.case_collection(str(call.place_id))
         called = [
             doc
             for doc in await self._documents(call)
-            if wanted in {doc.filename.casefold(), shown(doc.filename).casefold()}
+            if wanted in {doc.filename.casefold(), display_name(doc.filename).casefold()}
         ]
         if not called:
             raise CommandRefused(phrases(call.language).no_such_file)
@@ -362,7 +362,7 @@ class EvidenceCommands:
             log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
             return ()
         with _store_errors(call):
-            described = await self.documents.store.describe(protocol.case(str(call.place_id)))
+            described = await self.documents.store.describe(protocol.case_collection(str(call.place_id)))
         known = () if described is None else described.documents
         return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
 
@@ -380,20 +380,20 @@ def is_poster(doc: Document, user_id: int) -> bool:
 
 def runbook_line(doc: Document) -> str:
     """A runbook, in a few words."""
-    return f"{escape_markup(shown(title_of(doc)))} ({doc.kind}, {amount(doc.size)})"
+    return f"{escape_markup(display_name(title_of(doc)))} ({doc.kind}, {format_size(doc.size)})"
 
 
 def file_line(doc: Document, said: Phrases) -> str:
     """A file of a thread, in a few words."""
-    name = escape_markup(shown(doc.filename))
+    name = escape_markup(display_name(doc.filename))
     match doc.state:
         case State.FAILED:
-            return escape_markup(unreadable(doc))
+            return escape_markup(describe_failure(doc))
         case State.PENDING:
             return said.being_read(name)
         case _:
             newer = "" if doc.current else f", {said.replaced_by_newer}"
-            return f"{name} ({doc.kind}, {amount(doc.size)}, {said.lines(doc.n_lines)}{newer})"
+            return f"{name} ({doc.kind}, {format_size(doc.size)}, {said.lines(doc.n_lines)}{newer})"
 
 
 @contextmanager
@@ -436,7 +436,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
             search = opened.enter_context(for_team(server.search, own, shared_search))
             shared_search = shared_search or search
             assistant = assistant_of(settings, search, llm, guild_id)
-            lookup = context.lookup and context.lookup.searching(search)
+            lookup = context.lookup and context.lookup.with_search(search)
             context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
             team = Answerer(context, rules)
         found[guild_id] = Answerers(everybody, team)

@@ -171,7 +171,7 @@ async def retrieve(inquiry: Inquiry) -> Inquiry | Unanswered:
     toolset = inquiry.toolset
     if toolset is None:
         return inquiry
-    await toolset.ready()
+    await toolset.prepare()
     inquiry.decisions["tools"] = [tool.name for tool in toolset.tools]
     if not toolset.tools:
         inquiry = inquiry._replace(toolset=None)
@@ -469,10 +469,10 @@ def generate(
         cited = resolve_citations(named, inquiry.sources)
         citations, unknown = cited.sources, cited.unknown
         if (toolset := inquiry.toolset) is not None:
-            citations += tuple(toolset.citations(unknown))
-            unknown = tuple(each for each in unknown if not toolset.citations([each]))
+            citations += tuple(toolset.valid_citations(unknown))
+            unknown = tuple(each for each in unknown if not toolset.valid_citations([each]))
             quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
-            text = toolset.checked(text, quotable)
+            text = toolset.mark_unsupported(text, quotable)
         if unknown:
             log.warning("generate: citations of nothing that was given were dropped: %.200r", unknown)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}

@@ -20,7 +20,7 @@ from operators.step import failure_of
 from services.assistant import CaptureJob, Inquiry, skip_outcome
 from services.conversations import ConversationTracker, History, InFlight, People, Router, Routing
 from services.llm import Usage
-from services.telemetry import about, number_of
+from services.telemetry import current_part, number_of
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def route(
     """
 
     async def routed(part: Part) -> tuple[Key, Routed]:
-        about.set(part)
+        current_part.set(part)
         log.info("discord.user_batch_process_start: %s", number_of(len(part.messages), "message"))
         return part.key, sent(part, await router.route(part), usages[part.guild_id])
 

@@ -79,7 +79,7 @@ class FileNotes:
         if not self.gone.is_unannounced(case_id):
             return
         try:
-            await self.gone.announced(case_id)
+            await self.gone.note_announced(case_id)
         except OSError as error:
             log.warning("evidence: thread %d: may be told again: %s", case_id, error)
         await self._send(case_id, phrases(self._language(case_id)).post_again, f"{case_id:x}-r")

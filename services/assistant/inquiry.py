@@ -70,7 +70,7 @@ class Inquiry(NamedTuple):
         """Return the inquiry with a draft that a model made of the present one: `text` without new addresses, and with
         a mark at each quotation and line of a file that has no support. The draft stays if nothing is left of `text`.
         """
-        checked = text if self.toolset is None else self.toolset.checked(text, [self.draft])
+        checked = text if self.toolset is None else self.toolset.mark_unsupported(text, [self.draft])
         return self._replace(draft=remove_foreign_links(checked, [self.draft]).strip() or self.draft)
 
     @property
@@ -96,7 +96,7 @@ class Inquiry(NamedTuple):
     @property
     def read_sources(self) -> tuple[Source, ...]:
         """The sources that were loaded, or looked up in files and runbooks."""
-        return self.sources if self.toolset is None else (*self.sources, *self.toolset.found())
+        return self.sources if self.toolset is None else (*self.sources, *self.toolset.found_sources())
 
     @property
     def shown_sources(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 import clock
 from services.llm.endpoint import LLMError, Reply, Request, Round, UnknownRequest
 from services.storage import files
-from services.telemetry import people
+from services.telemetry import current_people
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ def _sha256(text: str) -> str:
 
 def render(request: Request, outcome: Reply | LLMError) -> str:
     """Write an exchange as one line, with its line end."""
-    whose = [str(each) for each in sorted(people.get())]
+    whose = [str(each) for each in sorted(current_people.get())]
     line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "people": whose}
     line["request"] = to_json(request)
     if isinstance(outcome, LLMError):

@@ -117,7 +117,7 @@ class Spent:
     chains: dict[int, deque[FiniteFloat]] = field(default_factory=dict[int, "deque[FiniteFloat]"])
 
     def forget(self, user_id: int) -> bool:
-        """Drop a person's counts. Returns whether there were any."""
+        """Drop a person's counts. Returns True if there were any."""
         return self.chains.pop(user_id, None) is not None
 
 
@@ -141,7 +141,7 @@ class Limiter(Protocol):
         ...
 
     async def forget(self, user_id: int) -> bool:
-        """Drop a person's counts. Returns whether there were any.
+        """Drop a person's counts. Returns True if there were any.
 
         Raises:
             OSError: they are kept elsewhere, and cannot be reached.

@@ -80,7 +80,7 @@ class Stage:
 
     async def held(self, case_id: int) -> tuple[Document, ...]:
         assert self.world.documents is not None
-        described = await self.world.documents.store.describe(protocol.case(str(case_id)))
+        described = await self.world.documents.store.describe(protocol.case_collection(str(case_id)))
         return () if described is None else described.documents
 
     async def names(self, case_id: int) -> list[str]:

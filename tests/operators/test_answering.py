@@ -77,14 +77,14 @@ class Tools:
     async def ready(self) -> None:
         self.waited = True
 
-    def citations(self, named: Iterable[str]) -> list[str]:
+    def valid_citations(self, named: Iterable[str]) -> list[str]:
         return [each for each in named if each.startswith("app.log")]
 
-    def checked(self, text: str, known: Iterable[str]) -> str:
+    def mark_unsupported(self, text: str, known: Iterable[str]) -> str:
         self.quotable = list(known)
         return f"{text} (checked)"
 
-    def found(self) -> tuple[Source, ...]:
+    def found_sources(self) -> tuple[Source, ...]:
         return (Source("app.log", "31: ERROR"),)
 
 

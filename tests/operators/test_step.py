@@ -19,7 +19,7 @@ from operators.step import Item, Step, TookTooLong, expected, in_order, in_turn,
 from services.assistant import Inquiry, Unanswered, skip_outcome
 from services.conversations import WorkCancelled
 from services.llm import Unavailable, Usage
-from services.telemetry import people
+from services.telemetry import current_people
 from tests.marbles import play
 
 ADA, BEN = Author(1, "ada"), Author(2, "ben")
@@ -221,11 +221,11 @@ async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:
     seen: list[frozenset[int]] = []
 
     async def gathered(item: Inquiry) -> Inquiry:
-        seen.append(people.get())
+        seen.append(current_people.get())
         return item._replace(messages=(Message(9, 11, BEN, "So.", 0.5),))
 
     async def looked(item: Inquiry) -> Inquiry:
-        seen.append(people.get())
+        seen.append(current_people.get())
         return item
 
     chain = in_turn(step("gather", gathered, 1), step("gate", looked, 1), step("load", looked, 1))

@@ -107,8 +107,8 @@ def _question(query: str) -> str:
 def _shown(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_chars: int) -> str:
     """The answer as it is posted: lines of files in a code block that they cannot end, runbooks as Markdown."""
     if name != _CASE_TOOL:
-        return _with_notice(toolset.shown(name, result), say, max_chars)
-    tail = f"{toolset.shown(name, result).removeprefix(result.answer).strip()}\n{say.no_model_notice}"
+        return _with_notice(toolset.render(name, result), say, max_chars)
+    tail = f"{toolset.render(name, result).removeprefix(result.answer).strip()}\n{say.no_model_notice}"
     room = max_chars - len(tail) - len("```\n\n```\n\n")
     # Backticks with an invisible character between them are no fence.
     quoted = _cut(result.answer, room).replace("```", "`\u200b`\u200b`")

@@ -1,4 +1,4 @@
-"""Tables and metrics: rows under their header, and what the columns hold."""
+"""Cuts tables and metrics into chunks: rows below their header, and a summary of the columns."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
         return []
     header = None if any(_number(cell) is not None for cell in rows[0].cells) else rows[0]
     names = header.cells if header else [f"column {at + 1}" for at in range(len(rows[0].cells))]
-    # A header alone is all that there is to find.
+    # The table has only a header.
     body = rows[1:] if header and len(rows) > 1 else rows
     columns = [_Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MOST_COLUMNS]]
     for row in body:

@@ -440,7 +440,7 @@ class ChromaCollections:
             ) from error
 
     def _lock(self, name: str) -> asyncio.Lock:
-        protocol.checked(name)
+        protocol.check_name(name)
         return self._locks.setdefault(name, asyncio.Lock())
 
 

@@ -176,7 +176,7 @@ class CollectionFiles:
                     file.lock.release()
 
     def delete(self, name: str) -> bool:
-        """Delete a collection. Returns whether it was there."""
+        """Delete a collection. Returns True if it was there."""
         path = self._path(name)
         with self._writer_of(name):
             there = path.exists()
@@ -246,7 +246,7 @@ class CollectionFiles:
             file.close()
 
     def _path(self, name: str) -> Path:
-        return self._folders.of(name) / f"{protocol.checked(name)}{SUFFIX}"
+        return self._folders.of(name) / f"{protocol.check_name(name)}{SUFFIX}"
 
     def _writer_of(self, name: str) -> threading.Lock:
         with self._guard:

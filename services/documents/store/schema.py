@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.documents.limits import Chunk, ChunkType, DocumentKind, Prepared
-from services.documents.store.protocol import Document, Origin, Row, Rows, State, StoredChunk, sliced
+from services.documents.store.protocol import Document, Origin, Row, Rows, State, StoredChunk, slice_pickled
 from services.search import tokenizer
 
 FORMAT = 1
@@ -98,10 +98,10 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
     ]
     line_tokens = [tokenizer.fts5_text(list(dict.fromkeys(tokenizer.tokens(text)))) for text in texts]
     return Rows(
-        chunks=sliced(chunks),
-        chunk_tokens=sliced([tokenizer.fts5_text(found) for found in chunk_tokens]),
-        lines=sliced(lines),
-        line_tokens=sliced(line_tokens),
+        chunks=slice_pickled(chunks),
+        chunk_tokens=slice_pickled([tokenizer.fts5_text(found) for found in chunk_tokens]),
+        lines=slice_pickled(lines),
+        line_tokens=slice_pickled(line_tokens),
     )
 
 
