@@ -103,7 +103,7 @@ async def follow_other_processes(
 
     def on_flag(name: str, there: bool) -> None:
         if name.startswith(protocol.CASE_PREFIX):
-            (cases.know if there else cases.forget)(int(name.removeprefix(protocol.CASE_PREFIX)))
+            (cases.note_collection if there else cases.forget)(int(name.removeprefix(protocol.CASE_PREFIX)))
             if not there:
                 forget_answers(name)
         else:

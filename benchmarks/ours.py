@@ -50,7 +50,7 @@ class YesAssistant:
         self,
         query: str,
         request: str,
-        offered: Sequence[Choice],
+        choices: Sequence[Choice],
         max_sources: int,
         usage: Usage,
         *,
@@ -58,7 +58,7 @@ class YesAssistant:
     ) -> SelectionResult:
         await think()
         usage.add("select", prompt_tokens=400, completion_tokens=10)
-        return SelectionResult(selected_source_ids=[offered[0].id])
+        return SelectionResult(selected_source_ids=[choices[0].id])
 
     async def generate(
         self,

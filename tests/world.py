@@ -155,14 +155,14 @@ class Script(Assistant):
         self,
         query: str,
         request: str,
-        offered: Sequence[Choice],
+        choices: Sequence[Choice],
         max_sources: int,
         usage: Usage,
         *,
         files: Sequence[str] = (),
     ) -> SelectionResult:
         self.requests.append(request)
-        self.entries.append(offered)
+        self.entries.append(choices)
         said = self.picks
         picked = said if isinstance(said, Exception) else SelectionResult(selected_source_ids=list(said))
         return await self._say(Asked("select", now(), query), picked, usage)
