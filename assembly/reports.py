@@ -261,7 +261,7 @@ def posted(report: Report) -> str:
             said.append(f"- {_quoted(gap.question, 150)} ({len(gap.asked)}) {links}".rstrip())
     if report.voted_down:
         said.append(
-            f"**VotedQuestion down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}"
+            f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}"
         )
     if report.taught:
         said.append(f"**Taught by the team**: {len(report.taught)} conversations")
