@@ -260,9 +260,7 @@ def posted(report: Report) -> str:
             links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
             said.append(f"- {_quoted(gap.question, 150)} ({len(gap.asked)}) {links}".rstrip())
     if report.voted_down:
-        said.append(
-            f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}"
-        )
+        said.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
     if report.taught:
         said.append(f"**Taught by the team**: {len(report.taught)} conversations")
     if calls := sum(spent.calls for spent in report.costs.channels.values()):

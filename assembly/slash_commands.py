@@ -605,7 +605,7 @@ async def slash_commands(
     documents: Documents | None = None,
     forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,
 ) -> AsyncGenerator[Commands]:
-    """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
+    """The commands in a client, until the end of the block; `Commands.register_in` registers them in a guild.
 
     `llm`: the one that answers; None: the extractive assistant does. `forget`: does what `/privacy forget` does; None:
     this process does, which holds the data folder. Unless `ai_response.reply_language` fixes one,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from services.documents.asking.rewriting import MAX_CHARS
-from services.documents.asking.synthesis import Material, rendered
+from services.documents.asking.synthesis import Material, render_passages
 from services.llm import (
     Asker,
     CallOptions,
@@ -115,7 +115,7 @@ def condense(material: Material) -> Prompt:
     found = material.found
     evidence = [Field("Computed", found.facts)] if found.facts else []
     evidence += [Field("Note", note) for note in found.notes]
-    evidence.append(Field("Passages", rendered(material)))
+    evidence.append(Field("Passages", render_passages(material)))
     max_chars = material.max_tokens * ANSWER_CHARS_PER_TOKEN
     rules = CONDENSE_RULES.format(citation_format=material.citation_format, max_chars=max_chars)
     return Prompt(

@@ -458,7 +458,7 @@ async def test_files_that_all_turn_out_unreadable_leave_the_answer_without_sourc
     async def never(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr("services.documents.tools.core.DocumentQATool.offered", never)
+    monkeypatch.setattr("services.documents.tools.core.DocumentQATool.is_available", never)
     await stage.asked()
     assert world.story == ["skipped: no sources"]
     world.script.picks = [GUIDE]

@@ -74,7 +74,7 @@ class Tools:
     quotable: list[str] = field(default_factory=list[str])
     waited: bool = False
 
-    async def ready(self) -> None:
+    async def prepare(self) -> None:
         self.waited = True
 
     def valid_citations(self, named: Iterable[str]) -> list[str]:

@@ -22,7 +22,7 @@ from services.documents.asking.passages import (
     names_of,
 )
 from services.documents.asking.plan import Aggregate, NameMention, Plan, Position
-from services.documents.asking.query_lines import STORED, find, group_counts, resolve
+from services.documents.asking.query_lines import STORED, find_lines, group_counts, resolve
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import smallest_tokens
@@ -180,7 +180,7 @@ _WORD = re.compile(r"\w+")
 
 async def find_exact(scope: Scope, plan: Plan, k: int) -> Findings | None:
     """Answer by exact conditions. None: the question has none, so that passages have to be ranked."""
-    plan = await _with_files_that_are_there(scope, plan)
+    plan = await _reread_unknown_file(scope, plan)
     documents = scope.named_documents(plan)
     if plan.lines is not None:
         found = await _lines(scope, plan, plan.lines, documents[:k])
@@ -189,11 +189,11 @@ async def find_exact(scope: Scope, plan: Plan, k: int) -> Findings | None:
     if found is None:
         return None
     if plan.unknown_file:
-        found = _elsewhere_than_asked(scope, plan, found)
+        found = _answer_from_others(scope, plan, found)
     return found if found.searched_files or not found.missing else replace(found, searched_files=names_of(documents))
 
 
-async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
+async def _reread_unknown_file(scope: Scope, plan: Plan) -> Plan:
     """Treat a file name without a document, but in the text of documents, as any other name: "line 17 in main.py"."""
     name = plan.unknown_file
     if name is None or not await conditions.is_in_any(scope, name, scope.documents):
@@ -203,7 +203,7 @@ async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
     return replace(plan, unknown_file=None, lines=None, mentions=mentions)
 
 
-def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Findings) -> Findings:
+def _answer_from_others(scope: Scope, plan: Plan, found: Findings) -> Findings:
     """Answer from other files if the named one does not exist, provided that the question has a name or a time."""
     none = f"there is no file {plan.unknown_file}"
     if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
@@ -231,7 +231,7 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
         else:
             end = min(last, doc.n_lines, first + MANY)
             passages.append(await scope.with_context(doc.doc_id, range(first, end + 1)))
-            notes += await _not_on_them(scope, plan, doc, first, end)
+            notes += await _note_unmet_conditions(scope, plan, doc, first, end)
     if not passages:
         many = len(beyond) > MOST_NAMED
         return Findings(
@@ -240,7 +240,7 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
     return Findings(tuple(passages), notes=(*notes, *(beyond if plan.doc_ids else ())), exact=True)
 
 
-async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
+async def _note_unmet_conditions(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
     """Return notes about conditions of the question that these lines do not meet."""
     bare = LineQuery(documents=(doc,))
     checks = {name: replace(bare, all_of=(name,)) for name in plan.identifiers}
@@ -265,14 +265,14 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
             return Findings(missing=missing, count=0 if counted else None, notes=notes, searched_files=names)
         named, documents = elsewhere
     logs = logs_of(documents)
-    if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
+    if plan.period and not named.found and await _asks_about_tables(scope, plan, documents):
         return await rows_at(scope, plan, documents, k)
     if not logs:
         # The question puts entries of a level in order or counts them, and there are no entries.
         level = plan.severity if plan.position or plan.aggregate else None
         none = f"no log is among them, and only entries of logs have levels ({level.text})" if level else ""
         return Findings(missing=none, count=0 if counted else None) if level and level.explicit else None
-    plan, components = await _written_by(scope, plan, logs)
+    plan, components = await _find_component(scope, plan, logs)
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
@@ -286,7 +286,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     else:
         others = [doc for doc in logs_of(scope.documents) if doc not in logs]
         fit, total, notes = await conditions.relax(scope, plan, asked, others)
-    found = await _from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
+    found = await _answer_from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
     # A name in files other than logs is searched there.
     return None if found and found.missing and named.found and len(logs) < len(documents) else found
 
@@ -298,7 +298,7 @@ def _has_conditions(plan: Plan, named: Names) -> bool:
     return bool(conditions_set or counts_words or wants_order)
 
 
-async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
+async def _asks_about_tables(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
     """Return True if there are only tables, or if the question names one of their columns."""
     tables = [doc for doc in documents if doc not in logs_of(documents)]
     if len(tables) == len(documents):
@@ -307,7 +307,7 @@ async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document])
     return any(word.casefold() in columns for word in (*plan.words, *plan.identifiers))
 
 
-async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
+async def _find_component(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
     """Find a component that the question asks about. Returns the plan without its name, and the component."""
     if plan.aggregate is not Aggregate.COUNT and not plan.asks_first_or_last:
         return plan, ()
@@ -335,7 +335,7 @@ async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Findi
     )
 
 
-async def _from(
+async def _answer_from(
     scope: Scope, plan: Plan, asked: LineQuery, kept: LineQuery, total: int, k: int, notes: tuple[str, ...]
 ) -> Findings | None:
     """Make the answer from the `total` lines that fit `kept`: the conditions of `asked` that some lines fit."""
@@ -344,8 +344,8 @@ async def _from(
         notes = (*notes, f"no line holds all of this; {each}") if each else notes
         counted = plan.aggregate is Aggregate.COUNT
         if counted and not plan.period:
-            return Findings(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
-        return Findings(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
+            return Findings(facts=f"{asked.description}: 0", count=0, notes=notes, exact=True)
+        return Findings(missing=f"there are no {asked.description}", count=0 if counted else None, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
         return await _count(scope, plan, kept, notes, k)
     sure, dropped = bool(kept.names or kept.period), kept != asked
@@ -358,9 +358,9 @@ async def _from(
     found = await _in_order(scope, plan, kept, k, notes)
     if not dropped:
         return found
-    # What was asked for, and what was found instead: no number may be taken for the other.
-    instead = found.facts or f"{kept.described}: {await scope.total(kept.where)}"
-    return replace(found, facts=f"{asked.described}: 0\n{instead}", count=0)
+    # Say both numbers: that of the question, and that of the lines found instead.
+    instead = found.facts or f"{kept.description}: {await scope.total(kept.where)}"
+    return replace(found, facts=f"{asked.description}: 0\n{instead}", count=0)
 
 
 async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: tuple[str, ...]) -> Findings:
@@ -369,13 +369,14 @@ async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: t
         limited = plan.by_time or len(asked.documents) > 1 or where != LineWhere(where.doc_ids)
         order: Order = "time" if limited else "file"  # the first line of a file is its first
         mode: Mode = "last" if plan.position is Position.LAST else "first"
-        found = await find(scope, replace(asked, mode=mode, order=order, limit=abs(plan.ordinal or plan.how_many)))
+        limit = abs(plan.ordinal or plan.how_many)
+        found = await find_lines(scope, replace(asked, mode=mode, order=order, limit=limit))
         lines, notes = found.chosen, (*notes, *found.notes)
         if found.by_place is not None and len(lines) == 1 and not plan.by_time:
             # Who says "the last one" of a file may mean either: both are shown, that of the file first.
             lines = (found.by_place, *lines)
         if plan.ordinal and found.lines < abs(plan.ordinal):
-            return Findings(missing=f"there are only {found.lines} {asked.described}", notes=notes)
+            return Findings(missing=f"there are only {found.lines} {asked.description}", notes=notes)
         return await scope.passages_with(lines[-1:] if plan.ordinal else lines, k, notes)
     if plan.asks_for_neighbour and (where.holding or where.severities or plan.period or plan.start_position):
         return await scope.passage_beside_match(where, plan, notes)
@@ -388,7 +389,7 @@ async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: t
     found = await scope.passages_with(lines, k, notes)
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
         return found
-    return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
+    return replace(found, facts=f"{asked.description}: {some.total}", count=some.total)
 
 
 async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, ...], k: int) -> Findings | None:
@@ -405,9 +406,9 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
         elif len(plan.words) > 1 or not plan.counts_mentions:
             return None
         else:
-            return Findings(missing=f"there are no {narrower.described}", count=0, notes=notes)
-    found = await find(scope, replace(asked, order="file", limit=min(k, EXAMPLES)))
-    facts = [f"{asked.described}: {found.messages}"]
+            return Findings(missing=f"there are no {narrower.description}", count=0, notes=notes)
+    found = await find_lines(scope, replace(asked, order="file", limit=min(k, EXAMPLES)))
+    facts = [f"{asked.description}: {found.messages}"]
     if found.messages > found.lines:
         said = number_of(len(found.repeats), "line says", "lines say")
         notes = (*notes, f'{said} "message repeated n times", and counts n times: {found.lines} lines')

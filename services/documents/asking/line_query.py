@@ -30,7 +30,7 @@ _PYTHON_ONLY = re.compile(r"\\(?:(?P<known>[wdsZ])|.)|(?P<class>\[\^?\]?)|(?P<en
 _UNICODE = {"w": r"\p{L}\p{M}\p{N}_", "d": r"\p{Nd}", "s": r"\s\p{Z}"}
 
 
-class Refused(Exception):
+class PatternRefused(Exception):
     """A pattern is refused; the message is one clause that says why."""
 
 
@@ -48,20 +48,20 @@ class Pattern(Protocol):
     def search(self, text: str, /) -> Match | None: ...
 
 
-def compiled(pattern: str) -> Pattern:
+def compile_pattern(pattern: str) -> Pattern:
     """Compile a pattern for RE2, ignoring letter case: the time of a search is proportional to the text.
 
     Raises:
-        Refused: it is too long, or no regular expression that RE2 knows (no look-around, no back references).
+        PatternRefused: it is too long, or no regular expression that RE2 knows (no look-around, no back references).
     """
     if len(pattern) > LONGEST_PATTERN:
-        raise Refused(f"regex may have {LONGEST_PATTERN} characters")
+        raise PatternRefused(f"regex may have {LONGEST_PATTERN} characters")
     try:
         return cast("Pattern", _RE2.compile(_in_unicode(pattern), _OPTIONS))
     except _RE2.error as error:
         reason: object = error.args[0]
         said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise Refused(f"regex is not valid: {said}") from None
+        raise PatternRefused(f"regex is not valid: {said}") from None
 
 
 def _in_unicode(pattern: str) -> str:
@@ -164,7 +164,7 @@ class LineQuery:
         )
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Describe the conditions on the lines in words, with the files."""
         some = self.levels or self.period or self.names or self.components or self.words or self.words_any
         said = (
@@ -288,8 +288,8 @@ def _regex(arguments: Mapping[str, Any]) -> Pattern | None:
     if not isinstance(pattern, str):
         raise QueryRefused("regex has to be text.")
     try:
-        return compiled(pattern)
-    except Refused as reason:
+        return compile_pattern(pattern)
+    except PatternRefused as reason:
         raise QueryRefused(f"{reason}.") from None
 
 

@@ -65,7 +65,7 @@ def values_of(key: str) -> Values:
     return lambda text: dict.fromkeys(next(filter(None, found.groups()), "") for found in spelt.finditer(text))
 
 
-def captured(pattern: Pattern, longest: int) -> Values:
+def captures_of(pattern: Pattern, longest: int) -> Values:
     """Return a function that reads the pattern's first group; without a group, the whole match."""
 
     def read(text: str) -> list[str]:
@@ -131,12 +131,12 @@ async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
     return query
 
 
-async def find(scope: Scope, query: LineQuery) -> Matches:
+async def find_lines(scope: Scope, query: LineQuery) -> Matches:
     """Return the lines that fit a resolved query. Raises QueryRefused: the regex takes too long on these files."""
-    return await (_scanned(scope, query) if query.regex else _stored(scope, query))
+    return await (_scan(scope, query) if query.regex else _query_store(scope, query))
 
 
-async def _stored(scope: Scope, query: LineQuery) -> Matches:
+async def _query_store(scope: Scope, query: LineQuery) -> Matches:
     """Find lines by conditions that the store can check."""
     wanted, notes, by_place = query.offset + query.limit, (), None
     last = query.mode == "last"
@@ -147,11 +147,11 @@ async def _stored(scope: Scope, query: LineQuery) -> Matches:
         found = await scope.lines(query.where, max(wanted, 1), last=last, by_time=by_time)
     chosen = found.lines[query.offset : wanted]
     repeats = await _repeats(scope, query)
-    messages = found.total + await in_thread(_more_than_lines, repeats)
+    messages = found.total + await in_thread(_extra_messages, repeats)
     return Matches(found.total, messages, repeats, found.per_document, chosen, notes, by_place)
 
 
-def _more_than_lines(repeats: Iterable[StoredLine]) -> int:
+def _extra_messages(repeats: Iterable[StoredLine]) -> int:
     return sum(message_count(line.text) - 1 for line in repeats)
 
 
@@ -160,9 +160,9 @@ async def _repeats(scope: Scope, query: LineQuery) -> tuple[StoredLine, ...]:
     return (await scope.lines(replace(query, all_of=(*query.all_of, REPEATED)).where, _PAGE)).lines
 
 
-async def _scanned(scope: Scope, query: LineQuery) -> Matches:
+async def _scan(scope: Scope, query: LineQuery) -> Matches:
     """Find lines by a regular expression, tried on every line that fits the other conditions."""
-    fit = [line async for lines in _fitting(scope, query) for line in lines]
+    fit = [line async for lines in _matching_pages(scope, query) for line in lines]
     return await in_thread(_matches, query, fit)
 
 
@@ -175,11 +175,11 @@ def _matches(query: LineQuery, fit: Sequence[StoredLine]) -> Matches:
         ordered = [*(reversed(timed) if last else timed), *(line for line in fit if not line.ts_utc)]
     chosen = tuple(ordered[query.offset : query.offset + query.limit])
     repeats = tuple(line for line in fit if message_count(line.text) > 1)
-    messages = len(fit) + _more_than_lines(repeats)
+    messages = len(fit) + _extra_messages(repeats)
     return Matches(len(fit), messages, repeats, Counter(line.doc_id for line in fit), chosen)
 
 
-async def _fitting(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[StoredLine]]:
+async def _matching_pages(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[StoredLine]]:
     """Yield all lines that fit, file by file in their order, in pages."""
     where, left = query.where, _SECONDS
     for doc in query.documents:
@@ -189,12 +189,12 @@ async def _fitting(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[Sto
             lines: Sequence[StoredLine] = (await scope.lines(page, _PAGE)).lines
             if query.regex:
                 begun = time.perf_counter()  # real time: a pattern that is too slow is refused, whatever it has found
-                lines = await in_thread(_searched, query.regex, lines, begun + left)
+                lines = await in_thread(_search_lines, query.regex, lines, begun + left)
                 left -= time.perf_counter() - begun
             yield lines
 
 
-def _searched(pattern: Pattern, lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
+def _search_lines(pattern: Pattern, lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
     fit: list[StoredLine] = []
     for line in lines:
         if pattern.search(line.text[: line_query.LONGEST_LINE]):
@@ -224,7 +224,7 @@ async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list
                 counts[value] += message_count(line.text) - 1
     else:
         read = _reader(query, group)
-        async for lines in _fitting(scope, query):
+        async for lines in _matching_pages(scope, query):
             without += await in_thread(_count, counts, read, lines)
     ranked = sorted(counts.items(), key=lambda pair: (0 if column in IN_ORDER else -pair[1], pair[0]))
     return [(without_placeholder_year(value), number) for value, number in ranked], without
@@ -245,7 +245,7 @@ def _reader(query: LineQuery, group: str) -> Callable[[StoredLine], Iterable[str
     if column := STORED.get(group):
         return lambda line: [_stored_value(line, column)]
     if group == "capture" and query.regex:
-        values = captured(query.regex, line_query.LONGEST_LINE)
+        values = captures_of(query.regex, line_query.LONGEST_LINE)
     else:
         values = values_of(query.key) if group == "key" and query.key else READ[group]
     return lambda line: values(line.text)
@@ -274,20 +274,20 @@ class FoundLines:
 async def answer(scope: Scope, query: LineQuery) -> FoundLines:
     """Return the lines that fit, or why none does. Raises QueryRefused: the regex takes too long on these files."""
     query = await resolve(scope, query)
-    matches = await find(scope, query)
+    matches = await find_lines(scope, query)
     if not matches.lines:
-        return FoundLines(await _nothing(scope, query), 0)
-    counted = _counted(query, matches)
+        return FoundLines(await _explain_no_match(scope, query), 0)
+    counted = _describe_counts(query, matches)
     groups = await _groups(scope, query, query.group_by, matches) if query.group_by else []
     room = ROOM - sum(map(len, groups))
-    shown, lines = await _shown(scope, query, matches.chosen, room)
+    shown, lines = await _render_lines(scope, query, matches.chosen, room)
     kept = list(shown)
     notes = [f"Note: {note}." for note in matches.notes]
-    text = "\n".join([counted, *notes, *groups, *_left(query, matches, len(kept)), *lines])
+    text = "\n".join([counted, *notes, *groups, *_describe_rest(query, matches, len(kept)), *lines])
     return FoundLines(text, matches.messages, tuple(_citation(scope, line) for line in kept))
 
 
-def _counted(query: LineQuery, matches: Matches) -> str:
+def _describe_counts(query: LineQuery, matches: Matches) -> str:
     files = query.documents
     said_so = f"{number_of(matches.lines, 'line fits', 'lines fit')} in {list_files(files)}."
     if extra := matches.messages - matches.lines:
@@ -315,12 +315,12 @@ async def _groups(scope: Scope, query: LineQuery, group: str, matches: Matches) 
     return [f"By {name}, {number_of(len(ranked), 'value')}{more}; {what}:", *rows]
 
 
-async def _shown(
+async def _render_lines(
     scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
 ) -> tuple[list[StoredLine], list[str]]:
     """Return as many of the chosen lines as there is room for, and their text."""
     if query.mode == "context":
-        return await _in_context(scope, query, chosen, room)
+        return await _render_contexts(scope, query, chosen, room)
     kept: list[StoredLine] = []
     rows: list[str] = []
     for line in chosen:
@@ -333,7 +333,7 @@ async def _shown(
     return kept, rows
 
 
-async def _in_context(
+async def _render_contexts(
     scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
 ) -> tuple[list[StoredLine], list[str]]:
     """Return the chosen lines, marked, with the lines around them; a line in two contexts is written once."""
@@ -367,7 +367,7 @@ def _row(scope: Scope, line: StoredLine) -> str:
     return f"{scope.document(line.doc_id).filename}:{line.line_no}{stamp}: {_cut(line.text.rstrip(), LONGEST_SHOWN)}"
 
 
-def _left(query: LineQuery, matches: Matches, shown: int) -> list[str]:
+def _describe_rest(query: LineQuery, matches: Matches, shown: int) -> list[str]:
     if query.mode == "count":
         return []
     left = matches.lines - query.offset - shown
@@ -379,7 +379,7 @@ def _left(query: LineQuery, matches: Matches, shown: int) -> list[str]:
     return [f"Shown, {order}: {shown}{behind}; not shown: {max(left, 0) + query.offset}{more}."]
 
 
-async def _nothing(scope: Scope, query: LineQuery) -> str:
+async def _explain_no_match(scope: Scope, query: LineQuery) -> str:
     """Say that no line fits, and how many lines fit each condition by itself."""
     bare = LineQuery(documents=query.documents)
     if query.line is not None and all(query.line > doc.n_lines for doc in query.documents):

@@ -35,7 +35,7 @@ class CheckedAnswer:
     cited: tuple[Citation, ...]
 
 
-def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> CheckedAnswer:
+def check_answer(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> CheckedAnswer:
     """Mark the citations and quotes of an answer that have no source. `allowed`: other text that may be quoted: the
     question, headers, computed facts.
     """
@@ -70,13 +70,13 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
     def quote(whole: str) -> str:
         return marked_if_unsupported(whole, whole[1:-1].strip(" .…,"), f"{whole} {UNVERIFIED}")
 
-    checked = "\n".join(_judged_quotes(text, held, quote) for text in answer.split("\n"))
+    checked = "\n".join(_check_quotes(text, held, quote) for text in answer.split("\n"))
     checked = _ANY_FILE_LINE.sub(located, checked)
     checked = _ARTICLE.sub(lambda match: marked_if_unsupported(match[0], match[0]), _BARE_LINE.sub(line, checked))
     return CheckedAnswer(checked, len(wrong), tuple(cited.values()))
 
 
-def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
+def _check_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
     """Check each quotation of a line. A quotation mark within a quoted text, or without a partner, begins none."""
 
     def is_held(start: int, end: int) -> bool:
@@ -98,7 +98,7 @@ def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
         whole = next((end for end in reversed(ends) if is_held(start, end)), None)
         if whole is None and (short := line.find(sign, start + 2, start + _SHORTEST_QUOTE + 1)) > start:
             whole = short  # `su`: too short to be judged
-        if whole is None and ends and not _begins_one(marks, start, line, is_held):
+        if whole is None and ends and not _next_begins_quote(marks, start, line, is_held):
             written += [line[at:start], judge(line[start : ends[0] + 1])]
             at = ends[0] + 1
         elif whole is not None:
@@ -107,7 +107,7 @@ def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
     return "".join([*written, line[at:]])
 
 
-def _begins_one(marks: Sequence[int], start: int, line: str, is_held: Callable[[int, int], bool]) -> bool:
+def _next_begins_quote(marks: Sequence[int], start: int, line: str, is_held: Callable[[int, int], bool]) -> bool:
     """Return True if the next mark of this kind begins a quotation from a passage: the one at `start` is alone then."""
     same = [mark for mark in marks if mark > start and line[mark] == line[start]]
     pairs = ((same[0], end) for end in same[1:] if _SHORTEST_QUOTE < end - same[0] <= _LONGEST_QUOTE + 1)
@@ -171,16 +171,16 @@ class ExtractiveSynthesiser:
     async def answer(self, material: Material) -> str:
         parts = [f"Computed over the whole file:\n{material.found.facts}"] if material.found.facts else []
         pairs = zip(material.found.passages, material.citations, strict=True)
-        parts += [quoted(passage, citation, material) for passage, citation in pairs]
+        parts += [quote_passage(passage, citation, material) for passage, citation in pairs]
         return "\n".join(parts)
 
 
-def rendered(material: Material) -> str:
+def render_passages(material: Material) -> str:
     """Render the passages for the model, best first, as many as there is room for."""
     room = CONTEXT_TOKENS * CHARS_PER_TOKEN
-    texts = [numbered(passage) for passage in material.found.passages]
+    texts = [number_lines(passage) for passage in material.found.passages]
     if sum(map(len, texts)) > room:
-        texts = [numbered(shortened(passage)) for passage in material.found.passages]
+        texts = [number_lines(shorten(passage)) for passage in material.found.passages]
     kept: list[str] = []
     for header, text in zip(material.headers, texts, strict=True):
         block = f"{header}\n{text}\n"
@@ -191,7 +191,7 @@ def rendered(material: Material) -> str:
     return "\n---\n".join(kept)
 
 
-def numbered(passage: CitedPassage) -> str:
+def number_lines(passage: CitedPassage) -> str:
     """Put numbers before the lines of records, so that one can be cited; matched lines are marked."""
     if not passage.has_numbers:
         return passage.text
@@ -199,7 +199,7 @@ def numbered(passage: CitedPassage) -> str:
     return "\n".join(f"{'>' if number in matched else ' '}{number}: {line}" for number, line in passage.lines())
 
 
-def shortened(passage: CitedPassage) -> CitedPassage:
+def shorten(passage: CitedPassage) -> CitedPassage:
     """Keep only the matched lines and those next to them."""
     if not passage.exact or not passage.matched:
         return passage
@@ -209,7 +209,7 @@ def shortened(passage: CitedPassage) -> CitedPassage:
     return replace(passage, text="\n".join(lines), line_start=first, line_end=last)
 
 
-def quoted(passage: CitedPassage, citation: str, material: Material) -> str:
+def quote_passage(passage: CitedPassage, citation: str, material: Material) -> str:
     """Quote one passage in a few lines."""
     if passage.values:
         return f"{citation}: {' '.join(passage.values)}"

@@ -23,7 +23,7 @@ from services.documents.asking import rewriting
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Findings
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.rewriting import ResolvedQuestion, Rewriter, with_citations
-from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check_answer
 from services.documents.limits import display_name
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import Document, State, StoreUnavailable
@@ -228,7 +228,7 @@ async def _condensed(
         best = replace(found, passages=found.passages[:VERBATIM_PASSAGES])
         answer = await ExtractiveSynthesiser().answer(_material(config, best, resolved))
     allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
-    checked = check(answer, found.passages, allowed)
+    checked = check_answer(answer, found.passages, allowed)
     if checked.unverified:
         log.info("%s: citations or quotes that are in no passage: %d", config.name, checked.unverified)
     noted = [f"Note: {note}." for note in found.notes if note]

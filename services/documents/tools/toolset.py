@@ -12,7 +12,7 @@ from services.documents.asking import line_query, query_lines
 from services.documents.asking.line_query import GROUPS, MODES, MOST_AROUND, MOST_LINES, MOST_TOP, ORDERS, QueryRefused
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS
-from services.documents.asking.synthesis import ExtractiveSynthesiser, check
+from services.documents.asking.synthesis import ExtractiveSynthesiser, check_answer
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.document_store import DocumentStore
@@ -290,7 +290,7 @@ class Toolset:
             for each in self._cited
         ]
         given = [self.render_for_model(name, result) for name, result in self._found]
-        checked = check(text, places, [*given, *self.files, *self._matched, *known])
+        checked = check_answer(text, places, [*given, *self.files, *self._matched, *known])
         if checked.unverified:
             log.info("answer: citations or quotes that are in nothing that was given: %d", checked.unverified)
         return checked.answer
