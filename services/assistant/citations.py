@@ -1,5 +1,5 @@
-"""What an answer may name: the ids that a model gives back are resolved to known sources, topics and conversations,
-and addresses that no trusted text contains are removed.
+"""Citations and addresses in answers: resolves the ids that a model gives to known sources, topics and conversations,
+and removes addresses that no trusted text contains.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Where to look when there is no answer: up to three sections, each with the one line that shows best why it is worth
-reading.
-"""
+"""Pointers in the place of an answer: up to three sections, each with the line that shows best why it is worth reading."""
 
 from __future__ import annotations
 

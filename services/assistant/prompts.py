@@ -164,7 +164,7 @@ def holds_runbook(files: Sequence[str]) -> bool:
 
 
 PAIR_CHARS = 24_000
-"""Of a longer pair, a model is shown the beginning and the end."""
+"""The longest pair that a model is shown in full; of a longer one it is shown the beginning and the end."""
 CONVERSATION_CHARS = 24_000
 """The most that a model is shown of the conversation in which a question is asked."""
 TURN_CHARS = 6_000

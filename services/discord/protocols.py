@@ -103,7 +103,7 @@ class Poster(Protocol):
 
 
 class Access(Protocol):
-    """Tells whether the bot may post somewhere."""
+    """The bot's permissions to post."""
 
     def why_not_allowed(self, channel_id: int, thread_id: int | None) -> str | None:
         """Say why the bot may not answer in a thread of a channel; None: it may, as far as is known. `thread_id`: None

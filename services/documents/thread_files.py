@@ -166,7 +166,7 @@ class Tombstones:
 
         def note(key: str, value: bytes | None) -> None:
             if value is not None and key.startswith(CLOSED):
-                _closing(value)  # what is damaged is left out
+                _closing(value)  # raises if the entry is damaged, which is left out then
             self._note(key, value)
             if value is not None:
                 heard()

@@ -45,7 +45,7 @@ class UnknownRequest(LLMError):
 
 
 Method = Literal["function_calling", "json_schema"]
-"""How a JSON schema is requested: as the one tool that must be called, or as the response format."""
+"""The form in which a JSON schema is requested: as the one tool that must be called, or as the response format."""
 
 Part = Mapping[str, object]
 """A piece of a user message in OpenAI's chat completions: `{"type": "text", …}` or an image."""
@@ -108,7 +108,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How one call differs from the endpoint's settings. `retries`: 0 if the caller retries itself."""
+    """Options of one call in place of the endpoint's settings. `retries`: 0 if the caller retries itself."""
 
     temperature: float
     max_tokens: int

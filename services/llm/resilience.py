@@ -190,7 +190,7 @@ class ModelEndpoint:
         await clock.real_time(self._inner.aclose)
 
     async def ask(self, request: Request) -> Reply:
-        """As `complete`, in the time of the running loop, and without waiting for others."""
+        """Like `complete`, but in the time of the running loop, and without waiting for a turn."""
         if self._open_until is None:
             retries = self._max_retries if request.options is None else request.options.retries
             return await self._ask_and_count(request, retries)

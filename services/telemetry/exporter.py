@@ -29,7 +29,7 @@ GRACE_SECONDS = 1.0
 """The seconds that a scrape may take while the server closes."""
 KEEP_ALIVE_SECONDS = 15.0
 LARGEST_FORM = 64 * 1024
-"""In bytes."""
+"""The largest body of a request, in bytes."""
 CONNECTIONS = web.AppKey("connections", Connections)
 """The connections of an application that `serve_metrics` serves."""
 SOURCE_COUNTS = (0, 1, 2, 3, 4, 5, 7, 10)

@@ -116,7 +116,7 @@ def part_outcome_of(outcome: Outcome, redact: Callable[[str], str]) -> PartOutco
 
 
 QUESTION_CHARS = 4_000
-"""Of a question, as it is recorded: as much as one message holds."""
+"""The most characters of a question that are recorded: those of one message."""
 
 
 def _question(outcome: Outcome, redact: Callable[[str], str]) -> str:

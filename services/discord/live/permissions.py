@@ -10,7 +10,7 @@ from services.discord.live.calls import Forbidden
 
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
-NAMED_CHANNELS = 10  # how many channels a warning names; a server may have 500
+NAMED_CHANNELS = 10  # the most channels that a warning names; a server may have 500
 
 _NAMES = {
     "view_channel": "View Channel",

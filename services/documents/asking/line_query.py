@@ -35,7 +35,7 @@ class PatternRefused(Exception):
 
 
 class Match(Protocol):
-    """Where a pattern was found."""
+    """A match of a pattern in a text."""
 
     def __getitem__(self, group: int, /) -> str: ...
 

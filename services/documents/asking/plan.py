@@ -365,8 +365,6 @@ class Plan:
             that `position` is relative to.
         grouped_by: columns to count lines by: `severity`, `component`, `day`, `hour`, `minute`. `distinct`: count their
             values, as in "how many components".
-        group_keys: other things to count by, which may be the key of `key=value`: `user`.
-        any_is_enough: a line needs only one of the names, or of the words if there are no names: "A or B".
     """
 
     question: str
@@ -392,10 +390,8 @@ class Plan:
     counts_lines: bool = False  # True if it only counts lines: not "where is X, and how often"
     counts_mentions: bool = False  # True if it counts a word literally: "how often does X show up"
     words: tuple[str, ...] = ()  # all other words that say what the question is about
-    any_is_enough: bool = (
-        False  # whether one of the names, or of the words where there are no names, is enough: "A or B"
-    )
-    group_keys: tuple[str, ...] = ()  # what else it wants counted by, which may be the key of `key=value`: `user`
+    any_is_enough: bool = False  # True if one name, or one word if there are no names, is enough: "A or B"
+    group_keys: tuple[str, ...] = ()  # other things to count by, possibly the key of `key=value`: `user`
 
     @property
     def identifiers(self) -> tuple[str, ...]:

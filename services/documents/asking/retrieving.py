@@ -23,7 +23,7 @@ RARE_BONUS = 0.15
 LEVEL_BONUS = 0.2  # for lines of a level in the question that is no condition
 _COMMON = 1000
 
-_LEAD = 6  # how many lines around a line pattern's first one are shown
+_LEAD = 6  # lines of context around the first line of a pattern
 
 KEYWORDS_ONLY = "keyword search only"
 

@@ -226,10 +226,10 @@ def words_in_logs(question: str) -> str:
 
 
 def fit(question: str, key_path: str) -> float:
-    """How well the path of a value fits a question, 0 to 1.
+    """Return how well the path of a value fits a question, 0 to 1.
 
-    "How often is the health of db checked" names `db`, and says in other words `healthcheck.interval`. Each name on a
-    path that the question holds counts, the last one most.
+    "How often is the health of db checked" contains `db`, and means `healthcheck.interval` in other words. Each name of
+    the path in the question counts, the last one most.
     """
     *owners, last = [name for name in _INDEX.sub("", key_path).split(".") if name] or [""]
     asked = _asked(question)

@@ -21,7 +21,7 @@ _SHORT = {
     "INFO": "information informational inf",
     "DEBUG": "dbg fine verbose",
     "TRACE": "finer finest vrb",
-}  # what only a program calls a level
+}  # words for levels that only programs use
 ALARMING = frozenset({"FATAL", "CRITICAL", "ERROR", "WARN"})
 
 _BY_WORD = {word: level for level, words in LEVELS.items() for word in f"{words} {_SHORT[level]}".split()}
@@ -88,10 +88,10 @@ def level_keyword(message: str) -> str | None:
 
 
 def _is_field(line: str, start: int, end: int, word: str, timed: int) -> bool:
-    """Whether a level word is a field of the line, and no word of its message: it is in capitals, or stands among marks
-    as fields do.
+    """Return True if a level word is a field of the line, and no word of its message: it is in capitals, or between
+    the marks of fields.
 
-    `timed`: where the time ends, 0 if there is none.
+    `timed`: the end of the time, 0 if there is none.
     """
     before, after = line[start - 1 : start], line[end : end + 1]
     if before == "/":

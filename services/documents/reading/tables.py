@@ -34,7 +34,7 @@ class _Column:
     name: str
     values: list[float] = field(default_factory=list[float])  # its numbers; `lines`: the line of each
     lines: list[int] = field(default_factory=list[int])
-    others: int = 0  # how many cells are neither empty nor a number
+    others: int = 0  # the number of cells that are neither empty nor a number
 
     def take(self, cell: str, line: int) -> None:
         value = _number(cell)

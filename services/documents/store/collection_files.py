@@ -270,7 +270,7 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+        connection.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
         searching.prepare(connection)
     except BaseException:
         connection.close()
@@ -373,11 +373,11 @@ class SqliteCollections:
         return await self.read(name, lambda file: writing.version(file.connection), None)
 
     async def copy(self, name: str, target: Path) -> bool:
-        """As `CollectionFiles.copy`."""
+        """See `CollectionFiles.copy`."""
         return await _guarded(self._files.copy, name, target)
 
     async def move_in(self, name: str, source: Path) -> None:
-        """As `CollectionFiles.move_in`."""
+        """See `CollectionFiles.move_in`."""
         await _guarded(self._files.move_in, name, source)
 
 

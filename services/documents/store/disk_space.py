@@ -1,4 +1,4 @@
-"""How much of the disk the files of all threads and all runbooks take, and how much of it is one person's."""
+"""Limits the disk space of the files of all threads and runbooks, and the share of one person."""
 
 from __future__ import annotations
 

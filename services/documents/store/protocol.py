@@ -108,7 +108,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a document comes from: file name, uploader, message."""
+    """The origin of a document: file name, uploader, message."""
 
     filename: str
     uploader_id: int | None = None

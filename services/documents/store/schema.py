@@ -68,7 +68,7 @@ _STAMP = re.compile(
 _SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBERED = re.compile(r"\b(?=\w*\d)[\w.:/-]+\b")
 
-_OTHERS = "also_posted"  # where the metadata of a document keep its other origins; no chunk inherits them
+_OTHERS = "also_posted"  # the key of a document's other origins in its metadata; no chunk inherits them
 
 
 def document_id(collection: str, origin: Origin, sha256: str) -> str:
@@ -117,7 +117,7 @@ def to_embed(prepared: Prepared) -> list[Chunk]:
 
 
 def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
-    """What is turned into a vector: `filename › heading or key path` and the text.
+    """Return the text to embed: `filename › heading or key path` and the text of the chunk.
 
     A line pattern goes without a name: names of files say nothing about what happened.
     """

@@ -28,7 +28,7 @@ from services.search.embedding import Vectors
 
 Mask = NDArray[np.bool_]
 
-VERBATIM_KEPT = 200  # how many of the chunks that hold an identifier are considered, the first ones
+VERBATIM_KEPT = 200  # the most chunks with an identifier that are considered
 
 CURRENT = "SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename"
 

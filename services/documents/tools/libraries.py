@@ -73,7 +73,7 @@ _CLOCK = re.compile(r"(?:^|[T ])(\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How passages of published text become text and metadata.
+    """Functions that turn passages of published text into text and metadata.
 
     Attributes:
         namespace: of its sources.
