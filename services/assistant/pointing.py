@@ -1,4 +1,4 @@
-"""Pointers in the place of an answer: up to three sections, each with the line that shows best why it is worth reading."""
+"""Pointers in the place of an answer: up to three sections, each with the line that shows best why to read it."""
 
 from __future__ import annotations
 
