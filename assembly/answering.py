@@ -140,7 +140,7 @@ def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
 def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
     """Make what turns source ids into web addresses, in a server."""
     if guild_id in settings.servers.own:
-        return replace(addresses_of(settings), own=addresses_of(settings.servers[guild_id]))
+        return replace(addresses_of(settings), server_addresses=addresses_of(settings.servers[guild_id]))
     base = settings.kb.source_base_url
     bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
     named = settings.kb.site_generator
@@ -149,8 +149,8 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
         for folder in bases
     }
     generators = {folder: generator for folder, generator in made.items() if generator is not None}
-    of_pair = PairLinks(DataFolder(settings.app.data_dir).places).address
-    return Addresses(bases, generators, of_pair)
+    pair_address = PairLinks(DataFolder(settings.app.data_dir).places).address
+    return Addresses(bases, generators, pair_address)
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:

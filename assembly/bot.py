@@ -33,7 +33,7 @@ from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, 
 from services.discord.slash import Commands
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
-from services.llm import MAX_IMAGE_BYTES, unreachable_because
+from services.llm import MAX_IMAGE_BYTES, why_unreachable
 from settings import DiscordSettings, DocumentSettings, Settings
 from streams.gateway import Gateway, GatewayHooks, GatewayRules
 from streams.recording import Recorder
@@ -91,7 +91,7 @@ def gateway_for(
     def arrived(guild_id: int, at: float) -> None:
         parts.state.seen.met(guild_id, at)
         if slash is not None:
-            slash.arrived(guild_id)
+            slash.register_in(guild_id)
         arrivals.on_next(None)
 
     def access_changed() -> None:
@@ -149,7 +149,7 @@ async def warn_if_unreachable(settings: Settings) -> None:
     if llm is None:
         log.warning("ai_response.llm is not set: answers are quotes from the knowledge base")
         return
-    reason = await unreachable_because(endpoint_settings(llm))
+    reason = await why_unreachable(endpoint_settings(llm))
     if reason is not None:
         log.warning("ai_response.llm: %s; questions stay unanswered until it is back", reason)
 
@@ -289,6 +289,6 @@ async def read_again(
     try:
         result = await chunk(documents.intake)(job)
     finally:
-        documents.cases.settle(job)
+        documents.cases.finish(job)
     if result.document is not None:
         documents.background.embed_soon(name, result.document.doc_id)

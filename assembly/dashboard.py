@@ -22,7 +22,7 @@ from clock import now, rfc3339, run_blocking
 from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
 from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
-from reporting.reading import TimeSpan, entries, newest
+from reporting.reading import TimeSpan, read_newest, read_outcomes
 from services.conversations import History
 from services.knowledge import AnyKind, Library, Record, SourceDetails, cache
 from services.llm import TokenDays
@@ -63,7 +63,7 @@ def dashboard_pages(
         meter=meter,
         entries=kept.last,
         costs=partial(costs_of, kept, prices_of(settings)),
-        held=partial(known_sources, settings.kb, server.library),
+        known_sources=partial(known_sources, settings.kb, server.library),
         search=server.search,
         team=DashboardTeam(settings, None if curation is None else curation.library, PairLinks(state.folder.places)),
         may_correct=curation is not None,
@@ -120,10 +120,10 @@ class LocalOutcomeHistory:
     spent: TokenDays
 
     async def last(self) -> Sequence[PartOutcome]:
-        return with_recent(await in_thread(newest, self.folder, RECENT), self.record)
+        return with_recent(await in_thread(read_newest, self.folder, RECENT), self.record)
 
     async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
-        return await in_thread(entries, self.folder, period) or [
+        return await in_thread(read_outcomes, self.folder, period) or [
             entry for entry in self.record.recent if entry.at in period
         ]
 

@@ -23,7 +23,7 @@ from services.documents import (
     Runbooks,
     ThreadFiles,
     Tombstones,
-    fill,
+    embed_document,
     forget_evidence,
 )
 from services.documents.store import (
@@ -84,7 +84,7 @@ class Background:
 
     async def _embed(self, name: str, doc_id: str) -> None:
         try:
-            await fill(self.store, self.embedder, name, doc_id)
+            await embed_document(self.store, self.embedder, name, doc_id)
         except StoreUnavailable as error:
             log.warning("%s: keyword search only for a document: %s", name, error)
 
@@ -103,7 +103,7 @@ async def follow_other_processes(
 
     def on_flag(name: str, there: bool) -> None:
         if name.startswith(protocol.CASE_PREFIX):
-            (cases.know if there else cases.forget)(int(name.removeprefix(protocol.CASE_PREFIX)))
+            (cases.note_collection if there else cases.forget)(int(name.removeprefix(protocol.CASE_PREFIX)))
             if not there:
                 forget_answers(name)
         else:
@@ -111,7 +111,7 @@ async def follow_other_processes(
 
     async def look_again(name: str) -> None:
         try:
-            await runbooks.look_again(name)
+            await runbooks.reload(name)
         except StoreUnavailable as error:
             log.warning("%s: what another process has changed is not known yet: %s", name, error)
 
@@ -191,7 +191,7 @@ class Documents:
 
     async def call_off(self, gone: Callable[[Candidate], bool]) -> None:
         """Stop reading the files for which `gone` is true, and wait until nothing of them is written any more."""
-        for case_id in self.cases.take_back(gone):
+        for case_id in self.cases.cancel_reads(gone):
             await self.cases.wait(case_id, self.settings.ready_wait_seconds)
 
     async def leave_alone(self, user_id: int) -> None:

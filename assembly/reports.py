@@ -20,12 +20,11 @@ from model.messages import snowflake_at
 from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.document import summary
-from reporting.reading import TimeSpan, Voted
-from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught
-from reporting.report import report as build
+from reporting.reading import TimeSpan, VotedQuestion
+from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
-from services.discord import Fetcher, LookupFailed, Poster, PostFailed, inert, split
+from services.discord import Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
@@ -46,8 +45,8 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
         LibraryUnusable: what the team has taught is damaged.
     """
     folder = DataFolder(settings.app.data_dir)
-    ended = await in_thread(reading.entries, folder.outcomes, period)
-    votes = await in_thread(reading.voted_down, folder.feedback, period)
+    ended = await in_thread(reading.read_outcomes, folder.outcomes, period)
+    votes = await in_thread(reading.read_downvoted, folder.feedback, period)
     if guild_id is not None:
         ended = [entry for entry in ended if entry.guild_id == guild_id]
         votes = await in_thread(_about, votes, ended, folder.posts)
@@ -64,7 +63,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
     token_days = (await in_thread(read_token_days, folder.token_days)).days
 
     async def put_together(embed: Embed | None) -> Report:
-        return await build(
+        return await build_report(
             ended,
             period,
             voted_down=votes,
@@ -90,7 +89,7 @@ def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
     return [own.default, own[guild_id]] if guild_id in own else [own.default]
 
 
-def _about(votes: Sequence[Voted], ended: Sequence[PartOutcome], posts: Path) -> list[Voted]:
+def _about(votes: Sequence[VotedQuestion], ended: Sequence[PartOutcome], posts: Path) -> list[VotedQuestion]:
     """The votes about answers to these questions. Blocking."""
     asked = {entry.message_ids[-1] for entry in ended}
     answers = {post.message_id for post in read_posts(posts) if post.last_asked_id in asked}
@@ -101,7 +100,7 @@ def read_costs(settings: Settings, period: TimeSpan) -> Costs:
     """Blocking. Raises OSError."""
     folder = DataFolder(settings.app.data_dir)
     days = read_token_days(folder.token_days).days
-    return costs(days, reading.entries(folder.outcomes, period), period, prices_of(settings))
+    return costs(days, reading.read_outcomes(folder.outcomes, period), period, prices_of(settings))
 
 
 def prices_of(settings: Settings) -> Prices:
@@ -254,7 +253,7 @@ def _mark(piece: str) -> str:
 
 def posted(report: Report) -> str:
     """Write the report as a Discord message: the counts, and the questions most often asked without an answer."""
-    said = [f"**The last week.** {inert(summary(report))}"]
+    said = [f"**The last week.** {escape_markup(summary(report))}"]
     if report.gaps:
         said.append("**Asked, and not answered**")
         for gap in report.gaps[:POSTED_GAPS]:
@@ -271,4 +270,4 @@ def posted(report: Report) -> str:
 
 def _quoted(question: str, most: int) -> str:
     """The beginning of what somebody asked, without markup and without addresses: the bot posts it under its name."""
-    return inert(remove_foreign_links(question[:most], ()).strip())
+    return escape_markup(remove_foreign_links(question[:most], ()).strip())

@@ -34,7 +34,7 @@ from model.messages import Attachment, Author, snowflake_at
 from model.outcomes import OutcomeKind, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
-from services.discord import AttachmentFailed, Attachments, inert
+from services.discord import AttachmentFailed, Attachments, escape_markup
 from services.discord.slash import (
     MOST_TEXT_CHARS,
     MOST_TITLE_CHARS,
@@ -52,13 +52,13 @@ from services.documents import (
     Runbooks,
     TooManyRunbooks,
     TooManyWaiting,
-    amount,
     check_file,
+    describe_failure,
+    display_name,
+    format_size,
     refusal_text,
     remove_file,
-    shown,
     title_of,
-    unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.documents.tools import TEAM
@@ -290,7 +290,7 @@ class RunbookCommands:
         except TooManyWaiting as refused:
             raise CommandRefused(phrases(call.language).runbooks_waiting) from refused
         except FileRefused as refused:
-            raise CommandRefused(inert(refusal_text(refused, call.language))) from refused
+            raise CommandRefused(escape_markup(refusal_text(refused, call.language))) from refused
         except TooManyRunbooks as refused:
             raise CommandRefused(phrases(call.language).too_many_runbooks(refused.count, refused.most)) from refused
         except AttachmentFailed as error:
@@ -323,7 +323,7 @@ class RunbookCommands:
                 await self.runbooks.remove(call.user_id, title)
         except NoSuchRunbook as error:
             raise CommandRefused(phrases(call.language).no_such_runbook) from error
-        return phrases(call.language).removed_title(inert(title))
+        return phrases(call.language).removed_title(escape_markup(title))
 
     async def forget(self, call: Call) -> str:
         with _store_errors(call):
@@ -354,11 +354,11 @@ class EvidenceCommands:
         return "\n".join([said.thread_files, *(f"- {file_line(doc, said)}" for doc in documents)])
 
     async def delete(self, call: Call, filename: str) -> str:
-        wanted, name = filename.strip().casefold(), protocol.case(str(call.place_id))
+        wanted, name = filename.strip().casefold(), protocol.case_collection(str(call.place_id))
         called = [
             doc
             for doc in await self._documents(call)
-            if wanted in {doc.filename.casefold(), shown(doc.filename).casefold()}
+            if wanted in {doc.filename.casefold(), display_name(doc.filename).casefold()}
         ]
         if not called:
             raise CommandRefused(phrases(call.language).no_such_file)
@@ -374,7 +374,7 @@ class EvidenceCommands:
                 await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
             self.documents.answers.purge(name)
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
-        return phrases(call.language).forgotten(inert(filename.strip()))
+        return phrases(call.language).forgotten(escape_markup(filename.strip()))
 
     async def _documents(self, call: Call) -> tuple[Document, ...]:
         """List the thread's files that the caller may see, without removed ones."""
@@ -384,7 +384,7 @@ class EvidenceCommands:
             log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
             return ()
         with _store_errors(call):
-            described = await self.documents.store.describe(protocol.case(str(call.place_id)))
+            described = await self.documents.store.describe(protocol.case_collection(str(call.place_id)))
         known = () if described is None else described.documents
         return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
 
@@ -402,20 +402,20 @@ def is_poster(doc: Document, user_id: int) -> bool:
 
 def runbook_line(doc: Document) -> str:
     """A runbook, in a few words."""
-    return f"{inert(shown(title_of(doc)))} ({doc.kind}, {amount(doc.size)})"
+    return f"{escape_markup(display_name(title_of(doc)))} ({doc.kind}, {format_size(doc.size)})"
 
 
 def file_line(doc: Document, said: Phrases) -> str:
     """A file of a thread, in a few words."""
-    name = inert(shown(doc.filename))
+    name = escape_markup(display_name(doc.filename))
     match doc.state:
         case State.FAILED:
-            return inert(unreadable(doc))
+            return escape_markup(describe_failure(doc))
         case State.PENDING:
             return said.being_read(name)
         case _:
             newer = "" if doc.current else f", {said.replaced_by_newer}"
-            return f"{name} ({doc.kind}, {amount(doc.size)}, {said.lines(doc.n_lines)}{newer})"
+            return f"{name} ({doc.kind}, {format_size(doc.size)}, {said.lines(doc.n_lines)}{newer})"
 
 
 @contextmanager
@@ -458,7 +458,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
             search = opened.enter_context(for_team(server.search, own, shared_search))
             shared_search = shared_search or search
             assistant = assistant_of(settings, search, llm, guild_id)
-            lookup = context.lookup and context.lookup.searching(search)
+            lookup = context.lookup and context.lookup.with_search(search)
             context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
             team = Answerer(context, rules)
         found[guild_id] = Answerers(everybody, team)
@@ -533,10 +533,10 @@ COMMANDS: Mapping[str, Row] = {
     "privacy opt-out": Row(
         "Leave me alone: read, learn and record nothing that I write.",
         lambda services: services.privacy.opt_out,
-        in_any_case=True,
+        always_runs=True,
     ),
-    "privacy opt-in": Row("Count me in again.", lambda services: services.privacy.opt_in, in_any_case=True),
-    "privacy forget": Row("Remove what the bot has kept of me.", lambda services: services.forget, in_any_case=True),
+    "privacy opt-in": Row("Count me in again.", lambda services: services.privacy.opt_in, always_runs=True),
+    "privacy forget": Row("Remove what the bot has kept of me.", lambda services: services.forget, always_runs=True),
     "kb add": Row(
         "Keep a runbook: a file, or text.",
         lambda services: services.runbooks.add,
@@ -552,7 +552,7 @@ COMMANDS: Mapping[str, Row] = {
             ),
         },
         needs_documents=True,
-        as_written=True,
+        is_unredacted=True,
     ),
     "kb list": Row("Show your runbooks.", lambda services: services.runbooks.list, needs_documents=True),
     "kb remove": Row(
@@ -560,7 +560,7 @@ COMMANDS: Mapping[str, Row] = {
         lambda services: services.runbooks.remove,
         {"title": CommandOption("Its title, as /kb list shows it.", str)},
         needs_documents=True,
-        as_written=True,
+        is_unredacted=True,
     ),
     "kb forget": Row("Remove all of your runbooks.", lambda services: services.runbooks.forget, needs_documents=True),
     "kb visibility": Row(
@@ -582,7 +582,7 @@ COMMANDS: Mapping[str, Row] = {
         lambda services: services.evidence.delete,
         {"filename": CommandOption("Its name, as /evidence list shows it.", str)},
         needs_documents=True,
-        as_written=True,
+        is_unredacted=True,
     ),
 }
 """Every slash command, in the order in which Discord and docs/operating.md list them."""
@@ -592,7 +592,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     """Make the function that carries a command out.
 
     Commands with text are refused to people who opted out, and their callback gets texts without secrets and a `Call`
-    in the language of the text. `as_written` switches this off.
+    in the language of the text. `is_unredacted` switches this off.
 
     Raises:
         TypeError: the callback does not take the options of the row.
@@ -601,7 +601,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     _, *takes = signature(callback).parameters
     if takes != [*command.options]:
         raise TypeError(f"/{name}: its options are {[*command.options]}, its callback takes {takes}")
-    if command.as_written or not any(option.is_text for option in command.options.values()):
+    if command.is_unredacted or not any(option.is_text for option in command.options.values()):
         return callback
     redactor = Redactor(services.settings.secrets)
 
@@ -627,7 +627,7 @@ async def slash_commands(
     documents: Documents | None = None,
     forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,
 ) -> AsyncGenerator[Commands]:
-    """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
+    """The commands in a client, until the end of the block; `Commands.register_in` registers them in a guild.
 
     `llm`: the one that answers; None: the extractive assistant does. `forget`: does what `/privacy forget` does; None:
     this process does, which holds the data folder. Unless `ai_response.reply_language` fixes one,

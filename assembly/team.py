@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clock import utc_clock
 from dataflow.metering import Gauge
 from operators.capturing import summarise_images
-from services.assistant import CURATING_RULES, Curator, Describer, ModelCurator, ModelDescriber, Tasks, key_of
+from services.assistant import CURATING_RULES, Curator, Describer, ModelCurator, ModelDescriber, Tasks, description_key
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
@@ -134,9 +134,9 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
     """Changes with everything that decisions depend on besides the pairs: prompts, model, limits."""
     limits = f"{settings.kb.max_topic_chars} {settings.ai_response.max_index_entries}"
     if not by_model:
-        return key_of("extractive", limits)
+        return description_key("extractive", limits)
     tasks = curating_tasks(settings)
-    return key_of(
+    return description_key(
         model_of(settings),
         limits,
         tasks.of["classify"],

@@ -60,7 +60,7 @@ class AtOnce:
         usage.add("classify", prompt_tokens=900, completion_tokens=10)
         return ClassificationResult(skip=False, topic_name=f"topic {(pair.author_ids[0] - 10) % TOPICS}")
 
-    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
+    async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
         await asyncio.sleep(self.seconds)
         usage.add("integrate", prompt_tokens=9000, completion_tokens=10)
         return IntegrationResult(skip=False, remove_ids=[])

@@ -20,7 +20,7 @@ from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from services.assistant.answering import AnswerResult, GatingResult, M, SelectionResult
 from services.assistant.inquiry import CaptureJob
-from services.assistant.prompts import Offered, Tasks
+from services.assistant.prompts import Choice, Tasks
 from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
 from services.knowledge import LibrarySearch
@@ -50,7 +50,7 @@ class YesAssistant:
         self,
         query: str,
         request: str,
-        offered: Sequence[Offered],
+        choices: Sequence[Choice],
         max_sources: int,
         usage: Usage,
         *,
@@ -58,7 +58,7 @@ class YesAssistant:
     ) -> SelectionResult:
         await think()
         usage.add("select", prompt_tokens=400, completion_tokens=10)
-        return SelectionResult(selected_source_ids=[offered[0].id])
+        return SelectionResult(selected_source_ids=[choices[0].id])
 
     async def generate(
         self,

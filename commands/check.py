@@ -28,7 +28,7 @@ from commands.arguments import DONE, UNUSABLE, requires_nats_extra
 from commands.dispatch import transport_problems
 from services.documents.store import SUFFIX, chroma_unreachable_because
 from services.knowledge import CannotList, belongs_to, read_links
-from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, unreachable_because
+from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, why_unreachable
 from services.search.embedding import REMEDY, is_model_installed
 from services.storage import DataFolder, lock_refusal, why
 from services.team import LibraryUnusable, check_library
@@ -277,7 +277,7 @@ async def embedder_row(settings: Settings) -> Finding:
     if isinstance(at, str):
         return judged(about, None if is_model_installed() else REMEDY, "the packaged model", Verdict.WARNING)
     endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
-    trouble = await unreachable_because(endpoint)
+    trouble = await why_unreachable(endpoint)
     says = None if trouble is None else f"{trouble}; until then documents have keyword search only"
     return judged(about, says, f"{endpoint.name} is there", Verdict.WARNING)
 
@@ -297,7 +297,7 @@ async def model_row(settings: Settings, about: str, llm: LLMSettings | None, if_
     """Check that a model is reachable and answers one question in the requested form."""
     if llm is None:
         return Finding(about, Verdict.SKIPPED, if_none)
-    if (trouble := await unreachable_because(endpoint_settings(llm))) is not None:
+    if (trouble := await why_unreachable(endpoint_settings(llm))) is not None:
         return Finding(about, Verdict.MISSING, trouble)
     return await try_model(settings, about, llm)
 

@@ -24,7 +24,7 @@ from commands.arguments import DONE, FAILED
 from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
 from operators.prefetching import PrefetchServices
 from reporting.cost import Prices
-from services.assistant import key_of
+from services.assistant import description_key
 from services.llm import Asker, PrefetchingAsker, Usage
 from services.storage import DataFolder, files, in_thread
 from services.team import (
@@ -178,7 +178,7 @@ async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker
     asked = None if asker is None or most == 1 else PrefetchingAsker(asker, most)
     describer = topic_describer_of(settings, asked or asker, report.usage)
     # What a pair is classified with includes descriptions.
-    key = key_of(curating_key(settings, by_model=asker is not None), describer.key)
+    key = description_key(curating_key(settings, by_model=asker is not None), describer.key)
     begun = await in_thread(build.begin, report.plan, key, rfc3339(now()))
     for decision, *_ in begun.decided:
         report.add(decision)
@@ -214,8 +214,8 @@ async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker
 
 
 def guesses_of(settings: Settings, asked: PrefetchingAsker, library: TeamLibrary, usage: Usage) -> PrefetchServices:
-    curator = curator_of(settings, asked.ahead, library)
-    return PrefetchServices(asked, curator, topic_describer_of(settings, asked.ahead, usage), usage)
+    curator = curator_of(settings, asked.prefetcher, library)
+    return PrefetchServices(asked, curator, topic_describer_of(settings, asked.prefetcher, usage), usage)
 
 
 def show(console: Console, report: RebuildReport, title: str = "") -> None:

@@ -13,7 +13,7 @@ from assembly import Unusable
 from assembly.reports import read_costs, reported
 from assembly.running import run_async
 from reporting.document import Block, cost_document, document, markdown, page, show
-from reporting.reading import TimeSpan, newest
+from reporting.reading import TimeSpan, read_newest
 from services.storage import DataFolder, files
 from settings import Settings
 
@@ -60,7 +60,7 @@ def _asked(settings: Settings, days: float, data: Path | None) -> tuple[Settings
     until = time.time()
     if data is not None:
         settings = settings.for_replay_in(data)
-        ends = [entry.at for entry in newest(DataFolder(data).outcomes, LAST)]
+        ends = [entry.at for entry in read_newest(DataFolder(data).outcomes, LAST)]
         until = max(ends) + MOMENT if ends else until
     return settings, TimeSpan(until - days * 86_400, until)
 

@@ -1,9 +1,9 @@
-"""What the running program does, as pages: views of it, rendered on the server and kept fresh by events.
+"""Pages about the running program, rendered on the server and kept fresh by events.
 
-    meter       the figures of each operator: items, failures, durations
-    flow        the dataflow as a picture of these figures
+    meter       counts the items, failures and durations of each operator
+    flow        draws the dataflow with these figures
     views       answers with their paths, gaps, knowledge, cost and processes
-    display     which texts and names may be shown         access      who may look, and from where
+    display     rules for showing texts and names          access      the access check
     pages       the data, templates and handlers of the pages
     serving     the routes on an aiohttp application, and the stream of live events
 

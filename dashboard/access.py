@@ -1,4 +1,4 @@
-"""Who may look at the dashboard: token, sessions, allowed host names, and keys for forms."""
+"""Access to the dashboard: token, sessions, allowed host names, and keys for forms."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from yarl import URL
 COOKIE = "millrace"
 SESSION_SECONDS = 12 * 3600.0
 SESSIONS = 200
-"""Kept at most; the oldest ends first."""
+"""The most sessions at a time; the oldest ends first."""
 FREE_TRIES = 5
-"""Wrong tokens of one address before it has to wait, each time twice as long."""
+"""After so many wrong tokens an address has to wait, each time twice as long."""
 LONGEST_WAIT = 300.0
 ADDRESSES = 2_000
-"""Whose wrong tokens are remembered."""
+"""The most addresses whose wrong tokens are remembered."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -33,13 +33,13 @@ class _Tries:
 
 @dataclass(slots=True)
 class AccessControl:
-    """Decides about requests; knows nothing of HTTP but headers.
+    """Decides about requests by their headers.
 
     Attributes:
         token: empty: everybody who reaches the server may look, which the assembly allows on loopback only.
-        names: the `Host`s that are meant, in lower case. With a token every name is: a page of another name has no
-            cookie of this one, and what it could ask for is the form to log in.
-        clock: seconds that only grow.
+        names: the allowed `Host`s, in lower case. With a token every name is allowed: a page of another name has no
+            cookie of this one, and only gets the form to log in.
+        clock: gives seconds that only grow.
     """
 
     token: str = field(repr=False)
@@ -50,38 +50,38 @@ class AccessControl:
     _tries: OrderedDict[str, _Tries] = field(default_factory=OrderedDict[str, _Tries], repr=False)
 
     def is_allowed_host(self, host: str) -> bool:
-        """Tell whether a `Host` header names this server, against DNS rebinding."""
+        """Return True if a `Host` header names this server; this prevents DNS rebinding."""
         name = _name_of(host)
         return bool(name) and (bool(self.token) or name in LOOPBACK or name in self.names)
 
-    def lasts(self, session: str) -> bool:
-        """Tell whether a session is still valid."""
+    def is_valid(self, session: str) -> bool:
+        """Return True if a session is still valid."""
         return self._sessions.get(session, 0.0) > self.clock()
 
-    def session(self, cookie: str | None) -> str | None:
-        """The session of a cookie. Without a token, a new one where there is none; else None."""
-        if cookie and self.lasts(cookie):
+    def session_of(self, cookie: str | None) -> str | None:
+        """Return the valid session of a cookie. If there is none: a new one without a token, else None."""
+        if cookie and self.is_valid(cookie):
             return cookie
-        return None if self.token else self.begin()
+        return None if self.token else self.begin_session()
 
-    def begin(self) -> str:
+    def begin_session(self) -> str:
         session = secrets.token_urlsafe(32)
         self._sessions[session] = self.clock() + SESSION_SECONDS
         while len(self._sessions) > SESSIONS:
             self._sessions.popitem(last=False)
         return session
 
-    def end(self, session: str) -> None:
+    def end_session(self, session: str) -> None:
         self._sessions.pop(session, None)
 
     def seconds_to_wait(self, address: str) -> float:
-        """Give the seconds during which wrong tokens of this address are not checked."""
+        """Return the seconds for which wrong tokens of this address are refused without being counted."""
         tries = self._tries.get(address)
         return 0.0 if tries is None else max(0.0, tries.not_before - self.clock())
 
     def accepts_token(self, given: str, address: str) -> bool:
-        """Tell whether this is the token. The right token is accepted at any time, since all visitors may come from
-        one proxy address; a wrong one counts against the address.
+        """Return True if this is the token. The right token is accepted at any time, as all visitors may come from the
+        address of one proxy. A wrong one counts against the address.
         """
         if self.token and hmac.compare_digest(_digest(given), _digest(self.token)):
             return True
@@ -105,7 +105,7 @@ class AccessControl:
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:
-    """Tell whether a form was sent from a page of this server, by the headers Origin and Sec-Fetch-Site."""
+    """Return True if a form was sent from a page of this server, by the headers Origin and Sec-Fetch-Site."""
     origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
     if site is not None and site not in {"same-origin", "none"}:
         return False
@@ -127,12 +127,12 @@ def _digest(text: str) -> bytes:
 
 
 class AdmittedRequest(NamedTuple):
-    """One request that was let in.
+    """One request that passed the access check.
 
     Attributes:
-        session: empty for who sends the token with each request, and needs no key.
-        key: what forms of this session send along.
-        logged_in: whether there is something to log out of.
+        session: empty if the request had the token in a header, and needs no key.
+        key: the key for forms of this session.
+        logged_in: True if the visitor can log out.
     """
 
     session: str

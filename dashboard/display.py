@@ -24,7 +24,7 @@ class DisplayRules:
     Attributes:
         texts: `dashboard.show_texts`.
         pseudonym: of a person, by their id.
-        place: the name of a channel or thread, by its id; the id where it has none that is known.
+        place: the name of a channel or thread, by its id; the id if its name is unknown.
     """
 
     texts: bool
@@ -35,15 +35,15 @@ class DisplayRules:
         return self.pseudonym(user_id)[:8]
 
     def text(self, written: str) -> str:
-        """Give a text that a person wrote, or one that may quote it; empty where texts are not shown."""
+        """Return a text by a person, or one that may quote it; empty if texts are not shown."""
         return plain(written) if self.texts else ""
 
     def source(self, source_id: str) -> str:
-        """The id of a source; people's files, which are cited by their names, count as what they have written."""
+        """The id of a source. The names of people's files are shown only if texts are."""
         return plain(source_id) if is_of_library(source_id) or self.texts else HIDDEN_FILE
 
     def said_in(self, source_id: str, written: str) -> str:
-        """Give a text or heading of a source; topics hold what people wrote, and a heading there is a question."""
+        """Return a text or heading of a source. In topics both are by people, and headings are questions."""
         return self.text(written) if source_id.startswith("team:") else plain(written)
 
 
@@ -53,7 +53,7 @@ def plain(text: str) -> str:
 
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:
-    """The address of a message, or of a channel or thread; empty where the server is not known."""
+    """The address of a message, or of a channel or thread; empty if the server is unknown."""
     return "" if guild_id is None else discord_address(guild_id, place_id, message_id)
 
 
@@ -62,7 +62,7 @@ def minute(at: float) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration in a few characters; a dash where there is none."""
+    """A duration in a few characters; a dash for None."""
     if value is None:
         return "–"
     if value < 1:
@@ -71,7 +71,7 @@ def seconds(value: float | None) -> str:
 
 
 def ago(then: float, now: float) -> str:
-    """Format how long ago a time was, in one unit."""
+    """Format the time since `then`, in one unit."""
     past = max(0.0, now - then)
     for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
         if past >= length:

@@ -1,7 +1,7 @@
 """The dataflow as a picture: the box of each operator, the edges between them, and their current figures.
 
-The layout follows the picture in `streams/graph.py`. Its boxes are the steps of `model/steps.py`; a test keeps them
-the ones that are metered.
+The layout follows the picture in `streams/graph.py`. Its boxes are the steps of `model/steps.py`; a test compares them
+with the metered operators.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LANE_GAP = 0.45
 
 
 ENDS = (("skipped", "cancelled", "failed"), ("replied", "captured", "ignored"))
-"""Kinds of results, in the two rows in which they stand beside the end of the first lane."""
+"""Kinds of results, in two rows beside the end of the first lane."""
 _ASIDE = 0.3
 
 
@@ -41,7 +41,7 @@ class Box(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """`into`: the operator whose progress it shows; `path`: for SVG."""
+    """`into`: the operator that it leads to; `path`: for SVG."""
 
     into: str
     path: str
@@ -59,7 +59,7 @@ class FlowPicture:
 
 
 class OperatorCells(NamedTuple):
-    """One operator's figures, as they are written."""
+    """One operator's figures as texts."""
 
     in_flight: str
     waiting: str
@@ -71,7 +71,7 @@ class OperatorCells(NamedTuple):
 
 
 class InHandRow(NamedTuple):
-    """A part on its way."""
+    """A part in flight."""
 
     kind: str
     who: str
@@ -83,7 +83,7 @@ class InHandRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NowView:
-    """The figures of the page "NowView", sent again with each event."""
+    """The figures of the first page, sent again with each event."""
 
     cells: Mapping[str, OperatorCells]
     ends: Mapping[str, int]
@@ -96,7 +96,7 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
     lanes = {lane: [each for each in steps if each.lane is lane] for lane in Lane}
     names = {lane: [each.name for each in some] for lane, some in lanes.items()}
     top = 1 + len(lanes[Lane.ARRIVALS])  # from this row on there is room above for the names of lanes
-    # Files stand a little below the step that waits for them, to which an edge leads, or below the knowledge base.
+    # Files are a little below the step that waits for them, to which an edge leads, or below the knowledge base.
     waiting = next(each.feeds for each in lanes[Lane.FILES] if each.feeds)
     files = top + max(names[Lane.ANSWERS].index(waiting), len(lanes[Lane.KNOWLEDGE]) + 1) + _ASIDE
     last = max(top + len(lanes[Lane.ANSWERS]) - 1, ceil(files) + len(lanes[Lane.FILES]) + 1)
@@ -188,8 +188,8 @@ def _y(row: float, top: int) -> float:
 
 
 def _path(start: Box, into: Box) -> str:
-    """Down from the middle of one box to the middle of another; straight to one that stands beside it; out of the side
-    and up to one that stands higher.
+    """Draw an edge: down from the middle of one box to the middle of another; straight to a box beside it; out of the
+    side and up to a higher one.
     """
     top, bottom = max(start.y, into.y), min(start.y, into.y) + BOX_HEIGHT
     if top < bottom:

@@ -13,23 +13,23 @@ from model.messages import Part
 from model.outcomes import Ignored, Outcome, Result
 from model.steps import STEPS
 from services.conversations import WorkCancelled
-from services.telemetry import about
+from services.telemetry import current_part
 
 TIMED = 256
-"""The last so many durations of an operator tell its median and 95th percentile."""
+"""The number of the last durations of an operator for its median and 95th percentile."""
 FOLLOWED = 1_000
-"""Parts whose steps are remembered: those in flight, and as many as the record shows."""
+"""The most finished parts whose steps are remembered."""
 STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.of_parts)
 COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.timed)
 IN_HAND = 200
-"""Parts in flight that are followed; the oldest is given up first."""
+"""The most parts in flight whose steps are remembered; the oldest is dropped first."""
 
 
 class Figures(NamedTuple):
     """Counts and durations of one operator since the start.
 
     Attributes:
-        median, p95: of the seconds that its last items took; None: there was none.
+        median, p95: of the seconds of its last items; None: there was no item.
     """
 
     in_flight: int = 0
@@ -41,14 +41,14 @@ class Figures(NamedTuple):
 
 
 class StepDuration(NamedTuple):
-    """A step of one part, and how many seconds it took."""
+    """A step of one part, with its duration."""
 
     step: str
     seconds: float
 
 
 class PartInProgress(NamedTuple):
-    """A part that is on its way, with the steps that it has behind it."""
+    """A part in flight, with its finished steps."""
 
     part: Part
     steps: tuple[StepDuration, ...]
@@ -64,15 +64,15 @@ class _Operator:
 
 
 class FlowMeter:
-    """Hears gauges, items and results of one run (`dataflow.Meter`).
+    """Counts the items and results of one run (`dataflow.Meter`).
 
     Attributes:
         changed: called after each change; must not fail.
-        results: how many results there were of each kind; ignored messages as `ignored`.
+        results: the number of results of each kind; ignored messages as `ignored`.
     """
 
     def __init__(self, clock: Callable[[], float], also: Gauge | None = None) -> None:
-        """`clock`: gives seconds that pass while work is done, in a replay too. `also`: is told what gauges tell."""
+        """`clock`: gives seconds that pass while work is done, in a replay too. `also`: a gauge that is called too."""
         self.changed: list[Callable[[], object]] = []
         self.results: Counter[str] = Counter()
         self._clock = clock
@@ -104,9 +104,9 @@ class FlowMeter:
             known.seconds.append(seconds)
             if error is None:
                 known.done += 1
-            elif not isinstance(error, WorkCancelled):  # that is nobody's failure
+            elif not isinstance(error, WorkCancelled):  # a cancelled item is no failure
                 known.failed += 1
-            part = about.get() if operator in STEPS_OF_PARTS else None
+            part = current_part.get() if operator in STEPS_OF_PARTS else None
             if part is not None:
                 self._follow(part, StepDuration(operator, seconds))
             self._tell()
@@ -127,15 +127,15 @@ class FlowMeter:
         self._tell()
 
     def figures(self) -> Mapping[str, Figures]:
-        """Give the figures by operator, of all operators that were metered."""
+        """Return the figures of all metered operators, by name."""
         return {name: _figures(known) for name, known in self._operators.items()}
 
     def in_hand(self) -> list[PartInProgress]:
-        """The parts on their way that have a step behind them, newest first."""
+        """The parts in flight with a finished step, newest first."""
         return [PartInProgress(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
 
     def steps_of(self, message_ids: tuple[int, ...]) -> tuple[StepDuration, ...]:
-        """Give the durations of a finished part's steps; empty where they are no longer known."""
+        """Return the durations of a finished part's steps; empty if they are not remembered any more."""
         return self._ended.get(message_ids, ())
 
     def _of(self, operator: str) -> _Operator:
@@ -167,7 +167,7 @@ def _figures(known: _Operator) -> Figures:
 
 
 def percentile(ordered: list[float], share: float) -> float | None:
-    """The smallest value that at least this share of all is not above; None of nothing."""
+    """The smallest value such that at least this share of the values is not larger; None if there are no values."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 

@@ -25,8 +25,7 @@ from dashboard.meter import FlowMeter
 from dashboard.views import KnownSource
 from model.processes import Fleet
 from reporting.cost import Costs
-from reporting.report import gaps as grouped
-from reporting.report import is_gap
+from reporting.report import find_gaps, is_gap
 from services.knowledge import Search
 from services.team import LibraryUnwritable, Overview, corrections
 from services.telemetry import PartOutcome
@@ -36,15 +35,15 @@ class Team(Protocol):
     """The team's library as the dashboard reads and corrects it."""
 
     async def overview(self) -> Overview:
-        """What it holds. Raises OSError."""
+        """Return the topics and their pairs. Raises OSError."""
         ...
 
     def address(self, qa_id: str) -> str | None:
-        """Give the Discord address of a pair."""
+        """Return the Discord address of a pair."""
         ...
 
     async def correct(self, action: str, qa_id: str) -> str:
-        """`remove` or `restore` a pair, as `--kb` does; gives a line about it.
+        """`remove` or `restore` a pair, as `--kb` does. Returns a line about it.
 
         Raises:
             CorrectionRefused: there is nothing to correct.
@@ -58,18 +57,18 @@ class DashboardData:
     """The data that the pages read.
 
     Attributes:
-        entries: how the last parts ended, oldest first.
-        costs: what models were asked for in the last days; the days are given.
-        held: what the knowledge base holds.
-        may_correct: whether the team's library may be corrected here; else its pages only show it.
-        now: seconds since 1970, in the time of the stream.
-        fleet: who does the work, asked for each time; None: this process does all of it, and there is no page.
+        entries: gives the outcomes of the last parts, oldest first.
+        costs: gives the calls of models in the last days; its argument is the number of days.
+        known_sources: gives the sources of the knowledge base.
+        may_correct: True if the team's library may be corrected here; else its pages are read-only.
+        now: gives seconds since 1970, in the time of the stream.
+        fleet: gives the state of all processes; None: there is only this one, and no page about processes.
     """
 
     meter: FlowMeter
     entries: Callable[[], Awaitable[Sequence[PartOutcome]]]
     costs: Callable[[int], Awaitable[Costs]]
-    held: Callable[[], Awaitable[Sequence[KnownSource]]]
+    known_sources: Callable[[], Awaitable[Sequence[KnownSource]]]
     search: Search
     team: Team
     may_correct: bool
@@ -140,10 +139,10 @@ class Pages:
         self._sources = sources
         self._showing = showing
         self._picture = flow.picture()
-        self._grouping = asyncio.Lock()  # it takes seconds of a thread, which whoever asks again does not multiply
+        self._grouping = asyncio.Lock()  # grouping takes a thread for seconds: one at a time
 
     def now_json(self) -> str:
-        """Give the content of one live event as JSON."""
+        """Return the content of one live event as JSON."""
         view = flow.now_view(self._sources.meter, self._showing, self._sources.now())
         cells = {name: each._asdict() for name, each in view.cells.items()}
         rows = [each._asdict() for each in view.in_hand]
@@ -181,7 +180,7 @@ class Pages:
 
     async def gaps(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         async with self._grouping:
-            found = await grouped(await self._sources.entries(), None)
+            found = await find_gaps(await self._sources.entries(), None)
         shown = [views.gap_view(gap, self._showing) for gap in found]
         return self._page("gaps.html", visit, "gaps", views=shown, count=sum(view.count for view in shown))
 
@@ -191,7 +190,7 @@ class Pages:
         words = asked.question if asked is not None else query
         found = await self._sources.search.find(words) if words else None
         used = views.uses(entries)
-        held = await self._sources.held()
+        known = await self._sources.known_sources()
         team = views.team_view(await self._sources.team.overview(), used, self._showing)
         return self._page(
             "knowledge.html",
@@ -200,7 +199,7 @@ class Pages:
             query=self._showing.text(words) if asked is not None else query,
             from_gap=asked is not None,
             found=None if found is None else views.search_view(found, self._showing),
-            sources=views.source_rows(held, used, self._sources.now()),
+            sources=views.source_rows(known, used, self._sources.now()),
             team=team,
             may_correct=self._sources.may_correct,
         )
@@ -284,7 +283,7 @@ class CorrectionPages:
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
-    """The topic that a conversation is in, or was taken from (it may be none, which is empty); None: it is not that."""
+    """The topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is impossible."""
     if action == "remove":
         return next(
             (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None

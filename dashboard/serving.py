@@ -18,22 +18,22 @@ from services.telemetry.exporter import CONNECTIONS, peer_of
 
 EVERY_SECONDS = 0.25
 HEARTBEAT_SECONDS = 10.0
-"""So that a closed page is noticed."""
+"""An event is sent at least so often, so that a closed page is noticed."""
 STREAMS = 20
-"""Pages that are kept fresh at the same time."""
+"""The most pages with a stream of events."""
 
 
 class EventStream:
     def __init__(
-        self, meter: FlowMeter, content: Callable[[], str], pace: float, may_look: Callable[[AdmittedRequest], bool]
+        self, meter: FlowMeter, content: Callable[[], str], pace: float, is_admitted: Callable[[AdmittedRequest], bool]
     ) -> None:
-        """`content`: one event, as JSON. `pace`: how many seconds of the loop pass in a real one. `may_look`: whether
-        somebody who was let in still may.
+        """`content`: makes one event, as JSON. `pace`: seconds of the loop in a real one. `is_admitted`: returns True
+        as long as the visitor may look.
         """
         self._meter = meter
         self._content = content
         self._pace = pace
-        self._may_look = may_look
+        self._is_admitted = is_admitted
         self._open: set[asyncio.Event] = set()
         self._closing = False
 
@@ -46,7 +46,7 @@ class EventStream:
         self._meter.changed.append(changed.set)
         try:
             await response.prepare(request)
-            while not self._closing and self._may_look(visit):
+            while not self._closing and self._is_admitted(visit):
                 changed.clear()
                 await response.write(f"data: {self._content()}\n\n".encode())
                 with contextlib.suppress(TimeoutError):
@@ -61,15 +61,15 @@ class EventStream:
             self._open.discard(changed)
         return response
 
-    def look_again(self) -> None:
-        """Somebody has logged out: streams of theirs end now."""
+    def recheck(self) -> None:
+        """End the streams of visitors who have logged out."""
         for changed in self._open:
             changed.set()
 
     async def close(self, _application: web.Application) -> None:
         """End all streams, so that the server can close."""
         self._closing = True
-        self.look_again()
+        self.recheck()
 
 
 Handler = Callable[[web.Request, AdmittedRequest], Awaitable[web.StreamResponse]]
@@ -87,18 +87,18 @@ def add_pages(
     *,
     pace: float = 1.0,
 ) -> None:
-    """Add the dashboard's routes. `pace`: how many seconds of the loop pass in a real one, as in a replay."""
+    """Add the dashboard's routes. `pace`: seconds of the loop in a real one; others than 1 in a replay."""
     pages, correcting = Pages(sources, showing), CorrectionPages(sources, showing)
     live = EventStream(
-        sources.meter, pages.now_json, pace, lambda visit: not visit.session or access.lasts(visit.session)
+        sources.meter, pages.now_json, pace, lambda visit: not visit.session or access.is_valid(visit.session)
     )
 
     async def log_in(request: web.Request) -> web.StreamResponse:
         return await _log_in(request, access)
 
     async def log_out(_request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
-        access.end(visit.session)
-        live.look_again()
+        access.end_session(visit.session)
+        live.recheck()
         answer = redirect("/login")
         answer.del_cookie(COOKIE, path="/")
         return answer
@@ -158,7 +158,7 @@ def _guarded(handler: Handler, access: AccessControl) -> Callable[[web.Request],
         if access.token and request.headers.get("Authorization", "").startswith(BEARER):
             return await _by_header(request, handler, access)
         cookie = request.cookies.get(COOKIE)
-        session = access.session(cookie)
+        session = access.session_of(cookie)
         if session is None:
             if request.method != "GET" or request.path == "/events":
                 return web.Response(text="Log in first.\n", status=401, headers=HEADERS)
@@ -180,7 +180,7 @@ def _guarded(handler: Handler, access: AccessControl) -> Callable[[web.Request],
 
 
 async def _by_header(request: web.Request, handler: Handler, access: AccessControl) -> web.StreamResponse:
-    """Answer a program that sends the token as a Bearer header. No browser does so by itself, so forms need no key."""
+    """Answer a program that sends the token as a Bearer header. No browser does this by itself: forms need no key."""
     address = _address(request)
     wait = access.seconds_to_wait(address)
     if not access.accepts_token(request.headers["Authorization"].removeprefix(BEARER).strip(), address):
@@ -205,7 +205,7 @@ async def _log_in(request: web.Request, access: AccessControl) -> web.StreamResp
         return _slower(wait) if wait > 0 else render_page("login.html", 401, wrong=True)
     _let_in(request)
     answer = redirect("/")
-    _set_cookie(request, answer, access.begin())
+    _set_cookie(request, answer, access.begin_session())
     return answer
 
 
@@ -222,13 +222,13 @@ async def _form(request: web.Request) -> Mapping[str, object]:
     except (ValueError, LookupError, web.RequestPayloadError) as error:  # an encoding, its name, or how it was cut up
         raise Unreadable from error
     if (connections := request.app.get(CONNECTIONS)) is not None:
-        connections.whole(peer_of(request))
+        connections.on_request_read(peer_of(request))
     return form
 
 
 def _let_in(request: web.Request) -> None:
     if (connections := request.app.get(CONNECTIONS)) is not None:
-        connections.authenticated(peer_of(request))
+        connections.on_login(peer_of(request))
 
 
 async def _static(request: web.Request) -> web.StreamResponse:
@@ -244,7 +244,7 @@ def _slower(wait: float) -> web.Response:
 
 
 def _set_cookie(request: web.Request, answer: web.StreamResponse, session: str) -> None:
-    # What a proxy says of itself can only be wrong to the harm of who sends it.
+    # A client that forges this header only harms itself.
     secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
     answer.set_cookie(COOKIE, session, path="/", httponly=True, samesite="Strict", secure=secure)
 

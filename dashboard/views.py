@@ -54,7 +54,7 @@ class Ranked(NamedTuple):
 
 
 class StepView(NamedTuple):
-    """A step of a path: what it decided, and how long it took, where that is known."""
+    """A step of a path, with its decision and its duration, if known."""
 
     name: str
     facts: tuple[Fact, ...]
@@ -68,7 +68,7 @@ class AnswerView:
     """One part with its path.
 
     Attributes:
-        question, reply: None where texts are not shown; empty where there is none.
+        question, reply: None if texts are not shown; empty if there is none.
         asked_at, sent_to: addresses in Discord.
     """
 
@@ -89,7 +89,7 @@ _ORDER = tuple(name for each in STEPS if each.of_parts for name in each.names)
 def answer_rows(
     entries: Sequence[PartOutcome], showing: DisplayRules, query: str = "", result: str = ""
 ) -> list[AnswerRow]:
-    """The newest first, that hold all words of `query` in what is shown of them."""
+    """The rows, newest first, whose shown texts contain all words of `query`."""
     words = query.casefold().split()
     found: list[AnswerRow] = []
     for entry in reversed(entries):
@@ -124,17 +124,17 @@ def answer_row(entry: PartOutcome, showing: DisplayRules) -> AnswerRow:
 
 
 def id_of(entry: PartOutcome) -> str:
-    """Give the id of an outcome in addresses of the dashboard."""
+    """Return the id of an outcome in addresses of the dashboard."""
     return f"{entry.message_ids[0] if entry.message_ids else 0:x}"
 
 
 def find_answer(entries: Sequence[PartOutcome], answer_id: str) -> PartOutcome | None:
-    """The newest with this id."""
+    """The newest outcome with this id."""
     return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
 
 
 def answer_view(entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayRules) -> AnswerView:
-    """`took`: how long its steps took, if that is known."""
+    """`took`: the durations of its steps, if known."""
     reply_place = entry.reply_place_id
     return AnswerView(
         answer_row(entry, showing),
@@ -177,7 +177,7 @@ def _step(name: str, entry: PartOutcome, spent: float | None, showing: DisplayRu
 
 
 def ranked_of(entry: PartOutcome, showing: DisplayRules) -> tuple[Ranked, ...]:
-    """Read what search ranked for the question, best first. Malformed parts of the record are left out."""
+    """Read the sources that search ranked for the question, best first. Malformed pieces of the record are left out."""
     found: list[Ranked] = []
     match entry.path.get("select"):
         case {"ranked": [*pairs], **rest}:
@@ -229,8 +229,8 @@ class GapView:
 
     Attributes:
         id: of its newest question, for a search with its words.
-        title: that question, where texts are shown; else empty.
-        nearest: the page that the search ranked first for one of them.
+        title: that question, if texts are shown; else empty.
+        nearest: the page that the search ranked first for one of the questions.
     """
 
     id: str
@@ -270,14 +270,14 @@ _DAY, _MINUTE = 10, 16
 
 
 class KnownSource(NamedTuple):
-    """A source of the knowledge base as it is known.
+    """A source of the knowledge base.
 
     Attributes:
         id: with its namespace.
         state: in a few words.
-        trouble: whether that needs somebody.
-        size: in bytes; None: not known.
-        changed_at: when its text was last read anew, seconds since 1970; None: not known.
+        trouble: True if the state needs a person.
+        size: in bytes; None: unknown.
+        changed_at: the time when its text last changed, seconds since 1970; None: unknown.
     """
 
     id: str
@@ -302,7 +302,7 @@ class SourceRow(NamedTuple):
 
 
 class HitRow(NamedTuple):
-    """A passage that a search found, and what it was ranked by."""
+    """A passage that a search found, with the figures of its rank."""
 
     source: str
     url: str
@@ -319,7 +319,7 @@ class SearchView:
 
     Attributes:
         level: what the bot would do with it: `answer`, `point` or `silence`.
-        why: the signs that this was told from.
+        why: the signals behind the level.
     """
 
     level: str
@@ -348,9 +348,9 @@ class PairView:
     """A captured conversation.
 
     Attributes:
-        link: where in Discord it comes from; empty where that is not known.
-        turns: without texts where these are not shown.
-        notes: what it replaces, and what has corrected it.
+        link: its address in Discord; empty if unknown.
+        turns: without texts if these are not shown.
+        notes: the pairs that it replaces, and corrections of it.
     """
 
     id: str
@@ -375,7 +375,7 @@ class TopicView:
 
 
 def uses(entries: Iterable[PartOutcome]) -> Counter[str]:
-    """Count how often each source was cited, or selected where nothing was cited."""
+    """Count how often each source was cited, or selected if nothing was cited."""
     return Counter(source for entry in entries for source in set(entry.sources))
 
 
@@ -403,7 +403,7 @@ def url_of(source_id: str) -> str:
 
 
 def search_view(found: SearchResult, showing: DisplayRules) -> SearchView:
-    """Show the best hits of a search with the signals they were ranked by."""
+    """Make the view of the best hits of a search, with the signals of their rank."""
     signals = found.signals
     why: list[tuple[str, str]] = []
     if signals is not None:
@@ -456,7 +456,7 @@ def team_view(held: Overview, used: Counter[str], showing: DisplayRules) -> Team
 def topic_view(
     held: Overview, name: str, address: Callable[[str], str | None], showing: DisplayRules
 ) -> TopicView | None:
-    """Show one topic with its conversations; None: there is no such topic."""
+    """Make the view of one topic with its pairs; None: there is no such topic."""
     topic = held.topics.get(name)
     if topic is None:
         return None
@@ -483,7 +483,7 @@ _PENNIES = 0.01
 
 
 class CostRow(NamedTuple):
-    """`money`: empty where a price is unknown; `share`: of the largest of its table, in per cent."""
+    """`money`: empty if a price is unknown; `share`: in per cent of the largest of its table."""
 
     name: str
     calls: int
@@ -495,7 +495,7 @@ class CostRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostView:
-    """`priced`: whether all prices are known."""
+    """`priced`: True if all prices are known."""
 
     total: CostRow
     by_day: Sequence[CostRow]
@@ -505,7 +505,7 @@ class CostView:
 
 
 def cost_view(costs: Costs, showing: DisplayRules) -> CostView:
-    """Days the newest first; steps and channels the largest first, then what belongs to no channel."""
+    """The newest days first; the largest steps and channels first, then the expenses without a channel."""
     channels = [(showing.place(channel), spent) for channel, spent in costs.channels.items()]
     if costs.elsewhere.calls or costs.elsewhere.tokens:
         channels.append((ELSEWHERE, costs.elsewhere))
@@ -535,7 +535,7 @@ def _cost_rows(known: Sequence[tuple[str, Expense]]) -> list[CostRow]:
 
 
 def money(amount: float | None) -> str:
-    """Format an amount in the currency of the prices; empty where unknown."""
+    """Format an amount in the currency of the prices; empty if unknown."""
     if amount is None:
         return ""
     return f"{amount:.4f}" if 0 < amount < _PENNIES else f"{amount:,.2f}"
@@ -560,7 +560,7 @@ class ProcessRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """`missing`: what nobody does or two do, a sentence each; `mixed`: whether versions differ."""
+    """`missing`: sentences about roles and partitions with no owner or two; `mixed`: True if versions differ."""
 
     rows: Sequence[ProcessRow]
     missing: Sequence[str]

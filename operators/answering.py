@@ -20,16 +20,16 @@ from services.assistant import (
     Addresses,
     AnswerResult,
     Assistant,
+    Choice,
     Inquiry,
-    Offered,
     Tasks,
     Unanswered,
     VerificationResult,
-    cited_in,
     linkable_texts,
     prompts,
+    resolve_citations,
     resolve_ids,
-    skipped,
+    skip_outcome,
     trusted_text,
 )
 from services.conversations import Context, History, InFlight, Posts, TypingTracker
@@ -123,14 +123,14 @@ def permit(access: Access | None) -> Callable[[Inquiry], Coroutine[Any, Any, Inq
 
     async def permitted(inquiry: Inquiry) -> Inquiry | Outcome:
         place = inquiry.part.place
-        lacking = None if access is None else access.lacking(place.channel_id, inquiry.reply_place_id)
-        if lacking is None:
+        obstacle = None if access is None else access.why_not_allowed(place.channel_id, inquiry.reply_place_id)
+        if obstacle is None:
             warned.discard(place.channel_id)
             return inquiry
         if place.channel_id not in warned:
             warned.add(place.channel_id)
-            log.warning("questions in channel %d stay unanswered: %s", place.channel_id, lacking)
-        return skipped(inquiry, Reason.CANNOT_POST)
+            log.warning("questions in channel %d stay unanswered: %s", place.channel_id, obstacle)
+        return skip_outcome(inquiry, Reason.CANNOT_POST)
 
     return permitted
 
@@ -153,7 +153,7 @@ def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[A
             inquiry.case_id,
             public=public,
             opened=inquiry.reply_place_id is not None,
-            in_view=inquiry.asked_in_view,
+            in_view=inquiry.asker_can_view,
             earlier=earlier_in(inquiry.conversation),
             asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
             execution_id=part.correlation_id,
@@ -171,7 +171,7 @@ async def retrieve(inquiry: Inquiry) -> Inquiry | Unanswered:
     toolset = inquiry.toolset
     if toolset is None:
         return inquiry
-    await toolset.ready()
+    await toolset.prepare()
     inquiry.decisions["tools"] = [tool.name for tool in toolset.tools]
     if not toolset.tools:
         inquiry = inquiry._replace(toolset=None)
@@ -274,26 +274,22 @@ def gate(
             inquiry.token.close()
             if budget.first_time(exhausted, user_id, at):
                 log.warning("%s is used up: nothing is answered until there is room again", exhausted)
-            return skipped(inquiry, Reason.BUDGET)
+            return skip_outcome(inquiry, Reason.BUDGET)
         if guess is None:
             return await decided(inquiry)
         async with under_way(guess(inquiry)) as guessing:
             item = await decided(inquiry)
-            return item._replace(guess=await guess_of(guessing)) if isinstance(item, Inquiry) else item
+            return item._replace(speculation=await guess_of(guessing)) if isinstance(item, Inquiry) else item
 
     async def decided(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         result = await assistant.gate(
             inquiry.conversation, inquiry.usage, files=inquiry.files, addressed=inquiry.addressed
         )
         answerable = result.is_question and result.is_answerable
-        inquiry.decisions["gate"] = {
-            "question": result.is_question,
-            "answerable": answerable,
-            "reason": result.reason,
-        }
+        inquiry.decisions["gate"] = {"question": result.is_question, "answerable": answerable, "reason": result.reason}
         log.info("gate: answerable=%s reason=%r", answerable, result.reason)
         if not result.is_question:
-            return skipped(inquiry, Reason.NOT_ANSWERABLE)
+            return skip_outcome(inquiry, Reason.NOT_ANSWERABLE)
         asked = inquiry._replace(query=(result.rewrite_query or "").strip() or inquiry.request)
         return asked if answerable else Unanswered(asked, Reason.NOT_ANSWERABLE)
 
@@ -313,17 +309,17 @@ def select(
     """
 
     async def selected(inquiry: Inquiry) -> Inquiry | Unanswered:
-        if inquiry.guess is not None:
-            guess, inquiry = inquiry.guess, inquiry._replace(guess=None)
+        if inquiry.speculation is not None:
+            guess, inquiry = inquiry.speculation, inquiry._replace(speculation=None)
             if guess.query == inquiry.query or await finds_first(guess.selected, inquiry.query):
                 return taken_over(guess, inquiry)
         index = await library.index()
         found = await search.find(inquiry.query)
-        offered = offered_of(index, found, max_entries)
+        choices = offered_of(index, found, max_entries)
         named: list[str] = []
-        if offered:
+        if choices:
             result = await assistant.select(
-                inquiry.query, inquiry.request, offered, max_sources, inquiry.usage, files=inquiry.files
+                inquiry.query, inquiry.request, choices, max_sources, inquiry.usage, files=inquiry.files
             )
             named = result.selected_source_ids
         known, invented = resolve_ids(named, [entry.id for entry in index])
@@ -332,8 +328,8 @@ def select(
             log.warning("select: %s dropped: %.200r", dropped, invented)
         chosen = with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
         ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:NOTED_PAGES]]
-        inquiry.decisions["select"] = {"offered": len(offered), "ranked": ranked, "selected": list(chosen)}
-        log.info("select: %d of %d entries", len(chosen), len(offered))
+        inquiry.decisions["select"] = {"offered": len(choices), "ranked": ranked, "selected": list(chosen)}
+        log.info("select: %d of %d entries", len(chosen), len(choices))
         if not chosen and not inquiry.conversation.images and inquiry.toolset is None:
             return Unanswered(inquiry, Reason.NO_SOURCES)
         return inquiry._replace(selected=chosen)
@@ -361,7 +357,7 @@ def with_the_first(chosen: Sequence[str], found: SearchResult) -> tuple[str, ...
     return tuple(dict.fromkeys([*chosen, *first]))
 
 
-def offered_of(index: Sequence[IndexEntry], found: SearchResult, most: int) -> list[Offered]:
+def offered_of(index: Sequence[IndexEntry], found: SearchResult, most: int) -> list[Choice]:
     """The entries that rank best, with the heading that fits, in the order of the index; all of a small index."""
     pages = {hit.source_id: hit.passage for hit in found.pages}
     kept = index
@@ -370,7 +366,7 @@ def offered_of(index: Sequence[IndexEntry], found: SearchResult, most: int) -> l
         best = sorted(index, key=lambda entry: ranks.get(entry.id, len(ranks)))[:most]
         chosen = {entry.id for entry in best}
         kept = [entry for entry in index if entry.id in chosen]
-    return [Offered(entry.id, entry.description, _heading(pages.get(entry.id))) for entry in kept]
+    return [Choice(entry.id, entry.description, _heading(pages.get(entry.id))) for entry in kept]
 
 
 def _heading(kept: StoredPassage | None) -> str:
@@ -398,7 +394,7 @@ def load(
         inquiry.decisions["load"] = {"loaded": [source.id for source in sources]}
         log.info("load: %d of %d sources", len(sources), len(inquiry.selected))
         if inquiry.selected and not sources:
-            return skipped(inquiry, Reason.SOURCES_UNAVAILABLE)
+            return skip_outcome(inquiry, Reason.SOURCES_UNAVAILABLE)
         return inquiry._replace(sources=tuple(await excerpts.within(sources, inquiry.query, search, max_chars)))
 
     return loaded
@@ -469,24 +465,26 @@ def generate(
         text, named = answer
         if len(text) > max_chars:
             inquiry.decisions["generate"] = {"answer": True, "characters": len(text)}
-            return skipped(inquiry, Reason.TOO_LONG)
-        cited = cited_in(named, inquiry.sources)
+            return skip_outcome(inquiry, Reason.TOO_LONG)
+        cited = resolve_citations(named, inquiry.sources)
         citations, unknown = cited.sources, cited.unknown
         if (toolset := inquiry.toolset) is not None:
-            citations += tuple(toolset.citations(unknown))
-            unknown = tuple(each for each in unknown if not toolset.citations([each]))
+            citations += tuple(toolset.valid_citations(unknown))
+            unknown = tuple(each for each in unknown if not toolset.valid_citations([each]))
             quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
-            text = toolset.checked(text, quotable)
+            text = toolset.mark_unsupported(text, quotable)
         if unknown:
             log.warning("generate: citations of nothing that was given were dropped: %.200r", unknown)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
-            return skipped(inquiry, Reason.NO_CITATION)
+            return skip_outcome(inquiry, Reason.NO_CITATION)
         led_to = (
-            [published.absolute(trusted_text(source), source.id) for source in inquiry.sources] if "](" in text else []
+            [published.make_absolute(trusted_text(source), source.id) for source in inquiry.sources]
+            if "](" in text
+            else []
         )
         trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to]
-        drafted = inquiry.drafted(text, trusted, citations, cited_pairs=cited.pairs)
+        drafted = inquiry.with_draft(text, trusted, citations, cited_pairs=cited.pairs)
         if not drafted.draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
         return drafted if finished is None else await finished(drafted)
@@ -525,7 +523,7 @@ def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
         good, issues = (True, []) if result is None else (result.is_good_enough, result.issues)
         inquiry.decisions["verify"] = {"good_enough": good, "issues": issues}
         log.info("verify: good_enough=%s issues=%d", good, len(issues))
-        return inquiry if good else skipped(inquiry, Reason.REJECTED)
+        return inquiry if good else skip_outcome(inquiry, Reason.REJECTED)
 
     return verified
 

@@ -15,7 +15,7 @@ from model.conversations import Image
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import expected
-from services.assistant import CaptureJob, Curator, conversation_with, summaries_in, with_image_summaries
+from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
 from services.conversations import Context
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage, choose_images
 from services.team import (
@@ -29,7 +29,7 @@ from services.team import (
     Speaker,
     captured_images,
 )
-from services.telemetry import people
+from services.telemetry import current_people
 
 log = logging.getLogger(__name__)
 
@@ -113,10 +113,10 @@ def summarise_images(
         if not new:
             return capture
         await load(new, loaded)
-        conversation = conversation_with(capture, {picture: loaded[picture] for picture in new})
+        conversation = conversation_of_capture(capture, {picture: loaded[picture] for picture in new})
         message_ids = [said.message_id for said in capture.said]
-        people.set(frozenset(said.author_id for said in capture.said))
-        summaries = summaries_in(await curator.summarise_images(conversation, message_ids, usage), new)
+        current_people.set(frozenset(said.author_id for said in capture.said))
+        summaries = match_summaries(await curator.summarise_images(conversation, message_ids, usage), new)
         for picture, summary in summaries.items():
             known[picture.attachment.id] = summary
         return with_image_summaries(capture, summaries, redact)

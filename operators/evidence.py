@@ -24,11 +24,11 @@ from services.documents import (
     IngestJob,
     ThreadFiles,
     check_file,
-    fill,
-    ingested,
+    display_name,
+    embed_document,
+    ingest,
     is_closed,
     refusal_text,
-    shown,
 )
 from services.documents.store import DiskFull, Document, DocumentStore, Origin, State, StoreUnavailable, protocol
 from services.search.embedding import Embedder
@@ -101,7 +101,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             return await read(job, [doc for doc in documents if doc is not known])
         except StoreUnavailable as error:
             log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
-            return _refused(job, FileRefused("not_stored", name=shown(candidate.filename)))
+            return _refused(job, FileRefused("not_stored", name=display_name(candidate.filename)))
 
     async def read(job: IngestJob, others: Sequence[Document]) -> IngestResult:
         candidate = job.candidate
@@ -118,7 +118,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             again = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
             (alone if again else beside)(size)
             async with intake.turns.turn(candidate.uploader_id):
-                await store.look_for_room(origin)
+                await store.check_room(origin)
                 if candidate.text is None:
                     data = await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
                 else:
@@ -127,23 +127,23 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
                 # It may be larger than was announced.
                 (alone if any(doc.sha256 == digest for doc in again) else beside)(len(data))
                 read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
-                document = await ingested(intake.run, origin, data, limits=limits, redactors=redactors)
+                document = await ingest(intake.run, origin, data, limits=limits, redactors=redactors)
         except FileRefused as refused:
             refusal = refused
         except AttachmentFailed as error:
             log.warning("evidence: %s", error)
-            refusal = FileRefused("download_failed", name=shown(candidate.filename))
+            refusal = FileRefused("download_failed", name=display_name(candidate.filename))
         except WorkStopped as stopped:
             log.warning("evidence: attachment %d cannot be read: %s", candidate.attachment.id, stopped)
-            refusal = FileRefused("too_hard", name=shown(candidate.filename))
+            refusal = FileRefused("too_hard", name=display_name(candidate.filename))
         except DiskFull as full:
             log.error("evidence: %s", full)  # noqa: TRY400 (one line for the operator)
-            refusal = FileRefused("not_stored", name=shown(candidate.filename))
+            refusal = FileRefused("not_stored", name=display_name(candidate.filename))
         except StoreUnavailable:
             raise
         except Exception:
             log.exception("evidence: attachment %d cannot be read", candidate.attachment.id)
-            refusal = FileRefused("fault", name=shown(candidate.filename))
+            refusal = FileRefused("fault", name=display_name(candidate.filename))
         else:
             # As above: deleting the file waits for what is being written of it.
             stored = await finish_even_if_cancelled(store.add(collection, [document], create=False))
@@ -175,7 +175,7 @@ def embed(store: DocumentStore, embedder: Embedder) -> Callable[[IngestResult], 
         if result.document is not None:
             name = result.job.candidate.collection.name
             try:
-                await fill(store, embedder, name, result.document.doc_id)
+                await embed_document(store, embedder, name, result.document.doc_id)
             except StoreUnavailable as error:
                 log.warning("evidence: %s: keyword search only: %s", name, error)
         return result
@@ -218,7 +218,7 @@ class DropFiles:
     kept: frozenset[int] = frozenset()
 
     def call_off(self, cases: ThreadFiles) -> None:
-        cases.take_back(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
+        cases.cancel_reads(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
 
     def brought(self, file: Origin | Candidate) -> bool:
         """True if the file came with one of these messages and is not among the attachments that are kept."""
@@ -238,11 +238,11 @@ def discard(
     """
 
     async def discarded(item: Deletion) -> None:
-        name = protocol.case(str(item.case_id))
+        name = protocol.case_collection(str(item.case_id))
         try:
             await (close(item, name) if isinstance(item, CloseThread) else drop(item, name))
         except (StoreUnavailable, OSError) as error:
-            cases.know(item.case_id)
+            cases.note_collection(item.case_id)
             log.error("evidence: thread %d: not deleted: %s", item.case_id, error)  # noqa: TRY400 (a line for the operator)
         forget_answers(name)
 

@@ -16,10 +16,10 @@ from services.assistant import (
     Inquiry,
     Unanswered,
     is_worth_showing,
-    linkable_in,
+    linkable_hit_texts,
     nothing_found,
     pointers,
-    skipped,
+    skip_outcome,
 )
 from services.conversations import in_language, phrases
 from services.knowledge import Search
@@ -89,16 +89,16 @@ def point(
         inquiry.decisions["point"] = {"confidence": round(found.confidence, 2), "level": str(found.level)}
         if not inquiry.addressed and not (wanted and may_help):
             unsure = found.level is Level.POINT or item.reason is Reason.UNSURE
-            return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
+            return skip_outcome(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
         say = phrases(in_language(rules.reply_language, language_of(query)))
         if is_worth_showing(found):
             text, named = pointers(found, query, say, addresses)
         else:
             text, named = nothing_found(found, say, addresses, rules.out_of_scope_hint)
-        trusted = [rules.out_of_scope_hint, *linkable_in(found, addresses)]
-        drafted = inquiry.drafted(text, trusted, named, level=Level.POINT)
+        trusted = [rules.out_of_scope_hint, *linkable_hit_texts(found, addresses)]
+        drafted = inquiry.with_draft(text, trusted, named, level=Level.POINT)
         if repeats.was_sent(inquiry.part.author.id, drafted.draft, now()):
-            return skipped(inquiry, Reason.UNSURE)
+            return skip_outcome(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
         return drafted
 
@@ -124,11 +124,13 @@ def add_links(
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
-        quoted = [(source_id, addresses.of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs]
+        quoted = [
+            (source_id, addresses.address_of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs
+        ]
         links: list[str | None] = []
         for source_id in inquiry.shown_sources:
             own = [address for cited_id, address in quoted if cited_id == source_id and address]
-            links += own or [addresses.section(best_passage(source_id, hits))]
+            links += own or [addresses.section_address(best_passage(source_id, hits))]
         return tuple(dict.fromkeys(filter(None, links)))
 
     return with_links

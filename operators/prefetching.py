@@ -33,7 +33,7 @@ far.
 
 @dataclass(frozen=True, slots=True)
 class PrefetchServices:
-    """The services that prefetching calls. `curator` and `describer` must ask through `asked.ahead`."""
+    """The services that prefetching calls. `curator` and `describer` must ask through `asked.prefetcher`."""
 
     asked: PrefetchingAsker
     curator: Curator

@@ -17,10 +17,10 @@ from model.messages import Batch, Destination, Key, Message, Part
 from model.outcomes import Ignored, Outcome, Reason
 from model.servers import Servers
 from operators.step import failure_of
-from services.assistant import CaptureJob, Inquiry, skipped
+from services.assistant import CaptureJob, Inquiry, skip_outcome
 from services.conversations import ConversationTracker, History, InFlight, People, Router, Routing
 from services.llm import Usage
-from services.telemetry import about, number_of
+from services.telemetry import current_part, number_of
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def route(
     """
 
     async def routed(part: Part) -> tuple[Key, Routed]:
-        about.set(part)
+        current_part.set(part)
         log.info("discord.user_batch_process_start: %s", number_of(len(part.messages), "message"))
         return part.key, sent(part, await router.route(part), usages[part.guild_id])
 
@@ -108,7 +108,7 @@ def sent(part: Part, routing: Routing, usage: Usage | None) -> Routed:
     if routing.to is Destination.NOTHING:
         return ignored(part, routing.ends or Reason.NOT_ADDRESSED)
     inquiry = Inquiry(part, routing.addressed, Usage(usage), decisions={})
-    return inquiry if routing.ends is None else skipped(inquiry, routing.ends)
+    return inquiry if routing.ends is None else skip_outcome(inquiry, routing.ends)
 
 
 def ignored(part: Part, reason: Reason) -> Ignored:

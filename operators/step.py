@@ -18,9 +18,9 @@ from dataflow.metering import Gauge, watched
 from model.messages import Message, Part
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import STEP_NAMES
-from services.assistant import Inquiry, Unanswered, end
+from services.assistant import Inquiry, Unanswered, outcome_of
 from services.conversations import WorkCancelled
-from services.telemetry import about, people
+from services.telemetry import current_part, current_people
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Cor
         gauge(name, at_work[name])
 
     async def run_steps(item: Item) -> Item:
-        about.set(item.part)
+        current_part.set(item.part)
         known: tuple[Message, ...] | None = None
         for work, watch in zip(works, watches, strict=True):
             if not isinstance(item, work.takes):
@@ -126,7 +126,7 @@ def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Cor
             inquiry = item.inquiry if isinstance(item, Unanswered) else item
             if inquiry.messages is not known:
                 known = inquiry.messages
-                people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *known)))
+                current_people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *known)))
             if work.gauge is None:
                 item = await _result(work, item)
                 continue
@@ -175,14 +175,14 @@ def _first(works: tuple[_Work, ...], item: Item) -> _Work:
 def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
     """The outcome of an inquiry that a step could not finish."""
     outcome = failure_of(inquiry.part, name, error)
-    return end(inquiry.inquiry if isinstance(inquiry, Unanswered) else inquiry, outcome.result, outcome.reason)
+    return outcome_of(inquiry.inquiry if isinstance(inquiry, Unanswered) else inquiry, outcome.result, outcome.reason)
 
 
 def failure_of(part: Part, name: str, error: Exception) -> Outcome:
     """The outcome of a part that was cancelled, or that failed at the step `name`."""
     if isinstance(error, WorkCancelled):
         return Outcome(part, now(), OutcomeKind.CANCELLED, error.reason)
-    about.set(part)
+    current_part.set(part)
     log.warning("%s failed: %s: %s", name, type(error).__name__, error, exc_info=None if expected(error) else error)
     return Outcome(part, now(), OutcomeKind.FAILED, f"{type(error).__name__} at {name}")
 

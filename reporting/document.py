@@ -1,4 +1,4 @@
-"""A report as headings, paragraphs, tables and bars, and these as Markdown, as a web page, and for a terminal."""
+"""Turns a report into headings, paragraphs, tables and bars, and these into Markdown, a web page or terminal output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from services.telemetry import PartOutcome, number_of
 from sinks.terminal import one_line
 
 GAPS, EXAMPLES, TABLE_ROWS = 20, 3, 15
-"""So many groups of unanswered questions, examples of each, and rows of other tables are shown."""
+"""The most groups of unanswered questions, examples of each, and rows of other tables that are shown."""
 LINE = 160
-"""Characters of a question in a table."""
+"""The most characters of a question in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class WordsWithLink:
-    """Words, and where they lead; `address` None: nowhere."""
+    """Words with a link; `address` None: without one."""
 
     text: str
     address: str | None = None
@@ -47,7 +47,7 @@ Cell = str | WordsWithLink
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """A table. `numbers`: columns that are set to the right."""
+    """A table. `numbers`: the indices of right-aligned columns."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -56,7 +56,7 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A plot: of each label, a whole and a part of it."""
+    """A bar chart: a whole and a part of it for each label."""
 
     title: str
     whole: str
@@ -84,7 +84,7 @@ def document(report: Report) -> Iterator[Block]:
 
 
 def summary(report: Report) -> str:
-    """One line."""
+    """The report in one line."""
     if not report.asked:
         return "Nobody asked anything."
     said = f"{number_of(report.asked, 'question')}: {report.answered} answered"
@@ -123,7 +123,7 @@ def _questions(asked: Sequence[PartOutcome], most: int) -> Iterator[Block]:
 
 
 def _first_rows(table: TableRows, most: int = TABLE_ROWS) -> Iterator[Block]:
-    """Cut a table to `most` rows and say how many more there are."""
+    """Cut a table to `most` rows, and add the number of further rows."""
     yield replace(table, rows=table.rows[:most])
     if len(table.rows) > most:
         yield Sentence(f"And {len(table.rows) - most} more.")
@@ -207,7 +207,7 @@ def _day(at: float) -> str:
 _MARKUP = re.compile(r"[\\`*_\[\]<>#|~]|^[-+]|(?<=^\d)[.)](?=\s)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _WIDTH = 30
-"""Columns of the longest bar in a terminal."""
+"""The width of the longest bar in a terminal."""
 
 
 def markdown(blocks: Iterable[Block]) -> str:
@@ -236,7 +236,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _escaped(text: str) -> str:
-    """No markup of what people wrote takes effect."""
+    """Escape Markdown in a text of people."""
     return _MARKUP.sub(r"\\\g<0>", one_line(text))
 
 
@@ -304,7 +304,7 @@ def _html_cell(cell: Cell) -> str:
 
 
 def _svg(plot: Bars) -> str:
-    """Horizontal bars, with their numbers beside them: readable without colours."""
+    """Draw horizontal bars with their numbers, which are readable without colours."""
     most, height = max((whole for _, whole, _ in plot.bars), default=0) or 1, 22
     bars: list[str] = []
     for at, (label, whole, part) in enumerate(plot.bars):

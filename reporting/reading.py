@@ -26,11 +26,11 @@ class TimeSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Voted:
+class VotedQuestion:
     """A question whose answer somebody voted on.
 
     Attributes:
-        at: the last vote, of those that are asked for; ups, downs: of all voters.
+        at: the time of the last requested vote; ups, downs: the votes of all voters.
         message_id: of the answer's last piece.
     """
 
@@ -42,8 +42,8 @@ class Voted:
     downs: int
 
 
-def entries(outcomes: Path, period: TimeSpan) -> list[PartOutcome]:
-    """How parts ended, oldest first; damaged lines are left out. `outcomes`: the folder of the record.
+def read_outcomes(outcomes: Path, period: TimeSpan) -> list[PartOutcome]:
+    """Read the outcomes of a period, oldest first; damaged lines are left out. `outcomes`: the folder of the record.
 
     Raises:
         OSError: a file cannot be read.
@@ -56,7 +56,7 @@ def entries(outcomes: Path, period: TimeSpan) -> list[PartOutcome]:
     return sorted(read, key=_order)
 
 
-def newest(outcomes: Path, most: int) -> list[PartOutcome]:
+def read_newest(outcomes: Path, most: int) -> list[PartOutcome]:
     """Read the newest outcomes, at most `most`, oldest first. Damaged lines are left out. Raises OSError."""
     read: list[PartOutcome] = []
     for path in _files(outcomes, reverse=True):
@@ -66,24 +66,24 @@ def newest(outcomes: Path, most: int) -> list[PartOutcome]:
     return sorted(read, key=_order)[-most:]
 
 
-def voted_down(feedback: Path, period: TimeSpan) -> list[Voted]:
-    """Questions with a vote against their answer in the period, most votes first. Raises OSError."""
-    judged = [each for rows in _by_answer(feedback) if (each := _judged(rows, {DOWN})) and each.at in period]
+def read_downvoted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
+    """Read the questions with a vote against their answer in the period, most votes first. Raises OSError."""
+    judged = [each for rows in _by_answer(feedback) if (each := _sum_up(rows, {DOWN})) and each.at in period]
     return sorted(judged, key=lambda each: (-each.downs, -each.at))
 
 
-def voted(feedback: Path, period: TimeSpan) -> list[Voted]:
-    """Questions with a vote on their answer in the period, oldest answer first. Raises OSError."""
-    judged = [each for rows in _by_answer(feedback) if (each := _judged(rows, {UP, DOWN})) and each.at in period]
+def read_voted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
+    """Read the questions with a vote on their answer in the period, oldest answer first. Raises OSError."""
+    judged = [each for rows in _by_answer(feedback) if (each := _sum_up(rows, {UP, DOWN})) and each.at in period]
     return sorted(judged, key=lambda each: each.message_id)
 
 
 def _by_answer(feedback: Path) -> Iterable[list[dict[str, Any]]]:
-    """The votes that count, of each answer."""
+    """The valid votes, by answer."""
     last: dict[tuple[int, str], dict[str, Any]] = {}
     for row in _votes(feedback):
         key = (row["message_id"], row["voter"])
-        # An inferred vote counts only where there is no other (docs/operating.md, "Votes").
+        # An inferred vote counts only if there is no other (docs/operating.md, "Votes").
         if row.get("inferred") and key in last and not last[key].get("inferred"):
             continue
         last[key] = row
@@ -93,12 +93,12 @@ def _by_answer(feedback: Path) -> Iterable[list[dict[str, Any]]]:
     return by_post.values()
 
 
-def _judged(rows: list[dict[str, Any]], wanted: Collection[str]) -> Voted | None:
-    """Sum up the votes on one answer; None where no vote is one of `wanted`."""
+def _sum_up(rows: list[dict[str, Any]], wanted: Collection[str]) -> VotedQuestion | None:
+    """Sum up the votes on one answer; None if no vote is one of `wanted`."""
     cast = [row for row in rows if row["vote"] in wanted]
     if not cast:
         return None
-    return Voted(
+    return VotedQuestion(
         message_id=rows[0]["message_id"],
         at=max(row["at"] for row in cast),
         question=rows[-1]["question"],

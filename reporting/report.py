@@ -1,5 +1,5 @@
-"""What happened in a period: questions, answers, votes, what was taught, and groups of similar questions that had no
-answer.
+"""The report of a period: questions, answers, votes, captured conversations, and groups of similar questions that had
+no answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason, traits_of
 from reporting.cost import Costs, Prices, costs
-from reporting.reading import TimeSpan, Voted
+from reporting.reading import TimeSpan, VotedQuestion
 from services.llm import StepTokens
 from services.search import ENGLISH, terms
 from services.search.embedding import Vectors
@@ -24,17 +24,17 @@ from services.storage import in_thread
 from services.telemetry import PartOutcome
 
 MOST = 2_000
-"""Questions that are grouped: the newest ones."""
+"""The number of the newest questions that are grouped."""
 LIKE, LIKE_BY_WORDS = 0.55, 0.3
-"""From this cosine on two questions are one: of their vectors, or of their words."""
+"""The least cosines of similar questions: of their vectors, and of their words."""
 READ_CHARS = 2_000
-"""Of a question, for its words."""
+"""Characters of a question that are read for its words."""
 ROUNDS = 3
 _LEAST = 1e-12
-"""Squared length: what has no words is like nothing."""
+"""The least squared length: a text without words is similar to none."""
 
 _ADDRESS = re.compile(r"https?://\S+")
-"""Questions are not alike because they link to the same site."""
+"""Addresses are removed: a link to the same site does not make questions similar."""
 
 Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
 Floats = NDArray[np.float32]
@@ -42,12 +42,12 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Questions that are alike.
+    """Similar questions.
 
     Attributes:
-        question: the one that is most like the others; the shortest of these.
-        asked: all of them, newest first.
-        askers: how many people asked.
+        question: the most typical one; of several, the shortest.
+        asked: all questions, newest first.
+        askers: the number of people.
     """
 
     question: str
@@ -63,14 +63,14 @@ POINTED = "pointed to a page"
 
 
 def reason_of(entry: PartOutcome) -> str:
-    """Why there was no answer, in the words of outcomes."""
+    """Say why there was no answer, in the words of outcomes."""
     if entry.result is OutcomeKind.REPLIED:
         return POINTED
     return (entry.reason or "") if entry.result is OutcomeKind.SKIPPED else f"{entry.result}: {entry.reason}"
 
 
 def is_gap(entry: PartOutcome) -> bool:
-    """Tell whether a question got no answer. Being pointed to a page counts as none."""
+    """Return True if a question got no answer. A pointer to a page counts as none."""
     if not entry.question:
         return False
     if entry.result is OutcomeKind.REPLIED:
@@ -78,7 +78,7 @@ def is_gap(entry: PartOutcome) -> bool:
     return entry.result is OutcomeKind.SKIPPED and traits_of(entry.reason).is_gap
 
 
-async def gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]:
+async def find_gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]:
     """Group the unanswered of `entries`; the largest group first. `embed` None: by their words.
 
     Raises what `embed` raises.
@@ -92,7 +92,7 @@ async def gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]
 
 
 def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
-    """Blocking, for a second where there are `MOST`."""
+    """Group the questions by meaning, or by words if `meaning` is None. Blocks, for a second with `MOST` questions."""
     if meaning is None:
         likeness, like = _of_words(texts), LIKE_BY_WORDS
     else:
@@ -105,7 +105,7 @@ def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: V
 
 def _gap(members: Sequence[PartOutcome], likeness: Floats) -> Gap:
     to_all: list[float] = likeness.mean(axis=1).tolist()
-    # Of two questions, each is as typical as the other.
+    # Two questions are equally typical, but for rounding.
     best = max(range(len(members)), key=lambda at: (round(to_all[at], 4), -len(members[at].question)))
     newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
     return Gap(members[best].question, newest_first, len({entry.author_id for entry in members}))
@@ -114,7 +114,7 @@ def _gap(members: Sequence[PartOutcome], likeness: Floats) -> Gap:
 def _groups(likeness: Floats, like: float) -> list[list[int]]:
     """Group similar rows: each joins the group with the most similar mean or begins one; then all choose again.
 
-    Means are never made: their cosines follow from those of their members.
+    The means are not computed: their cosines follow from the cosines of the members.
     """
     sums, squares = np.zeros_like(likeness), np.zeros(len(likeness), dtype=np.float32)
     groups: list[list[int]] = []
@@ -137,7 +137,7 @@ def _groups(likeness: Floats, like: float) -> list[list[int]]:
 
 
 def _chosen(likeness: Floats, groups: Sequence[Sequence[int]], like: float) -> list[list[int]]:
-    """The groups, once every row has chosen among them anew."""
+    """Let every row choose among the groups again; returns the new groups."""
     sums = np.stack([likeness[group].sum(axis=0) for group in groups])
     squares = np.array([row[group].sum() for row, group in zip(sums, groups, strict=True)], dtype=np.float32)
     cosines = sums / _lengths(squares)[:, None]
@@ -156,9 +156,7 @@ def _lengths(squares: Floats) -> Floats:
 
 
 def _of_words(texts: Sequence[str]) -> Floats:
-    """The cosines of texts by their words; a rare word weighs more. There is no matrix of texts and words: made-up
-    words would fill any memory.
-    """
+    """The cosines of texts by their words, of which rare ones weigh more. A matrix of words could fill the memory."""
     holders = defaultdict[str, list[tuple[int, float]]](list)
     for at, text in enumerate(texts):
         for word, count in Counter(terms(text[:READ_CHARS], ENGLISH)).items():
@@ -178,15 +176,15 @@ def _unit(vectors: Floats) -> Floats:
 
 
 TAUGHT_TITLE = 100
-"""Characters of what somebody was taught."""
+"""The most characters of `Taught.about`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """A conversation that the team had in the period.
+    """A conversation that was captured in the period.
 
     Attributes:
-        topic: where it is filed; None: nowhere yet.
+        topic: the topic that it is filed under; None: not filed yet.
         about: its first line.
     """
 
@@ -197,11 +195,11 @@ class Taught:
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """The pages that answers can come from, and the conversations the team has taught.
+    """The pages that answers can come from, and the captured conversations.
 
     Attributes:
         pages: ids of the index, without topics.
-        taught: by conversation id.
+        taught: captured conversations by id.
     """
 
     pages: Collection[str] = ()
@@ -210,11 +208,14 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Attributes:
-    asked: questions that reached the gate; answered, pointed: of these; left: of these, why there was no reply.
-    by_day: of each day, how many were asked and how many answered.
-    seconds: the median from question to reply; None without replies.
-    used: how often each source was shown; unused: pages that were not.
+    """The report of a period.
+
+    Attributes:
+        asked: the number of questions that reached the gate. answered, pointed: the number of those with an answer, or
+            with a pointer. left: the reasons of those without a reply, with counts.
+        by_day: the numbers of asked and of answered questions of each day.
+        seconds: the median time from question to reply; None: there was no reply.
+        used: the number of times that each source was shown; unused: the pages that were never shown.
     """
 
     period: TimeSpan
@@ -225,7 +226,7 @@ class Report:
     by_day: Mapping[str, tuple[int, int]]
     seconds: float | None
     gaps: Sequence[Gap]
-    voted_down: Sequence[Voted]
+    voted_down: Sequence[VotedQuestion]
     taught: Sequence[Taught]
     used: Counter[str]
     unused: Sequence[str]
@@ -233,20 +234,18 @@ class Report:
     costs: Costs
 
 
-async def report(
+async def build_report(
     entries: Sequence[PartOutcome],
     period: TimeSpan,
     *,
-    voted_down: Sequence[Voted] = (),
+    voted_down: Sequence[VotedQuestion] = (),
     knowledge: Knowledge | None = None,
     token_days: Mapping[str, Mapping[str, StepTokens]] | None = None,
     prices: Prices | None = None,
     embed: Embed | None = None,
 ) -> Report:
-    """Build the report of a period. `embed` groups similar questions by meaning; None: by words. Raises what `embed`
-    raises.
-
-    Raises what `embed` raises.
+    """Build the report of a period. `embed`: gives the vectors by which questions are grouped; None: group them by
+    words. Raises what `embed` raises.
     """
     knowledge = knowledge or Knowledge()
     questions = [entry for entry in entries if entry.question]
@@ -262,7 +261,7 @@ async def report(
         left=Counter(reason_of(entry) for entry in questions if entry.result is not OutcomeKind.REPLIED),
         by_day=_by_day(questions),
         seconds=waits[len(waits) // 2] if waits else None,
-        gaps=await gaps(entries, embed),
+        gaps=await find_gaps(entries, embed),
         voted_down=voted_down,
         taught=_taught(entries, knowledge.taught or {}),
         used=used,
@@ -287,5 +286,5 @@ def _taught(entries: Sequence[PartOutcome], known: Mapping[str, Taught]) -> list
         for entry in entries
         if entry.qa_id is not None and entry.author_type is AuthorType.TEAM_MEMBER and entry.reason != Reason.DUPLICATE
     )
-    # Of several captures of one conversation the last one is kept, and the others are not known any more.
+    # Of several captures of one conversation only the last one is kept.
     return [known[qa_id] for qa_id in captured if qa_id in known]

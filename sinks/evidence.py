@@ -12,7 +12,7 @@ from model.messages import Author, Message, snowflake_time
 from model.servers import Servers
 from operators.evidence import MessageFiles
 from services.conversations import History, People, in_language, phrases
-from services.discord import Poster, PostFailed, inert, split
+from services.discord import Poster, PostFailed, escape_markup, split
 from services.documents import Candidate, FileRefused, IngestJob, Tombstones, refusal_text
 from services.search import language_of
 
@@ -70,7 +70,7 @@ class FileNotes:
             del self._told[case_id]
         self._told[file.case_id] = at
         language = self._language(file.place_id, file.uploader_id)
-        lines = "\n".join(inert(refusal_text(each, language)) for each in refusals)
+        lines = "\n".join(escape_markup(refusal_text(each, language)) for each in refusals)
         (text, *_) = split(f"{FAILED} {lines}")
         await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 
@@ -79,7 +79,7 @@ class FileNotes:
         if not self.gone.is_unannounced(case_id):
             return
         try:
-            await self.gone.announced(case_id)
+            await self.gone.note_announced(case_id)
         except OSError as error:
             log.warning("evidence: thread %d: may be told again: %s", case_id, error)
         await self._send(case_id, phrases(self._language(case_id)).post_again, f"{case_id:x}-r")

@@ -12,7 +12,7 @@ from clock.timeouts import Backoff
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, lasting_sources
 from model.servers import Servers
-from services.assistant import Inquiry, links_block, replied
+from services.assistant import Inquiry, links_block, reply_outcome
 from services.conversations import History, Outbox, People, Post, Posts, StartedReply
 from services.discord import (
     Fetcher,
@@ -77,7 +77,7 @@ class Replies:
         reply = self._started(inquiry, place_id, text)
         await self.outbox.begin(reply)
         await self._complete(reply, [])
-        return replied(inquiry, place_id, text)
+        return reply_outcome(inquiry, place_id, text)
 
     async def finish(self, reply: StartedReply) -> Outcome | None:
         """Post what an earlier run has not posted of a reply; None where it had posted nothing: then the question is
@@ -163,7 +163,7 @@ class Replies:
             try:
                 posted_ids.append(await self._send(reply, len(posted_ids)))
             except PostFailed as failure:
-                if not failure.passing:
+                if not failure.is_passing:
                     raise
                 await self._wait(reply, posted_ids, failure, backoff, until)
 
@@ -175,7 +175,7 @@ class Replies:
         """
         while True:
             done = f"{len(posted_ids)} of {len(reply.pieces)} pieces are posted"
-            pause = max(backoff.pause(), failure.wait)
+            pause = max(backoff.pause(), failure.retry_after)
             if monotonic() + pause > until:
                 raise Undelivered(f"{failure}; {done}") from failure
             log.warning("%s; %s, the rest follows", failure, done)

@@ -19,7 +19,7 @@ from clock import now, rfc3339, run_blocking
 from model.events import Event, Posted
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.storage import files, replace_strings
-from services.telemetry import PartOutcome, about, ended, number_of, render_part_outcome
+from services.telemetry import PartOutcome, current_part, number_of, part_outcome_of, render_part_outcome
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +29,13 @@ _LINES = json.JSONEncoder(ensure_ascii=False)  # made once: `json.dumps` would m
 def journal(result: Result) -> None:
     """One line for each outcome, at INFO; for what was ignored, at DEBUG."""
     if isinstance(result, Outcome) and log.isEnabledFor(logging.INFO):
-        token = about.set(result.part)
+        token = current_part.set(result.part)
         try:
             reason = "" if result.reason is None else f" ({result.reason})"
             seconds = result.at - result.part.closed_at
             log.info("%s%s after %.1f s, %d LLM calls", result.result, reason, seconds, result.llm_calls)
         finally:
-            about.reset(token)
+            current_part.reset(token)
     elif isinstance(result, Ignored):
         messages = number_of(len(result.message_ids), "message")
         log.debug("ignored %s in %d: %s", messages, result.channel_id, result.reason)
@@ -209,7 +209,7 @@ class OutcomeRecord:
             return
         if result.part.messages[0].id <= self._forgotten.get(result.part.author.id, -1):
             return
-        entry = ended(result, self._redact)
+        entry = part_outcome_of(result, self._redact)
         self.recent.append(entry)
         if self._folder is not None:
             self._waiting.append(entry)

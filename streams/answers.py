@@ -25,7 +25,7 @@ from model.servers import Servers
 from operators.answering import gather, hold, permit
 from operators.pointing import RecentReplies, remember_replies
 from operators.step import Item, Step, failure_of, in_order, step
-from services.assistant import Inquiry, end, links_block, skipped
+from services.assistant import Inquiry, links_block, outcome_of, skip_outcome
 from services.conversations import Outbox, StartedReply
 from services.llm import Usage
 from streams.chain import AnswerRules, chain
@@ -82,7 +82,7 @@ def answers(
             key_of_result=lambda outcome: outcome.part.key,
             max_active=most,
             max_waiting=rules.max_waiting_answers,
-            on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
+            on_overflow=lambda inquiry: skip_outcome(inquiry, Reason.OVERLOADED),
             waits=None if queue is None else queue.waits,
         ),
         ops.do_action(on_completed=in_context.on_completed),
@@ -154,7 +154,7 @@ class Answerer:
             return await rx.just(inquiry).pipe(steps)
         except Exception as error:
             log.exception("the answer chain failed")
-            return end(inquiry, OutcomeKind.FAILED, f"{type(error).__name__} at chain")
+            return outcome_of(inquiry, OutcomeKind.FAILED, f"{type(error).__name__} at chain")
         finally:
             inquiry.token.close()
 
@@ -173,7 +173,7 @@ def _inquiry(conversation: Conversation, context: RequestContext | None, usage: 
         conversation=conversation,
         # Where it is asked: files that are there may be asked about.
         reply_place_id=context.channel_id or None,
-        asked_in_view=context.can_view,
+        asker_can_view=context.can_view,
     )
 
 

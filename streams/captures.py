@@ -24,7 +24,7 @@ from operators.step import failure_of
 from services.assistant import CaptureJob
 from services.conversations import Context
 from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, archive_files
-from services.telemetry import about
+from services.telemetry import current_part
 from streams.ticks import ticks
 
 T = TypeVar("T", CaptureJob, Extracted)
@@ -157,7 +157,7 @@ def capture_step(
         return each if isinstance(each, CaptureJob) else each.job
 
     async def begun(each: T) -> R | Outcome:
-        about.set(job_of(each).part)
+        current_part.set(job_of(each).part)
         return await fn(each)
 
     def failed(each: T, error: Exception) -> R | Outcome:

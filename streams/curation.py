@@ -33,7 +33,7 @@ from operators.curating import NOT_NOW, TRIES, describing, study
 from services.assistant import Curator, Describer
 from services.llm import Usage
 from services.team import Action, Decision, DescriptionSchedule, LibraryUnwritable, Pair, TeamLibrary, Topic
-from services.telemetry import about, people
+from services.telemetry import current_part, current_people
 from sinks.team import write_decision, write_description
 from streams.ticks import Tick, ticks
 
@@ -336,8 +336,8 @@ class CurationQueue:
             self._look()
 
     async def _with_retries(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
-        about.set(None)  # the log context is not that of the capture which triggered this
-        people.set(frozenset())
+        current_part.set(None)  # the log context is not that of the capture which triggered this
+        current_people.set(frozenset())
         while True:
             if self._pause:
                 await asyncio.sleep(self._pause)

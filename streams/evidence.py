@@ -101,7 +101,7 @@ def droppings(cases: ThreadFiles) -> Callable[[Deleted | Edited], Iterator[DropF
             ids, kept = frozenset({event.message_id}), frozenset(file.id for file in event.attachments)
         else:
             return
-        meant = {event.channel_id, *ids, *cases.with_files_of(ids)}
+        meant = {event.channel_id, *ids, *cases.cases_of_messages(ids)}
         yield from (DropFiles(each, ids, kept) for each in sorted(meant) if cases.has_files(each))
 
     return of
@@ -221,7 +221,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
             await discarding(work)
             return Done(work.case_id)
         result = await ingest(work)
-        parts.cases.settle(work)
+        parts.cases.finish(work)
         return Done(work.case_id, result)
 
     def failed(work: Work, error: Exception) -> Done:
@@ -230,7 +230,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
             return Done(work.case_id)
         if work.token.error is None:
             log.error("evidence: attachment %d is left out", work.candidate.attachment.id, exc_info=error)
-        parts.cases.settle(work)
+        parts.cases.finish(work)
         return Done(work.case_id, IngestResult(job=work, is_new=False))
 
     def token_of(work: Work) -> CancelToken | None:

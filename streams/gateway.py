@@ -16,7 +16,7 @@ from reactivex.disposable import Disposable
 
 from clock import now
 from model.messages import Author, snowflake_at, snowflake_time
-from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, message, read_frame
+from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
 from services.discord.live import (
     CHANGES,
     Client,
@@ -163,7 +163,7 @@ async def _read(place_id: int, after: int, history: MessagePages) -> list[Mappin
 def _author(payload: Mapping[str, Any]) -> Author | None:
     """The author; None for a message that the decoder will report."""
     try:
-        return message(payload).author
+        return read_message(payload).author
     except OddPayload:
         return None
 
@@ -289,7 +289,7 @@ class Gateway:
             self._receive,
             pause=self._pause,
             before_identify=self._hooks.before_identify,
-            room=None if self._rules.most_waiting is None else self._room,
+            wait_for_room=None if self._rules.most_waiting is None else self._room,
         )
         session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import clock
 from model.messages import Attachment
-from services.discord import BadRecording, Dispatch, RecordingFilter, message, recordings, render_line
+from services.discord import BadRecording, Dispatch, RecordingFilter, read_message, recordings, render_line
 from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
@@ -112,12 +112,12 @@ class Recorder:
 
     def write(self, dispatch: Dispatch) -> None:
         """Append one dispatch. Its attachments are saved in the background."""
-        cleared = self._clearing.clear(dispatch)
+        cleared = self._clearing.filter(dispatch)
         if cleared is None:
             return
         self._append(cleared)
         if self._download is not None and cleared.t == "MESSAGE_CREATE":
-            for file in message(cleared.d).attachments:
+            for file in read_message(cleared.d).attachments:
                 self._save_soon(self._download, file)
 
     async def close(self, within: float = CLOSING_SECONDS) -> None:

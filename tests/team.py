@@ -78,10 +78,10 @@ class ScriptedCurator:
         await self._work("classify", pair.id, usage)
         return result_of(self.topic_for(pair))
 
-    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        self.shown.append([each.id for each in held])
+    async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
+        self.shown.append([each.id for each in topic_pairs])
         await self._work("integrate", pair.id, usage)
-        return result_of(self.integrated(pair, held))
+        return result_of(self.integrated(pair, topic_pairs))
 
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage

@@ -34,7 +34,7 @@ from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place,
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.servers import Servers
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult
-from services.assistant.prompts import Offered, Tasks
+from services.assistant.prompts import Choice, Tasks
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
 from services.documents.thread_files import Candidate
@@ -124,7 +124,7 @@ class Script(Assistant):
     """Whether each gate was told that the bot is asked."""
     requests: list[str] = field(default_factory=list[str])
     """What each selection was told that the person wrote."""
-    entries: list[Sequence[Offered]] = field(default_factory=list[Sequence[Offered]])
+    entries: list[Sequence[Choice]] = field(default_factory=list[Sequence[Choice]])
     """What each selection was offered."""
     offered: list[list[str]] = field(default_factory=list[list[str]])
     """The tools that each answer could call; it calls the first, with the query."""
@@ -155,14 +155,14 @@ class Script(Assistant):
         self,
         query: str,
         request: str,
-        offered: Sequence[Offered],
+        choices: Sequence[Choice],
         max_sources: int,
         usage: Usage,
         *,
         files: Sequence[str] = (),
     ) -> SelectionResult:
         self.requests.append(request)
-        self.entries.append(offered)
+        self.entries.append(choices)
         said = self.picks
         picked = said if isinstance(said, Exception) else SelectionResult(selected_source_ids=list(said))
         return await self._say(Asked("select", now(), query), picked, usage)

@@ -363,7 +363,7 @@ class CollectionReplicas:
             task.exception()  # retrieved, or asyncio would log it; the caller gets it as well
 
     def _replica_of(self, name: str) -> _Replica:
-        return self._replicas.setdefault(name, _Replica(name, object_name(protocol.checked(name))))
+        return self._replicas.setdefault(name, _Replica(name, object_name(protocol.check_name(name))))
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ class PeopleServices:
     async def _register(self, guild_id: int, commands: Commands) -> None:
         """Register commands, unless another process does: Discord limits registrations."""
         if await claim_once(self.process.client, f"commands-{guild_id}", self.process.name, REGISTERED_SECONDS):
-            commands.arrived(guild_id)
+            commands.register_in(guild_id)
 
     async def _rebuild_search(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
         for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):

@@ -83,7 +83,7 @@ async def run_gateway(
             client = Client(feedback=settings.discord.feedback, shard_id=number, shard_count=count)
             stack.push_async_callback(client.close)
             clients.append(client)
-        at_once = await identifies_at_once(clients[0], token, stopping)
+        at_once = await concurrent_identifies(clients[0], token, stopping)
         if at_once is None:
             return
         turn = make_identify_turn(await streams.key_value(LOCKS), at_once, process.name)
@@ -105,7 +105,7 @@ async def run_gateway(
             log.warning("gateway: NATS has not taken everything; catch-up brings the rest again")
 
 
-async def identifies_at_once(client: Client, token: str, stopping: asyncio.Event) -> int | None:
+async def concurrent_identifies(client: Client, token: str, stopping: asyncio.Event) -> int | None:
     """How many sessions may begin at a time, as Discord says. While Discord cannot be reached, it is asked again; None:
     `stopping` was set meanwhile. Raises GatewayRefused.
     """
@@ -113,7 +113,7 @@ async def identifies_at_once(client: Client, token: str, stopping: asyncio.Event
     while not stopping.is_set():
         try:
             await client.log_in(token)
-            return await client.identifies_at_once()
+            return await client.concurrent_identifies()
         except Exception as error:  # an odd answer of Discord can make discord.py raise anything
             if remedy := refusal(error):
                 raise GatewayRefused(remedy) from error

@@ -11,7 +11,7 @@ from benchmarks.documents.suites import CONFIG, DOCS, Question, Suites
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import Rewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
-from services.documents.ingesting import fill
+from services.documents.ingesting import embed_document
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
@@ -166,7 +166,7 @@ async def _take_in(shelves: Shelves, collection: Collection, kind: str, files: M
         prepared = prepare(name, data, limits=FileLimits())
         (document,) = await shelves.store.add(collection, [NewDocument(Origin(name), prepared)])
         lexical = time.perf_counter()
-        await fill(shelves.store, shelves.embedder, collection.name, document.doc_id)
+        await embed_document(shelves.store, shelves.embedder, collection.name, document.doc_id)
         costs.n_bytes += len(data)
         costs.lexical_seconds += lexical - begun
         costs.dense_seconds += time.perf_counter() - lexical

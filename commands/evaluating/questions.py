@@ -15,7 +15,7 @@ import yaml
 
 from assembly import Unusable
 from reporting import reading
-from reporting.reading import TimeSpan, Voted
+from reporting.reading import TimeSpan, VotedQuestion
 from services.conversations import OptOutFile, read_posts
 from services.redaction import Redactor
 from services.search import Level
@@ -229,7 +229,7 @@ class QuestionWithVotes:
     others: dict[str, None] = field(default_factory=dict[str, None])
     pointed: bool = False
 
-    def add(self, vote: Voted, *, pointed: bool) -> None:
+    def add(self, vote: VotedQuestion, *, pointed: bool) -> None:
         liked = vote.ups > vote.downs and not pointed
         # Not a file that somebody attached, which is gone with its thread.
         lasting = (source for source in vote.sources if source.startswith(("kb:", "team:")))
@@ -292,11 +292,11 @@ def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVo
     """
     folder, redact = DataFolder(settings.app.data_dir), Redactor(settings.secrets).text
     posts, opted_out = {post.message_id: post for post in read_posts(folder.posts)}, OptOutFile(folder.opt_outs)
-    ends = reading.entries(folder.outcomes, TimeSpan(0, period.until))
+    ends = reading.read_outcomes(folder.outcomes, TimeSpan(0, period.until))
     pointed = {entry.message_ids[-1] for entry in ends if entry.level == Level.POINT}
     marker = settings.discord.opt_out_marker.casefold()
     found: dict[str, QuestionWithVotes] = {}
-    for vote in reading.voted(folder.feedback, period):
+    for vote in reading.read_voted(folder.feedback, period):
         post = posts.get(vote.message_id)
         if post is None or post.asker_id in opted_out or vote.question == REMOVED or marker in vote.question.casefold():
             continue

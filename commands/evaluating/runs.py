@@ -19,7 +19,7 @@ from commands.progress import Count
 from model.outcomes import OutcomeKind
 from reporting.cost import Expense, Price
 from reporting.document import Block, Sentence, TableRows, Title
-from services.assistant import first_quote, key_of
+from services.assistant import description_key, first_quote
 from services.storage import files
 from services.telemetry import number_of
 
@@ -213,7 +213,7 @@ class EvalRun:
         return render_got(question, self.got[question.key], self._key(question))
 
     def _key(self, question: EvalQuestion) -> str:
-        return key_of(self.key, *map(str, question.key))
+        return description_key(self.key, *map(str, question.key))
 
 
 def unfinished(save: Path | None, option: str) -> SavedRun:

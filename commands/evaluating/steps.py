@@ -39,7 +39,7 @@ from model.outcomes import OutcomeKind
 from model.steps import DECISIONS
 from reporting.document import markdown, show
 from reporting.reading import TimeSpan
-from services.assistant import key_of
+from services.assistant import description_key
 from services.knowledge import IndexEntry
 from services.llm import Rejected, TimedOut, Unavailable
 from services.redaction import Redactor
@@ -154,7 +154,7 @@ async def index_of(settings: Settings, guild_id: int | None = None) -> Sequence[
 def key_of_run(settings: Settings, index: Sequence[IndexEntry]) -> str:
     """Make a key that changes with everything replies depend on: model, prompts, limits, search and index."""
     chosen = settings.model_dump_json(include=_DECIDES, exclude=_DECIDES_NOTHING)
-    return key_of(chosen, *(f"{entry.id} {entry.description}" for entry in index))
+    return description_key(chosen, *(f"{entry.id} {entry.description}" for entry in index))
 
 
 _DECIDES = {"ai_response": True, "search": True, "kb": {"source_base_url", "internal_topics"}}

@@ -77,7 +77,7 @@ class TokenGuard:
                 slower = {"Retry-After": f"{wait:.0f}"}
                 return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, slower)
             return PlainTextResponse("This is not the token.\n", 401, ask)
-        self._connections.authenticated(scope.get("client"))
+        self._connections.on_login(scope.get("client"))
         if scope["method"] != "POST":
             # A stream that waits for messages of the server would wait for ever: it sends none.
             return PlainTextResponse("Only POST is answered here.\n", 405, {"Allow": "POST"})
@@ -157,7 +157,7 @@ async def serve_http(
         ws="none",  # it would take connections over, out of the count of them
     )
     config.load()
-    config.http_protocol_class = cast("type[asyncio.Protocol]", connections.bounded(config.http_protocol_class))
+    config.http_protocol_class = cast("type[asyncio.Protocol]", connections.limit(config.http_protocol_class))
     http = QuietServer(config)
     serving = asyncio.create_task(http.serve(sockets=[listener]))
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -18,7 +18,7 @@ from model.outcomes import OutcomeKind, Said, traits_of
 from model.steps import DECISIONS
 from services.assistant import Addresses
 from services.conversations import read_posts
-from services.documents import QAResult, Status, ToolContext, amount
+from services.documents import QAResult, Status, ToolContext, format_size
 from services.documents.store import DocumentStore, StoreUnavailable, protocol
 from services.documents.tools import (
     CASE,
@@ -270,7 +270,7 @@ class KnowledgeTools:
             section=" › ".join(one_line(head) for head in kept.headings if head),
             excerpt=shown,
             score=round(hit.score, 2),
-            url=self.addresses.section(kept),
+            url=self.addresses.section_address(kept),
         )
 
     async def _read(self, arguments: Mapping[str, Any]) -> ToolResult:
@@ -286,7 +286,7 @@ class KnowledgeTools:
         end = offset + len(piece)
         content = SourceText(
             source_id=source_id,
-            url=self.addresses.of(source_id),
+            url=self.addresses.address_of(source_id),
             text=piece,
             offset=offset,
             total_chars=len(whole),
@@ -516,7 +516,7 @@ class FileTools:
         return ToolResult("\n".join([*lines, *([f"{content.more} more threads"] if content.more else [])]), content)
 
     async def _thread(self, thread_id: int) -> PostedThread:
-        described = await self.store.describe(protocol.case(str(thread_id)))
+        described = await self.store.describe(protocol.case_collection(str(thread_id)))
         channel = await self.threads.channel_of(thread_id)
         files = [
             PostedFile(
@@ -539,7 +539,7 @@ class FileTools:
 
     async def _answer(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
-        await toolset.ready()
+        await toolset.prepare()
         if CASE not in {tool.name for tool in toolset.tools}:
             raise CallRefused(_NO_FILES)
         if self.allowance is not None:
@@ -552,7 +552,7 @@ class FileTools:
         if not (thread.isascii() and thread.isdigit()) or not await self.threads.admits(int(thread)):
             raise CallRefused(_NO_FILES)
         try:
-            described = await self.store.describe(protocol.case(thread))
+            described = await self.store.describe(protocol.case_collection(thread))
         except StoreUnavailable:
             raise CallRefused(_UNAVAILABLE) from None
         if described is None:
@@ -566,7 +566,7 @@ class FileTools:
 def _listed(thread: PostedThread) -> list[str]:
     where = f" of channel {thread.channel_id}" if thread.channel_id else ""
     files = [
-        f"  {file.name} ({file.kind}, {amount(file.size)}, {number_of(file.lines, 'line')}, {file.state})"
+        f"  {file.name} ({file.kind}, {format_size(file.size)}, {number_of(file.lines, 'line')}, {file.state})"
         for file in thread.files
     ]
     return [f"Thread {thread.thread_id}{where}:", *files]
@@ -583,4 +583,4 @@ def _given(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
         for each in result.citations
     ]
     content = FileAnswer(status=result.status.value, answer=result.answer, citations=citations)
-    return ToolResult(toolset.text(name, result), content)
+    return ToolResult(toolset.render_for_model(name, result), content)

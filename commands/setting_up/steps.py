@@ -37,7 +37,7 @@ from commands.setting_up.answers import (
 )
 from services.discord.live import Identity, Server, identity, invitation, name_of, servers_of
 from services.knowledge import LINES, CannotList, Page, WebError, begins_line, parse_links, site_generator_of
-from services.llm import NOT_THIS_KEY, unreachable_because
+from services.llm import NOT_THIS_KEY, why_unreachable
 from services.storage import FolderBusy
 from services.telemetry import number_of
 from settings import KnowledgeSettings, LLMSettings, Settings, load
@@ -439,7 +439,7 @@ def _checked_address(own: OperatorFiles, text: str, present: LLMSettings | None)
     llm = _tried(own, text, NONE, "model")
     if present is not None and llm.base_url == present.base_url:
         llm = _tried(own, text, key, "model")
-    trouble = run_async(unreachable_because(endpoint_settings(llm)))
+    trouble = run_async(why_unreachable(endpoint_settings(llm)))
     if trouble is not None and NOT_THIS_KEY not in trouble:
         raise WrongAnswer(trouble.removeprefix("LLM model at "))
     return llm.base_url
@@ -447,7 +447,7 @@ def _checked_address(own: OperatorFiles, text: str, present: LLMSettings | None)
 
 def _checked_key(own: OperatorFiles, base_url: str, text: str) -> str:
     llm = _tried(own, base_url, text or NONE, "model")
-    trouble = run_async(unreachable_because(endpoint_settings(llm)))
+    trouble = run_async(why_unreachable(endpoint_settings(llm)))
     if trouble is not None:
         raise WrongAnswer(trouble.removeprefix("LLM model at "))
     return llm.api_key.get_secret_value()

@@ -39,7 +39,7 @@ def simplify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, In
         except LLMError as error:
             log.warning("simplify: the draft stands: %s", error)
             result = None
-        after = inquiry if result is None else inquiry.redrafted(result.answer)
+        after = inquiry if result is None else inquiry.with_redraft(result.answer)
         inquiry.decisions["simplify"] = {"simplified": after.draft != inquiry.draft}
         return after
 

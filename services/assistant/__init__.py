@@ -10,10 +10,10 @@ from services.assistant import prompts
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant, VerificationResult
 from services.assistant.citations import (
-    cited_in,
     linkable_texts,
     links_block,
     remove_foreign_links,
+    resolve_citations,
     resolve_ids,
     trusted_text,
 )
@@ -22,12 +22,12 @@ from services.assistant.curator import (
     Curator,
     IntegrationResult,
     ModelCurator,
-    conversation_with,
-    summaries_in,
+    conversation_of_capture,
+    match_summaries,
     with_image_summaries,
 )
-from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, key_of
-from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, replied, skipped
-from services.assistant.pointing import is_worth_showing, linkable_in, nothing_found, pointers
-from services.assistant.prompts import CURATING_RULES, Offered, Tasks
+from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, description_key
+from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, outcome_of, reply_outcome, skip_outcome
+from services.assistant.pointing import is_worth_showing, linkable_hit_texts, nothing_found, pointers
+from services.assistant.prompts import CURATING_RULES, Choice, Tasks
 from services.assistant.quoting import first_quote

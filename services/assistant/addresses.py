@@ -40,56 +40,57 @@ class Addresses:
     """Turns the ids of sources into addresses.
 
     Attributes:
-        bases: by folder of the sources (empty: all of them) the address below which its files are published. It may say
-            how with `{path}`, which keeps the ending of the file, or `{page}`, which drops it. A folder may be one of a
-            repository (`git:github.com/example/project//docs`), whose files are else where its host shows them.
-        generators: by folder what makes a site of its files; else Markdown is taken for MkDocs' and reST for Sphinx's.
-        of_pair: given the id of a pair, the address of the message that the team wrote; None: there are none.
-        own: of what belongs to the server that is answered; None: none of it has an address.
+        bases: by folder of the sources (empty: all of them), the address below which its files are published. It may
+            contain `{path}`, the path of the file, or `{page}`, the path without its ending. A folder may also be one
+            of a repository (`git:github.com/example/project//docs`); without a base, its host shows the files.
+        generators: by folder, the generator of its site; default: MkDocs for Markdown, Sphinx for reST.
+        pair_address: gives the address of the team's message by the id of a pair; None: pairs have no addresses.
+        server_addresses: for sources that belong to one server alone; None: these have no addresses.
     """
 
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
     generators: Mapping[str, SiteGenerator] = field(default_factory=dict[str, SiteGenerator])
-    of_pair: Callable[[str], str | None] | None = None
-    own: Addresses | None = None
+    pair_address: Callable[[str], str | None] | None = None
+    server_addresses: Addresses | None = None
 
-    def of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
-        """The address of a source, or of one of its sections: of a topic the message that the section, a pair, is from.
-        None where there is none.
+    def address_of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
+        """The address of a source, or of its section `anchor`; None: it has no address. A section of a topic is a pair:
+        its address is that of the team's message.
         """
         if owner_of(source_id) is not None:
-            return None if self.own is None else self.own.of(unowned(source_id), permalink=permalink, anchor=anchor)
+            own = self.server_addresses
+            return None if own is None else own.address_of(unowned(source_id), permalink=permalink, anchor=anchor)
         if source_id.startswith("team:"):
-            return self.of_pair(anchor) if self.of_pair is not None and anchor else None
-        own = permalink if permalink.startswith(_WEB) else None
+            return self.pair_address(anchor) if self.pair_address is not None and anchor else None
+        absolute = permalink if permalink.startswith(_WEB) else None
         bare = source_id.removeprefix("kb:")
-        page = self._fetched(bare) or own or self._published(bare, permalink) or hosted_address(bare)
+        page = self._fetched(bare) or absolute or self._published(bare, permalink) or hosted_address(bare)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
-    def section(self, kept: StoredPassage) -> str | None:
+    def section_address(self, passage: StoredPassage) -> str | None:
         """The address of the section that a passage is from, or of its page."""
-        if self.own is not None and owner_of(kept.source_id) is not None:
-            return self.own.section(kept._replace(source_id=unowned(kept.source_id)))
-        anchor = "" if self._fetched(kept.source_id.removeprefix("kb:")) else kept.anchor
-        generator = self._generator(kept.source_id.removeprefix("kb:"))
-        if anchor and kept.headings and generator is not None and not kept.source_id.endswith(_REST):
-            anchor = anchor_by(generator, kept.headings[-1], anchor)
-        return self.of(kept.source_id, permalink=kept.permalink, anchor=anchor)
+        if self.server_addresses is not None and owner_of(passage.source_id) is not None:
+            return self.server_addresses.section_address(passage._replace(source_id=unowned(passage.source_id)))
+        anchor = "" if self._fetched(passage.source_id.removeprefix("kb:")) else passage.anchor
+        generator = self._generator(passage.source_id.removeprefix("kb:"))
+        if anchor and passage.headings and generator is not None and not passage.source_id.endswith(_REST):
+            anchor = anchor_by(generator, passage.headings[-1], anchor)
+        return self.address_of(passage.source_id, permalink=passage.permalink, anchor=anchor)
 
-    def link(self, kept: StoredPassage, name: str) -> str:
+    def link(self, passage: StoredPassage, name: str) -> str:
         """`name` as a link to the section that a passage is from; without an address the name alone."""
-        address = self.section(kept)
+        address = self.section_address(passage)
         return f"[{name}](<{address}>)" if address else name
 
-    def section_link(self, kept: StoredPassage, say: Phrases) -> str:
-        """A section as people are shown it, or of a passage without a title and headings its source."""
-        return self.link(kept, section_name(kept, say))
+    def section_link(self, passage: StoredPassage, say: Phrases) -> str:
+        """The name of a passage's section, as a link."""
+        return self.link(passage, section_name(passage, say))
 
-    def absolute(self, text: str, source_id: str, permalink: str = "") -> str:
-        """`text` with the relative links of its source made absolute; what leads nowhere keeps its text only."""
-        if self.own is not None and owner_of(source_id) is not None:
-            return self.own.absolute(text, unowned(source_id), permalink)
-        page = self.of(source_id, permalink=permalink)
+    def make_absolute(self, text: str, source_id: str, permalink: str = "") -> str:
+        """`text` with the relative links of its source made absolute. A link that leads nowhere becomes its label."""
+        if self.server_addresses is not None and owner_of(source_id) is not None:
+            return self.server_addresses.make_absolute(text, unowned(source_id), permalink)
+        page = self.address_of(source_id, permalink=permalink)
 
         def replaced(match: re.Match[str]) -> str:
             target = match["target"]
@@ -114,12 +115,10 @@ class Addresses:
             return urljoin(page, target)
         repository, inside, own = source_id.removeprefix("kb:").rpartition("//")
         beside = unquote(urljoin(f"https://x/{quote(own)}", path).removeprefix("https://x/"))
-        return self.of(f"kb:{repository}{inside}{beside}", anchor=anchor)
+        return self.address_of(f"kb:{repository}{inside}{beside}", anchor=anchor)
 
     def _fetched(self, bare: str) -> str | None:
-        """The address of what is kept as extracted text, whose headings have no anchors of their own, such as a web
-        page; None for files.
-        """
+        """The address of a fetched page, whose headings have no anchors in the extracted text; None for files."""
         return None if hosted_address(bare) else web_address(bare)
 
     def _published(self, path: str, permalink: str) -> str | None:
@@ -146,7 +145,7 @@ class Addresses:
         return f"{home}/{quote(page)}{form}"
 
     def _generator(self, path: str) -> SiteGenerator | None:
-        """What makes the page of a source; None: nobody knows."""
+        """The generator of the page of a source; None: unknown."""
         folder = _folder_of(path, self.bases)
         if folder is None:
             return SiteGenerator.REPOSITORY if hosted_address(path) else None
@@ -160,7 +159,7 @@ def _folder_of(path: str, folders: Iterable[str]) -> str | None:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """An empty folder is that of the documents: other kinds of sources say in their ids what they are (`git:`)."""
+    """An empty folder holds all documents, but no other kind of source: those have a prefix in their ids (`git:`)."""
     if not folder:
         return not _ABSOLUTE.match(path)
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from model.conversations import Conversation
 from services.assistant import prompts
 from services.assistant.citations import resolve_conversations
-from services.assistant.prompts import Offered, Tasks
+from services.assistant.prompts import Choice, Tasks
 from services.knowledge import Source
 from services.llm import Asker, LongText, Prompt, ShortText, ShortTexts, ToolLimits, Usage, at_most
 
@@ -32,7 +32,7 @@ class SelectionResult(BaseModel):
 
 
 class AnswerResult(BaseModel):
-    """`to_read`: headings of sections that excerpts leave out and that are wanted before this answer stands."""
+    """`to_read`: headings of sections that excerpts leave out; the model wants to read them and answer again."""
 
     answer: LongText | None
     citations: ShortTexts
@@ -51,20 +51,22 @@ class Assistant(Protocol):
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
     ) -> GatingResult:
-        """`files`: what can be searched besides the sources, each in a few words. `addressed`: the bot is asked."""
+        """`files`: files that can be searched besides the sources, each in a few words. `addressed`: the bot was
+        mentioned or replied to.
+        """
         ...
 
     async def select(
         self,
         query: str,
         request: str,
-        offered: Sequence[Offered],
+        choices: Sequence[Choice],
         max_sources: int,
         usage: Usage,
         *,
         files: Sequence[str] = (),
     ) -> SelectionResult:
-        """`request`: what the person wrote now, in full. `offered`: the entries of the index that may be named.
+        """`request`: what the person wrote now, in full. `choices`: the entries of the index that may be selected.
         `files`: as for `gate`.
         """
         ...
@@ -82,8 +84,8 @@ class Assistant(Protocol):
     ) -> AnswerResult:
         """Citations name sources, or the ids of conversations in sources of the team.
 
-        `was_too_long`: an earlier draft was longer than `max_chars`, and the prompt says so. `toolset`: what may be
-        looked up before answering.
+        `was_too_long`: an earlier draft was longer than `max_chars`, and the prompt says so. `toolset`: the tools that
+        may be called before answering.
         """
         ...
 
@@ -110,13 +112,13 @@ class ModelAssistant:
         self,
         query: str,
         request: str,
-        offered: Sequence[Offered],
+        choices: Sequence[Choice],
         max_sources: int,
         usage: Usage,
         *,
         files: Sequence[str] = (),
     ) -> SelectionResult:
-        prompt = prompts.select(self._tasks, query, request, offered, max_sources, files)
+        prompt = prompts.select(self._tasks, query, request, choices, max_sources, files)
         return await self._asker.ask("select", prompt, SelectionResult, usage)
 
     async def generate(
@@ -132,13 +134,7 @@ class ModelAssistant:
     ) -> AnswerResult:
         files, tools = (None, ()) if toolset is None else (toolset.files, toolset.tools)
         prompt = prompts.generate(
-            self._tasks,
-            conversation,
-            query,
-            sources,
-            max_chars=max_chars,
-            was_too_long=was_too_long,
-            files=files,
+            self._tasks, conversation, query, sources, max_chars=max_chars, was_too_long=was_too_long, files=files
         )
         result = await self._asker.ask("generate", prompt, AnswerResult, usage, tools=tools, limits=self._limits)
         shown = prompts.conversations_in(sources)

@@ -1,5 +1,5 @@
-"""What an answer may name: the ids that a model gives back are resolved to known sources, topics and conversations,
-and addresses that no trusted text contains are removed.
+"""Citations and addresses in answers: resolves the ids that a model gives to known sources, topics and conversations,
+and removes addresses that no trusted text contains.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from services.knowledge import Source, answered_pairs, pair_ids
 
 # Ids
 
-_AROUND = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
-_BEFORE = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
+_WRAPPING = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
+_LABEL = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
 _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
@@ -23,20 +23,20 @@ def clean_id(text: str) -> str:
 
     A model copies what it was shown, and often what stands around it: quotes, backticks, a label.
     """
-    cleaned = text.strip(_AROUND)
-    while (before := _BEFORE.match(cleaned)) is not None:
-        cleaned = cleaned[before.end() :].strip(_AROUND)
+    cleaned = text.strip(_WRAPPING)
+    while (before := _LABEL.match(cleaned)) is not None:
+        cleaned = cleaned[before.end() :].strip(_WRAPPING)
     return cleaned
 
 
 def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str], list[str]]:
-    """Which of the `known` ids a model has named, and what it has named that is none of them.
+    """Match the names that a model gave with the `known` ids.
 
-    An id counts as named without its namespace (`guide.md` for `kb:guide.md`), or in other letter case, only where no
-    other known id could be meant.
+    A name without the namespace (`guide.md` for `kb:guide.md`), or in other letter case, matches if no other known id
+    has the same form.
 
     Returns:
-        The known ones, in the model's order, each once; the unknown ones as given, each once.
+        The known ids that were named, in the model's order, each once; the names that match none, each once.
     """
     resolve = _resolver(known)
     found: dict[str, None] = {}
@@ -50,54 +50,54 @@ def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str]
     return list(found), list(unknown)
 
 
-def conversation_label(place: int) -> str:
-    """The label of a conversation in a prompt: `c1` for the first one shown (place 0)."""
-    return f"c{place + 1}"
+def conversation_label(index: int) -> str:
+    """The label of a conversation in a prompt: `c1` for index 0."""
+    return f"c{index + 1}"
 
 
 def resolve_conversations(named: Iterable[str], shown: Sequence[str]) -> tuple[list[str], list[str]]:
     """Like `resolve_ids`, for conversations: a model may name their ids or their labels. `shown`: the ids in the order
     of the labels.
     """
-    by_name = {conversation_label(place): each for place, each in enumerate(shown)} | {each: each for each in shown}
+    by_name = {conversation_label(index): each for index, each in enumerate(shown)} | {each: each for each in shown}
     found, unknown = resolve_ids(named, by_name)
     return list(dict.fromkeys(by_name[each] for each in found)), unknown
 
 
 def _resolver(known: Collection[str]) -> Callable[[str], str | None]:
     exact = frozenset(known)
-    likenesses: list[dict[str, str | None]] = []
+    ids_by_form: list[dict[str, str | None]] = []
 
     def resolve(text: str) -> str | None:
         cleaned = clean_id(text)
-        for given in (text, cleaned):
-            if given in exact:
-                return given
-        if not likenesses:  # of a long index, they take a while to make
-            # The stricter form goes first: a form of which there are two known ids names neither.
-            likenesses.extend(_by_form(exact, form) for form in (_bare, str.casefold, _bare_in_any_case))
-        for ids, given in zip(likenesses, (cleaned, cleaned.casefold(), cleaned.casefold()), strict=True):
-            if given in ids:
-                return ids[given]
+        for name in (text, cleaned):
+            if name in exact:
+                return name
+        if not ids_by_form:  # made only if needed: a long index takes a while
+            # The strictest form goes first. A form that two known ids share names neither.
+            ids_by_form.extend(_by_form(exact, form) for form in (_without_namespace, str.casefold, _most_general))
+        for ids, name in zip(ids_by_form, (cleaned, cleaned.casefold(), cleaned.casefold()), strict=True):
+            if name in ids:
+                return ids[name]
         return None
 
     return resolve
 
 
 def _by_form(known: Collection[str], form: Callable[[str], str]) -> dict[str, str | None]:
-    """The id by its form; None where several have it."""
+    """Map each form to its id, or to None if several ids have it."""
     ids: dict[str, str | None] = {}
     for each in known:
         ids[form(each)] = None if form(each) in ids else each
     return ids
 
 
-def _bare(source_id: str) -> str:
+def _without_namespace(source_id: str) -> str:
     return _NAMESPACE.sub("", source_id, count=1) if _NAMESPACE.match(source_id) else source_id
 
 
-def _bare_in_any_case(source_id: str) -> str:
-    return _bare(source_id).casefold()
+def _most_general(source_id: str) -> str:
+    return _without_namespace(source_id).casefold()
 
 
 # Addresses
@@ -108,9 +108,9 @@ _URL = re.compile(
         (?:\[[0-9a-f:.]+\]|(?!https?://)[^\s<>"`\ue000\\^{}|\[\]])+""",
     re.IGNORECASE | re.VERBOSE,
 )
-_MAYBE = re.compile(r"://|www\.|discord|<(?:mailto|tel|sms):|\]\s*[(\[:]", re.IGNORECASE)
-_GOES_ON = re.compile(r"[^ \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff<]*")
-"""What a client that links up to the next white space takes for a part of the address (JavaScript's white space)."""
+_ADDRESS_SIGN = re.compile(r"://|www\.|discord|<(?:mailto|tel|sms):|\]\s*[(\[:]", re.IGNORECASE)
+_UNTIL_SPACE = re.compile(r"[^ \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff<]*")
+"""The rest of an address in clients that link up to the next white space (as JavaScript defines it)."""
 _PARTS = re.compile(r"([a-z][a-z0-9+.-]*://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 _TARGET = r"<?(?P<target>(?:[^()\s<>]|\((?:[^()\s<>]|\([^()\s<>]*\))*\))*)>?"
@@ -121,33 +121,33 @@ _USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![
 _HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|//|mailto:|javascript:|data:", re.IGNORECASE)
 
 _TEAM = "team:"
-_GONE = "\ue000"
+_REMOVED = "\ue000"
 """Marks a removed address until the text around it is tidied. From the private use area, which text does not use."""
 
 _DEBRIS = [
-    (re.compile(rf"\[([^\[\]\n]*)\]\(\s*{_GONE}\s*\)?"), rf"\1{_GONE}"),
-    (re.compile(rf"\(\s*{_GONE}\s*\)|<\s*{_GONE}\s*>|\[\s*{_GONE}\s*\]"), _GONE),
-    (re.compile(rf"""(?P<mark>"|'|`|\*\*|\*|__|_|~~|\|\|){_GONE}(?P=mark)"""), _GONE),
-    (re.compile(rf"{_GONE}(?:[ \t]*{_GONE})+"), _GONE),
+    (re.compile(rf"\[([^\[\]\n]*)\]\(\s*{_REMOVED}\s*\)?"), rf"\1{_REMOVED}"),
+    (re.compile(rf"\(\s*{_REMOVED}\s*\)|<\s*{_REMOVED}\s*>|\[\s*{_REMOVED}\s*\]"), _REMOVED),
+    (re.compile(rf"""(?P<mark>"|'|`|\*\*|\*|__|_|~~|\|\|){_REMOVED}(?P=mark)"""), _REMOVED),
+    (re.compile(rf"{_REMOVED}(?:[ \t]*{_REMOVED})+"), _REMOVED),
 ]
-_ALONE = rf"[ \t]*+(?:(?:[-*+>•]|\d++[.)])[ \t]++)*{_GONE}[ \t]*+[.,;:!?]?[ \t]*+"
+_ALONE = rf"[ \t]*+(?:(?:[-*+>•]|\d++[.)])[ \t]++)*{_REMOVED}[ \t]*+[.,;:!?]?[ \t]*+"
 # Between two empty lines, one of them is removed as well.
 _LONE_LINE = re.compile(rf"(?<=\n\n){_ALONE}\n(?:\n|\Z)|^{_ALONE}(?:\n|\Z)", re.MULTILINE)
 _TIDY = [
-    (re.compile(rf"^([ \t]*){_GONE}[ \t]*", re.MULTILINE), r"\1"),
-    (re.compile(rf"(?<![ \t])[ \t]*+{_GONE}[ \t]*+(?=[.,;:!?)\]}}]|$)", re.MULTILINE), ""),
-    (re.compile(rf"(?<![ \t])[ \t]++{_GONE}[ \t]*+|{_GONE}[ \t]++"), " "),
-    (re.compile(_GONE), ""),
+    (re.compile(rf"^([ \t]*){_REMOVED}[ \t]*", re.MULTILINE), r"\1"),
+    (re.compile(rf"(?<![ \t])[ \t]*+{_REMOVED}[ \t]*+(?=[.,;:!?)\]}}]|$)", re.MULTILINE), ""),
+    (re.compile(rf"(?<![ \t])[ \t]++{_REMOVED}[ \t]*+|{_REMOVED}[ \t]++"), " "),
+    (re.compile(_REMOVED), ""),
 ]
 
 
-class Cited(NamedTuple):
+class ResolvedCitations(NamedTuple):
     """The sources and conversations that an answer cites.
 
     Attributes:
         sources: their ids.
-        pairs: conversations in sources of the team: the source and the conversation, by their ids.
-        unknown: what names neither.
+        pairs: the cited conversations of the team: the ids of the source and the conversation.
+        unknown: the citations that name neither.
     """
 
     sources: tuple[str, ...]
@@ -155,12 +155,12 @@ class Cited(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def cited_in(citations: Iterable[str], sources: Sequence[Source]) -> Cited:
-    """The loaded sources that `citations` name, in order, each once; by their ids, or by conversations in them."""
+def resolve_citations(citations: Iterable[str], sources: Sequence[Source]) -> ResolvedCitations:
+    """Resolve `citations`, which name loaded `sources` or conversations in them; in order, each once."""
     source_of = {pair: source.id for source in sources if source.id.startswith(_TEAM) for pair in pair_ids(source.text)}
     found, unknown = resolve_ids(citations, [*(source.id for source in sources), *source_of])
     pairs = tuple((source_of[each], each) for each in found if each in source_of)
-    return Cited(tuple(dict.fromkeys(source_of.get(each, each) for each in found)), pairs, tuple(unknown))
+    return ResolvedCitations(tuple(dict.fromkeys(source_of.get(each, each) for each in found)), pairs, tuple(unknown))
 
 
 def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:
@@ -170,7 +170,7 @@ def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> lis
 
 
 def trusted_text(source: Source) -> str:
-    """The part of a source whose addresses may be repeated: of a topic the team's turns only, since anybody may have
+    """The text of a source whose addresses may be repeated. In a topic only the team's turns are: anybody may have
     written the questions.
     """
     if not source.id.startswith(_TEAM):
@@ -179,7 +179,7 @@ def trusted_text(source: Source) -> str:
 
 
 def links_block(urls: Iterable[str]) -> str:
-    """The end of an answer: a blank line, `Links:`, one `<url>` a line. Empty without any.
+    """The end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if there are no `urls`.
 
     The angle brackets keep Discord from showing previews.
     """
@@ -188,32 +188,32 @@ def links_block(urls: Iterable[str]) -> str:
 
 
 def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:
-    """`text` without the addresses that occur in none of `allowed_texts`, also inside code.
+    """Remove the addresses that occur in none of `allowed_texts`, also inside code.
 
-    Of a Markdown link with such an address the label stays, of a reference definition nothing. Addresses are equal if
+    A Markdown link with such an address becomes its label; a reference definition disappears. Addresses are equal if
     they differ only in the case of scheme and host, in a slash at the end, or in punctuation after them.
     """
-    text = text.replace(_GONE, "")
-    if not _MAYBE.search(text):
+    text = text.replace(_REMOVED, "")
+    if not _ADDRESS_SIGN.search(text):
         return text
     texts = list(allowed_texts)
-    allowed = {_key(address) for allowed_text in texts for address in addresses(allowed_text)}
+    allowed = {_comparison_key(address) for allowed_text in texts for address in addresses(allowed_text)}
     # The text around a removed address can form a new one: repeat until nothing is foreign.
     left = text
-    while (tidied := _pass(left, allowed, texts)) != left:
+    while (tidied := _remove_once(left, allowed, texts)) != left:
         left = tidied
     return left if left == text else left.strip("\n").rstrip()
 
 
 def addresses(text: str) -> list[str]:
     """Every address in `text`, as written, without the punctuation that follows it."""
-    return [_trimmed(match[0]) for match in _URL.finditer(text)]
+    return [_trim(match[0]) for match in _URL.finditer(text)]
 
 
-def _pass(text: str, allowed: set[str], texts: list[str]) -> str:
+def _remove_once(text: str, allowed: set[str], texts: list[str]) -> str:
     def is_foreign(target: str) -> bool:
         if _URL.match(target):
-            return _key(_trimmed(target)) not in allowed
+            return _comparison_key(_trim(target)) not in allowed
         return bool(_HOST_LIKE.match(target)) and not any(target in allowed_text for allowed_text in texts)
 
     dropped: set[str] = set()
@@ -228,32 +228,32 @@ def _pass(text: str, allowed: set[str], texts: list[str]) -> str:
         return match["label"] if (match["name"] or match["label"]).lower() in dropped else match[0]
 
     def inline(match: re.Match[str]) -> str:
-        return (match["label"].strip() or _GONE) if is_foreign(match["target"]) else match[0]
+        return (match["label"].strip() or _REMOVED) if is_foreign(match["target"]) else match[0]
 
     def bare(match: re.Match[str]) -> str:
-        address = _trimmed(match[0])
-        known = _key(address) in allowed and not _is_a_user_name(address, match.string, match.end())
-        return match[0] if known else _GONE + match[0][len(address) :]
+        address = _trim(match[0])
+        known = _comparison_key(address) in allowed and not _is_a_user_name(address, match.string, match.end())
+        return match[0] if known else _REMOVED + match[0][len(address) :]
 
     text = _DEFINITION.sub(define, text)
     if dropped:
         text = _USE.sub(use, text)
     while (unlinked := _INLINE.sub(inline, text)) != text:  # an image within a link comes off first
         text = unlinked
-    return _tidied(_URL.sub(bare, text))
+    return _tidy(_URL.sub(bare, text))
 
 
 def _is_a_user_name(address: str, text: str, end: int) -> bool:
-    """Whether what follows an address makes its host a user name of another: `https://known.example^@other.example`."""
+    """Return True if the text after an address makes its host a user name: `https://known.example^@other.example`."""
     _, _, path = _PARTS.findall(address)[0]
     if path:
         return False
-    found = _GOES_ON.match(text, end)
+    found = _UNTIL_SPACE.match(text, end)
     return found is not None and "@" in found[0]
 
 
-def _tidied(text: str) -> str:
-    if _GONE not in text:
+def _tidy(text: str) -> str:
+    if _REMOVED not in text:
         return text
     for pattern, left in _DEBRIS:
         text = pattern.sub(left, text)
@@ -263,8 +263,8 @@ def _tidied(text: str) -> str:
     return text
 
 
-def _trimmed(address: str) -> str:
-    """Without the sentence's punctuation, which includes a closing bracket unless it was opened within."""
+def _trim(address: str) -> str:
+    """Remove the sentence's punctuation at the end, also a closing bracket that the address did not open."""
     end, unopened = len(address), address.count(")") - address.count("(")
     while address[end - 1] in ".,;:!?'*_~" or (address[end - 1] == ")" and unopened > 0):
         end -= 1
@@ -272,7 +272,7 @@ def _trimmed(address: str) -> str:
     return address[:end]
 
 
-def _key(address: str) -> str:
-    """Equal for addresses that lead to the same place. `www.` without a scheme is read as https."""
+def _comparison_key(address: str) -> str:
+    """Return the same key for equal addresses. `www.` without a scheme is read as https."""
     scheme, host, rest = _PARTS.findall(address)[0]  # matches every text
     return f"{scheme.lower() or 'https://'}{host.lower()}{rest.rstrip('/')}"

@@ -39,7 +39,7 @@ class TopicPiece(BaseModel):
 
 
 class ClassificationResult(BaseModel):
-    """`pieces`: of a pair about several matters what goes where; None: all of it goes into the topic."""
+    """`pieces`: the topics of the pieces of a pair about several matters; None: all of it goes into `topic_name`."""
 
     skip: bool
     topic_name: ShortText
@@ -47,7 +47,9 @@ class ClassificationResult(BaseModel):
 
 
 class IntegrationResult(BaseModel):
-    """`superseded_parts`: what the pair corrects in others that stay; `conflicts`: what it leaves open."""
+    """`superseded_parts`: statements in other pairs that the new pair corrects; `conflicts`: contradictions that nobody
+    can decide.
+    """
 
     skip: bool
     remove_ids: _Ids
@@ -73,16 +75,16 @@ class Curator(Protocol):
         """`index`: the team's topics, with their descriptions."""
         ...
 
-    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        """`held`: the pairs of the topic, without earlier captures of the same conversation."""
+    async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
+        """`topic_pairs`: the pairs of the topic, without earlier captures of the same conversation."""
         ...
 
 
 class ModelCurator:
     """Composes the prompts, and leaves calls and retries to the asker.
 
-    `max_entries`: of a longer index the topics that rank best are shown; `max_topic_chars`: of a longer topic the pairs
-    that do. `corrections`: what is known to be superseded in a pair.
+    `max_entries`, `max_topic_chars`: of a longer index, or a longer topic, the model is shown what resembles the pair
+    most. `corrections`: gives what is superseded in a pair.
     """
 
     by = By.LLM
@@ -109,7 +111,7 @@ class ModelCurator:
         return await self._asker.ask("summarise_images", prompt, ImageSummaryResult, usage)
 
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
-        shown = await in_thread(_most_alike, index, pair, self._max_entries)
+        shown = await in_thread(_most_similar_topics, index, pair, self._max_entries)
         prompt = prompts.classify(self._tasks, pair, shown)
         result = await self._asker.ask("classify", prompt, ClassificationResult, usage)
         ids = [entry.id for entry in index]
@@ -119,8 +121,8 @@ class ModelCurator:
         ]
         return ClassificationResult(skip=result.skip, topic_name=_topic(result.topic_name, ids), pieces=pieces or None)
 
-    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        shown = await in_thread(_nearest, held, pair, self._max_topic_chars)
+    async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
+        shown = await in_thread(_most_similar_pairs, topic_pairs, pair, self._max_topic_chars)
         prompt = prompts.integrate(self._tasks, pair, topic, shown, self._corrections)
         result = await self._asker.ask("integrate", prompt, IntegrationResult, usage)
         ids = [each.id for each in shown]
@@ -155,30 +157,30 @@ def _text(pair: Pair) -> str:
     return "\n".join(turn.text for turn in pair.turns)
 
 
-def _most_alike(index: Sequence[IndexEntry], pair: Pair, most: int) -> list[IndexEntry]:
+def _most_similar_topics(index: Sequence[IndexEntry], pair: Pair, max_topics: int) -> list[IndexEntry]:
     """The topics that resemble a pair most, in the order of the index; blocking."""
-    if len(index) <= most:
+    if len(index) <= max_topics:
         return list(index)
     order = rank([f"{entry.id} {entry.description}" for entry in index], _text(pair))
-    return [index[place] for place in sorted(order[:most])]
+    return [index[at] for at in sorted(order[:max_topics])]
 
 
-def _nearest(held: Sequence[Pair], pair: Pair, max_chars: int) -> list[Pair]:
-    """As many of `held` as fit, those first that resemble `pair`; in their order. Blocking."""
-    texts = [_text(each) for each in held]
+def _most_similar_pairs(pairs: Sequence[Pair], pair: Pair, max_chars: int) -> list[Pair]:
+    """The `pairs` that resemble `pair` most, as many as fit into `max_chars`, in their order; blocking."""
+    texts = [_text(each) for each in pairs]
     if sum(map(len, texts)) <= max_chars:
-        return list(held)
-    kept: list[int] = []
+        return list(pairs)
+    chosen: list[int] = []
     room = max_chars
-    for place in rank(texts, _text(pair)):
-        if len(texts[place]) <= room:
-            kept.append(place)
-            room -= len(texts[place])
-    return [held[place] for place in sorted(kept)]
+    for at in rank(texts, _text(pair)):
+        if len(texts[at]) <= room:
+            chosen.append(at)
+            room -= len(texts[at])
+    return [pairs[at] for at in sorted(chosen)]
 
 
-def conversation_with(capture: Capture, images: Mapping[CapturedImage, Image]) -> Conversation:
-    """One turn for each message, with its images among `images`."""
+def conversation_of_capture(capture: Capture, images: Mapping[CapturedImage, Image]) -> Conversation:
+    """A conversation with one turn for each message of a capture, and its `images`."""
     return Conversation(
         tuple(
             Turn(
@@ -192,8 +194,8 @@ def conversation_with(capture: Capture, images: Mapping[CapturedImage, Image]) -
     )
 
 
-def summaries_in(result: ImageSummaryResult, pictures: Iterable[CapturedImage]) -> dict[CapturedImage, str]:
-    """The summary of each of `pictures`, all that the model was shown. Raises BadOutput: one is missing or empty."""
+def match_summaries(result: ImageSummaryResult, pictures: Iterable[CapturedImage]) -> dict[CapturedImage, str]:
+    """Find the summary of each of `pictures`, which are all that the model saw. Raises BadOutput: one is missing."""
     given = {(each.message_id.strip(), each.image_index): " ".join(each.summary.split()) for each in result.summaries}
     found: dict[CapturedImage, str] = {}
     shown: Counter[int] = Counter()
@@ -218,6 +220,6 @@ def with_image_summaries(
 
 
 def _harmless(summary: str) -> str:
-    """In one line, without the brackets that would end the placeholder."""
+    """Put the summary into one line, without the brackets that would end the placeholder."""
     line = " ".join(clean(summary).split()).replace("[", "(").replace("]", ")")
     return line if len(line) <= IMAGE_SUMMARY_CHARS else f"{line[:IMAGE_SUMMARY_CHARS].rstrip()}…"

@@ -19,11 +19,11 @@ from services.search.text import Article, Block, BlockKind, Section
 from services.storage import in_thread
 
 OUTLINE_SHARE = 3
-"""Of the room for a long document, at most one part in so many goes to its headings."""
+"""The headings of a long document take at most a third of `max_chars`."""
 _LEAST_CHARS = 60
 """A shorter beginning of a section says nothing."""
 _FEW_WORDS = 60
-"""Of prose beside links: with more of it, a page has something to say even if it is full of links."""
+"""A page full of links has content if it has at least so many words of prose."""
 
 _LINK = re.compile(r"!?\[(?P<label>[^\[\]]*)\]\([^()\s]*(?:\s[^()]*)?\)|<?https?://[^\s<>]+>?")
 _WORD = re.compile(r"\w+")
@@ -47,13 +47,13 @@ def summary_text(article: Article, max_chars: int) -> str:
 
 
 def plain_article(text: str) -> Article:
-    """Text without a form of its own: a section for each paragraph."""
+    """Make an article of plain text: a section for each paragraph."""
     paragraphs = (paragraph.strip("\n") for paragraph in text.split("\n\n"))
     sections = (Section((), "", (Block(BlockKind.PROSE, each),)) for each in paragraphs if each.strip())
     return Article("", tuple(sections))
 
 
-def says_nothing(article: Article) -> bool:
+def has_no_content(article: Article) -> bool:
     """True if a page has no content of its own: only a title, a table of contents, or a list of links."""
     words = linked = 0
     for section in article.sections:
@@ -71,7 +71,7 @@ def _words(text: str) -> int:
 
 
 def _beginnings(article: Article, max_chars: int) -> Iterator[str]:
-    """Of so many sections that each gets a beginning worth reading: the longest."""
+    """The beginnings of the longest sections: of so many that each beginning is worth reading."""
     longest = sorted((section for section in article.sections if section.text), key=lambda each: -len(each.text))
     rooms: dict[Section, int] = {}
     total = 0
@@ -101,7 +101,7 @@ def _cut(text: str, max_chars: int) -> str:
 
 
 MAX_CHARS = 12_000
-"""Of a text, shown to a model: of a longer one its outline, and the beginning of each section."""
+"""A longer text is shown to the model as its outline and the beginning of each section."""
 
 Read = Callable[[str, str], Article]
 """Makes an article of a source's id and text."""
@@ -129,7 +129,7 @@ class Describer(Protocol):
         """A few sentences of plain English about `text`, the content of `source_id` (without a namespace).
 
         Raises:
-            SaysNothing: the text is a table of contents or the like, which belongs into no index.
+            SaysNothing: the text is a table of contents or the like, which does not belong into an index.
             NotDescribed: the answer is empty.
             TimeoutError: there was no answer within `timeout_seconds`.
             LLMError: there is no usable answer (services.llm.endpoint).
@@ -140,7 +140,7 @@ class Describer(Protocol):
 class ModelDescriber:
     """Asks a model, with the operator's task and our own rules.
 
-    `read`: finds the sections of a source; None for text that has no more form than paragraphs, such as a topic.
+    `read`: finds the sections of a source; None: its sections are its paragraphs, as in a topic.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class ModelDescriber:
         self._read = read
         self._redact = redact
         self._usage = usage
-        self.key = key_of(model, prompts.summarise(self._tasks, "", "").system)
+        self.key = description_key(model, prompts.summarise(self._tasks, "", "").system)
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
         shown = self._redact(await in_thread(self._shown, source_id, text))
@@ -176,11 +176,11 @@ class ModelDescriber:
         if self._read is None:
             return text if len(text) <= MAX_CHARS else summary_text(plain_article(text), MAX_CHARS)
         article = self._read(source_id, text)
-        if says_nothing(article):
+        if has_no_content(article):
             raise SaysNothing("it has no content but a title, headings or links")
         return summary_text(article, MAX_CHARS)
 
 
-def key_of(*parts: str) -> str:
+def description_key(*parts: str) -> str:
     """A short hash that changes when one of `parts` does."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

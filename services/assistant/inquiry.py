@@ -23,21 +23,20 @@ EMPTY = Conversation(())
 
 
 class Inquiry(NamedTuple):
-    """A part that is being answered. Each step returns a copy that knows more (`_replace`), or an `Outcome`.
-    It has so many fields, as each step adds what it alone knows, and leaves the others as they are.
+    """A part that is being answered. Each step returns a copy with more fields set (`_replace`), or an `Outcome`.
 
     Attributes:
         addressed: it mentions the bot, replies to it, or opens a post in a forum.
-        decisions: the path so far, for logs and `--ask`. Only its own steps write to it, one after another.
-        messages: those that the conversation was made of.
+        decisions: what each step decided, for logs and `--ask`. Only the steps of this inquiry write to it, in turn.
+        messages: the messages that the conversation was made of.
         reply_place_id: the thread to reply in; None for a new one.
-        asked_in_view: whether the asker can view the place; true where they write in it.
-        first_draft: as it was before later steps changed it: what the asker has been told is compared by this text.
+        asker_can_view: True if the asker can view the place, as where they wrote in it.
+        first_draft: the draft before later steps changed it; a repeated reply is recognised by this text.
         level: of the draft: an answer, or one that only points somewhere.
-        cited_pairs: conversations of the team that the draft is from: the source and the conversation, by their ids.
+        cited_pairs: the conversations of the team that the draft is from: ids of the source and of the conversation.
         links: addresses that follow the draft.
-        guess: what selection and loading made of it while the gate decided (`ai_response.speculate`).
-        toolset: for looking things up in files and runbooks; None if none concern this inquiry.
+        speculation: this inquiry with sources selected and loaded while the gate decided (`ai_response.speculate`).
+        toolset: the tools for files and runbooks; None if the inquiry has neither.
     """
 
     part: Part
@@ -47,7 +46,7 @@ class Inquiry(NamedTuple):
     conversation: Conversation = EMPTY
     messages: tuple[Message, ...] = ()
     reply_place_id: int | None = None
-    asked_in_view: bool = True
+    asker_can_view: bool = True
     toolset: Toolset | None = None
     query: str = ""
     selected: tuple[str, ...] = ()
@@ -58,21 +57,20 @@ class Inquiry(NamedTuple):
     cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER
     links: tuple[str, ...] = ()
-    guess: Inquiry | None = None
+    speculation: Inquiry | None = None
 
-    def drafted(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
-        """The inquiry with its first draft: `text` without the addresses that no `trusted` text holds. Words of others
-        become a draft by this and by `redrafted` only. `found`: what else is known now.
+    def with_draft(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
+        """Return the inquiry with its first draft: `text` without the addresses that no `trusted` text contains. Only
+        this method and `with_redraft` set the draft. `found`: other fields to set.
         """
         draft = remove_foreign_links(text, trusted)
         return self._replace(draft=draft, first_draft=draft, citations=tuple(citations), **found)
 
-    def redrafted(self, text: str) -> Inquiry:
-        """The inquiry with a draft that a model made of the present one: `text` without the addresses that are not in
-        that one, and with a mark at each quotation and line of a file that nothing supports. All else stays; the
-        draft as well, if nothing is left of `text`.
+    def with_redraft(self, text: str) -> Inquiry:
+        """Return the inquiry with a draft that a model made of the present one: `text` without new addresses, and with
+        a mark at each quotation and line of a file that has no support. The draft stays if nothing is left of `text`.
         """
-        checked = text if self.toolset is None else self.toolset.checked(text, [self.draft])
+        checked = text if self.toolset is None else self.toolset.mark_unsupported(text, [self.draft])
         return self._replace(draft=remove_foreign_links(checked, [self.draft]).strip() or self.draft)
 
     @property
@@ -81,14 +79,14 @@ class Inquiry(NamedTuple):
 
     @property
     def case_id(self) -> int:
-        """The thread that its files belong to: the one replied in, or the one that the answer opens, whose id is that
-        of the message it starts from (API reference, "Start Thread from Message").
+        """The thread that the files belong to: the thread to reply in, or the one that the answer opens. A new thread
+        has the id of the message it starts from (API reference, "Start Thread from Message").
         """
         return self.part.last.id if self.reply_place_id is None else self.reply_place_id
 
     @property
     def request(self) -> str:
-        """All that the person wrote in this part."""
+        """The full text of this part."""
         return self.conversation.asked_text or self.conversation.last_user_text
 
     @property
@@ -97,17 +95,17 @@ class Inquiry(NamedTuple):
 
     @property
     def read_sources(self) -> tuple[Source, ...]:
-        """Loaded, or looked up in files and runbooks."""
-        return self.sources if self.toolset is None else (*self.sources, *self.toolset.found())
+        """The sources that were loaded, or looked up in files and runbooks."""
+        return self.sources if self.toolset is None else (*self.sources, *self.toolset.found_sources())
 
     @property
     def shown_sources(self) -> tuple[str, ...]:
-        """Cited, else selected."""
+        """The ids of the cited sources, or of the selected ones if none is cited."""
         return self.citations or self.selected
 
 
 class Unanswered(NamedTuple):
-    """An inquiry that somebody asked and no step could answer; `reason`: with which it ends unless the bot points."""
+    """An inquiry that no step could answer. `reason`: the reason of its outcome, unless the bot posts a pointer."""
 
     inquiry: Inquiry
     reason: Reason
@@ -132,7 +130,7 @@ class CaptureJob:
         return self.part.token
 
 
-def end(
+def outcome_of(
     inquiry: Inquiry,
     result: OutcomeKind,
     reason: str | None = None,
@@ -156,9 +154,9 @@ def end(
     )
 
 
-def skipped(inquiry: Inquiry, reason: Reason) -> Outcome:
-    return end(inquiry, OutcomeKind.SKIPPED, reason)
+def skip_outcome(inquiry: Inquiry, reason: Reason) -> Outcome:
+    return outcome_of(inquiry, OutcomeKind.SKIPPED, reason)
 
 
-def replied(inquiry: Inquiry, place_id: int, text: str) -> Outcome:
-    return end(inquiry, OutcomeKind.REPLIED, reply_place_id=place_id, reply_text=text)
+def reply_outcome(inquiry: Inquiry, place_id: int, text: str) -> Outcome:
+    return outcome_of(inquiry, OutcomeKind.REPLIED, reply_place_id=place_id, reply_text=text)

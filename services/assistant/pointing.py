@@ -1,6 +1,4 @@
-"""Where to look when there is no answer: up to three sections, each with the one line that shows best why it is worth
-reading.
-"""
+"""Pointers in the place of an answer: up to three sections, each with the line that shows best why to read it."""
 
 from __future__ import annotations
 
@@ -8,16 +6,16 @@ import re
 from collections.abc import Collection, Iterator
 
 from services.assistant.addresses import Addresses
-from services.assistant.quoting import asked_earlier, by_team, in_known_languages, without_names
+from services.assistant.quoting import earlier_question, in_known_languages, is_team_answer, without_names
 from services.conversations import Phrases
 from services.search import MIN_CONFIDENCE_TO_NAME, Hit, Level, SearchResult, StoredPassage, pages_of, terms
 
 _LEAST_CHARS = 20
 _LINE_CHARS = 180
 _CODE_CHARS = 80
-"""Of one line of code that is shown with the sentence that announces it."""
+"""The longest line of code that is shown behind the sentence that announces it."""
 _CODE_SHARE = 0.5
-"""What a line of code counts beside a sentence: it says what to type, not what for."""
+"""The weight of a line of code, where a sentence has 1: code says what to type, but not what for."""
 _FENCED = re.compile(r"^(```+)[^\n`]*\n(.*?)(?:^\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
 _NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|resp|approx|incl|esp|z\.B|bzw|ca)|(?:^|\s)\w)\.$|\.\.\.$", re.IGNORECASE)
@@ -31,12 +29,12 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _MARKS = ("`", "**", "*", "~~", "||")
 
 
-def best_line(kept: StoredPassage, query: str) -> str:
-    """The sentence of a passage that has most of the query's words, or a line of code where that has far more; empty
-    if there is none. What announces code has a line of it behind it.
+def best_line(passage: StoredPassage, query: str) -> str:
+    """The sentence of a passage that has most of the query's words, or a line of code if it has far more; empty if
+    there is none. A sentence that announces code is followed by a line of the code.
     """
     asked = set(terms(query))
-    lines = [(line, share) for line, share in _lines(kept.text) if len(line) >= _LEAST_CHARS]
+    lines = [(line, share) for line, share in _lines(passage.text) if len(line) >= _LEAST_CHARS]
     if not lines:
         return ""
     # Among equals the earlier one: what is said first is said in general.
@@ -46,17 +44,17 @@ def best_line(kept: StoredPassage, query: str) -> str:
 def sentences(text: str) -> list[str]:
     """The sentences of a line. None ends at an abbreviation, or within brackets or code."""
     found: list[str] = []
-    held = ""
-    for part in _SENTENCE_END.split(text):
-        held = f"{held} {part}" if held else part
-        if not _NO_END.search(held[-12:]) and held.count("`") % 2 == 0 and held.count("(") <= held.count(")"):
-            found.append(held)
-            held = ""
-    return [each.strip() for each in (*found, held) if each.strip()]
+    begun = ""
+    for piece in _SENTENCE_END.split(text):
+        begun = f"{begun} {piece}" if begun else piece
+        if not _NO_END.search(begun[-12:]) and begun.count("`") % 2 == 0 and begun.count("(") <= begun.count(")"):
+            found.append(begun)
+            begun = ""
+    return [each.strip() for each in (*found, begun) if each.strip()]
 
 
 def _lines(text: str) -> Iterator[tuple[str, float]]:
-    """Sentences and lines of code, each with what it counts."""
+    """Give the sentences and lines of code of a text, each with its weight."""
     end = 0
     for fenced in _FENCED.finditer(text):
         said = _prose(text[end : fenced.start()])
@@ -73,7 +71,9 @@ def _prose(text: str) -> list[str]:
 
 
 def _code(announced: str, lines: list[str]) -> Iterator[tuple[str, float]]:
-    """Each line with the sentence that announces it. A listing of one line counts as that sentence does."""
+    """Give each line of code with the sentence that announces it, and its weight: that of a sentence for a single line
+    of code.
+    """
     if announced:
         yield announced, _CODE_SHARE
     share = 1.0 if announced and len(lines) == 1 else _CODE_SHARE
@@ -97,12 +97,12 @@ def _tidy(line: str) -> str:
     return line
 
 
-MOST_PLACES = 3
-"""That are named where there is no answer."""
+MOST_NAMED = 3
+"""The most pages and answers of the team that a pointer names."""
 
 
 def is_worth_showing(found: SearchResult) -> bool:
-    """True if the result is good enough to show a few places to somebody who addressed the bot."""
+    """Return True if the result is good enough to show a few pointers to somebody who addressed the bot."""
     return found.level is not Level.SILENCE or (found.confidence >= MIN_CONFIDENCE_TO_NAME and found.is_near)
 
 
@@ -114,31 +114,31 @@ def pointers(found: SearchResult, query: str, say: Phrases, addresses: Addresses
 
 
 def _chosen(found: SearchResult, query: str) -> list[Hit]:
-    """The surest answers of the team, and the best pages: what is surer comes first, and the other has a place too."""
+    """Choose the surest answers of the team and the best pages: the surer kind first, but at least one of the other."""
     pages = list(in_known_languages(pages_of(found.documents), query) or pages_of(found.documents))
     answers = [
         each for each in found.team_answers if each.confidence >= MIN_CONFIDENCE_TO_NAME and each.hit.passage.quotable
     ]
     best = max((each.confidence for each in answers), default=0.0)
     if best < found.documents_confidence:
-        return [*pages[: MOST_PLACES - 1], *(each.hit for each in answers[:1]), *pages[MOST_PLACES - 1 :]][:MOST_PLACES]
-    kept = answers[: MOST_PLACES - 1] if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME else answers
+        return [*pages[: MOST_NAMED - 1], *(each.hit for each in answers[:1]), *pages[MOST_NAMED - 1 :]][:MOST_NAMED]
+    kept = answers[: MOST_NAMED - 1] if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME else answers
     return [
         *(each.hit for each in kept),
         *(pages if found.documents_confidence >= MIN_CONFIDENCE_TO_NAME or not kept else []),
-    ][:MOST_PLACES]
+    ][:MOST_NAMED]
 
 
 def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
-    """One friendly sentence, and the id of the nearest page or of the nearest question of the team's, if there is one;
-    `hint`: where else to ask.
+    """One friendly sentence, and the id of the nearest page or question to the team in it, if any. `hint`: a sentence
+    that says where else to ask.
     """
     page = next(iter(pages_of(found.documents)), None) if found.is_near else None
     answers = (
         each for each in found.team_answers if each.hit.passage.quotable and each.confidence >= MIN_CONFIDENCE_TO_NAME
     )
     answer = next((each.hit for each in answers if each.confidence > found.documents_confidence), None)
-    asked = asked_earlier(answer.passage) if answer is not None else ""
+    asked = earlier_question(answer.passage) if answer is not None else ""
     if answer is not None and asked:
         question = addresses.link(answer.passage, f"“{asked}”")
         text = f"{say.found_nothing_at_all} {say.nearest_question(question)}"
@@ -149,18 +149,19 @@ def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint:
     return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
 
 
-def linkable_in(found: SearchResult, addresses: Addresses) -> list[str]:
-    """The texts whose addresses may be repeated in a pointer: pages, answers of the team, and where both are."""
+def linkable_hit_texts(found: SearchResult, addresses: Addresses) -> list[str]:
+    """The texts whose addresses a pointer may repeat: pages, answers of the team, and the addresses of both."""
     hits = [*found.documents, *(each.hit for each in found.team_answers)]
     said = [
-        hit.passage.text if by_team(hit.passage) else f"{hit.passage.title}\n{hit.passage.with_heading}" for hit in hits
+        hit.passage.text if is_team_answer(hit.passage) else f"{hit.passage.title}\n{hit.passage.with_heading}"
+        for hit in hits
     ]
-    return [*said, *(addresses.section(hit.passage) or "" for hit in hits)]
+    return [*said, *(addresses.section_address(hit.passage) or "" for hit in hits)]
 
 
 def _why(hit: Hit, query: str) -> str:
     line = best_line(hit.passage, query)
-    if by_team(hit.passage):
-        asked = asked_earlier(hit.passage)
+    if is_team_answer(hit.passage):
+        asked = earlier_question(hit.passage)
         return f": “{asked}” {without_names(line)}".rstrip() if asked else f": {without_names(line)}"
     return f": {line}" if line else ""

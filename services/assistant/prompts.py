@@ -6,8 +6,8 @@ stands in one place. The text is the same from call to call as long as the same 
 providers can cache it. Rules about images, the team's sources, excerpts and files are there only where the prompt has
 any.
 
-The user text holds what came from outside, in sections that it cannot leave (`services.llm.prompting`). What changes
-least comes first. Neither text is ever empty, which some endpoints refuse.
+The user text holds text from outside, in sections that it cannot leave (`services.llm.prompting`). Sections that change
+least come first. Neither text is ever empty, which some endpoints refuse.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ CURATING_RULES = CLASSIFY_RULES, PIECES, INTEGRATE_RULES, SPEAKERS
 
 
 def holds_runbook(files: Sequence[str]) -> bool:
-    """`files`: what can be searched, each in a few words."""
+    """Return True if one of `files` is a runbook of the asker."""
     if not files:
         return False
     from services.documents import OwnRunbook  # noqa: PLC0415 (takes long, and most questions are without files)
@@ -164,24 +164,24 @@ def holds_runbook(files: Sequence[str]) -> bool:
 
 
 PAIR_CHARS = 24_000
-"""Of one conversation, shown to a model: of a longer one its beginning and its end."""
+"""The longest pair that a model is shown in full; of a longer one it is shown the beginning and the end."""
 CONVERSATION_CHARS = 24_000
-"""Of the conversation in which a question is asked, shown to a model."""
+"""The most that a model is shown of the conversation in which a question is asked."""
 TURN_CHARS = 6_000
 _DAY, _MINUTE = 10, 16
 """Characters of a time stamp."""
 
 
-def turn_label(place: int) -> str:
-    """The label of a turn in a prompt in which turns may be named: `t1` for the first (place 0)."""
-    return f"t{place + 1}"
+def turn_label(index: int) -> str:
+    """The label of a turn in a prompt in which the model may name turns: `t1` for index 0."""
+    return f"t{index + 1}"
 
 
 def pair_fields(
     pair: Pair, label: str = "", corrections: Sequence[Correction] = (), *, name_turns: bool = False
 ) -> Iterable[Field]:
-    """The middle of a very long conversation is left out: its subject comes first, its solution last. `label`: what it
-    is called, if it may be named; `name_turns`: whether its turns may be.
+    """The fields of a pair. Of a very long one the middle is left out: its subject comes first, its solution last.
+    `label`, `name_turns`: labels by which the model may name the pair, or its turns.
     """
     if label:
         yield Field("Id", label)
@@ -212,8 +212,8 @@ def middle_cut(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
-class Offered(NamedTuple):
-    """An entry of the index that selection may choose. `heading`: the one closest to the question, or empty."""
+class Choice(NamedTuple):
+    """An entry of the index that a model may select. `heading`: its heading closest to the question, or empty."""
 
     id: str
     description: str
@@ -222,8 +222,8 @@ class Offered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The operator's words for the model: the task `of` each step, what the project is (it ends each task), and where
-    to ask what is out of scope.
+    """The operator's words for the model: the task `of` each step, an introduction to the project, which ends each
+    task, and a hint where to ask about matters out of scope.
     """
 
     of: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -236,9 +236,9 @@ class Tasks:
 
 
 OFFERED_CHARS = 80
-"""Of a description, shown to selection: thirty of them take a third of what an answer may cost."""
+"""The part of a description that selection is shown: thirty of them take a third of the cost of an answer."""
 REQUEST_CHARS = 2_000
-"""Of what the asker wrote, shown to selection beside the rewritten question."""
+"""The part of the asker's own words that selection is shown beside the rewritten question."""
 DESCRIPTION_CHARS, LONGEST_DESCRIPTION_CHARS = 600, 1_200
 _SHORT_PAGE_CHARS, _LONG_PAGE_CHARS = 4_000, 40_000
 IMAGE_SUMMARY_CHARS = 600
@@ -249,7 +249,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
 def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) -> Prompt:
-    """`files`: what can be searched besides the sources, each in a few words; not mentioned if there are none."""
+    """`files`: files that can be searched besides the sources, each in a few words."""
     rules = _joined(GATE_RULES, *_if(files, GATE_FILES))
     return Prompt(
         tasks.system("gate", rules, *_labels(conversation)),
@@ -259,24 +259,19 @@ def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) ->
 
 
 def select(
-    tasks: Tasks, query: str, request: str, entries: Sequence[Offered], max_sources: int, files: Sequence[str] = ()
+    tasks: Tasks, query: str, request: str, entries: Sequence[Choice], max_sources: int, files: Sequence[str] = ()
 ) -> Prompt:
-    """`query`: the question, rewritten so that it stands alone. `request`: what the asker wrote, all messages of it;
-    may be equal or empty. `entries`: those that rank best, or the whole of a small index. `files`: as for `gate`.
+    """`query`: the question, rewritten so that it stands alone. `request`: all that the asker wrote; may be equal or
+    empty. `entries`: the best of the index, or all of a small one. `files`: as for `gate`.
     """
     of_team = any(_is_of_team(entry.id) for entry in entries)
-    rules = _joined(
-        SELECT_RULES.format(max_sources=max_sources),
-        *_if(of_team, SELECT_TEAM),
-        *_if(files, SELECT_FILES),
-    )
-    index = section("index", (field for entry in entries for field in _offered(entry)))
+    rules = _joined(SELECT_RULES.format(max_sources=max_sources), *_if(of_team, SELECT_TEAM), *_if(files, SELECT_FILES))
+    index = section("index", (field for entry in entries for field in _choice_fields(entry)))
     asked = [Field("Question", query)]
     if request.strip() and request.strip() != query.strip():
         asked.append(Field("As it was asked", middle_cut(request.strip(), REQUEST_CHARS)))
     return Prompt(
-        tasks.system("select", rules),
-        _joined(index, *_files(files), section("question", asked), "Choose the sources."),
+        tasks.system("select", rules), _joined(index, *_files(files), section("question", asked), "Choose the sources.")
     )
 
 
@@ -290,7 +285,7 @@ def generate(
     was_too_long: bool = False,
     files: Sequence[str] | None = None,
 ) -> Prompt:
-    """`files`: those that the model's tools search; None if it has no tools."""
+    """`files`: the files that the model's tools search; None if it has no tools."""
     hint = tasks.out_of_scope_hint.strip()
     has_excerpts = any(source.is_excerpt for source in sources)
     rules = _joined(
@@ -312,7 +307,7 @@ def generate(
 
 
 def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequence[Source]) -> Prompt:
-    """`sources`: those that the draft was written from."""
+    """`sources`: the sources that the draft was written from."""
     hint = tasks.out_of_scope_hint.strip()
     rules = _joined(
         VERIFY_RULES,
@@ -330,13 +325,13 @@ def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequen
 
 
 def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[Tasks], Prompt]:
-    """The prompt of a step that needs no other rules than its own: a section for each text, and `closing` below."""
+    """The prompt of a further step: its `rules`, a section for each of `texts`, and `closing` below."""
     shown = _joined(*(section(name, [Field(name.capitalize(), text)]) for name, text in texts.items()), closing)
     return lambda tasks: Prompt(tasks.system(step, rules), shown)
 
 
 def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = None) -> Prompt:
-    """`page_chars`: how long the whole document is, of which `text` may be an outline; None: as long as `text`."""
+    """`page_chars`: the length of the whole document if `text` is its outline; None: that of `text`."""
     most = description_chars(len(text) if page_chars is None else page_chars)
     return Prompt(
         tasks.system("summarise", SUMMARISE_RULES),
@@ -347,7 +342,7 @@ def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = 
 
 
 def description_chars(page_chars: int) -> int:
-    """How long the description of a page may be: 600 characters for a short page, up to 1,200 for a long one."""
+    """The longest description of a page in characters: 600 for a short page, up to 1,200 for a long one."""
     share = (min(page_chars, _LONG_PAGE_CHARS) - _SHORT_PAGE_CHARS) / (_LONG_PAGE_CHARS - _SHORT_PAGE_CHARS)
     most = DESCRIPTION_CHARS + max(share, 0) * (LONGEST_DESCRIPTION_CHARS - DESCRIPTION_CHARS)
     return int(most // 100) * 100
@@ -373,13 +368,13 @@ def integrate(
     tasks: Tasks,
     pair: Pair,
     topic: str,
-    held: Sequence[Pair],
+    topic_pairs: Sequence[Pair],
     corrections: Callable[[Pair], Sequence[Correction]] = lambda _pair: (),
 ) -> Prompt:
-    """`topic` is the safe name of a file: letters, digits and hyphens. `corrections`: what is superseded in a pair."""
-    shown = (pair_fields(each, conversation_label(place), corrections(each)) for place, each in enumerate(held))
+    """`topic`: a safe file name: letters, digits and hyphens. `corrections`: gives what is superseded in a pair."""
+    shown = (pair_fields(each, conversation_label(at), corrections(each)) for at, each in enumerate(topic_pairs))
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
-    rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), SPEAKERS))
+    rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *topic_pairs))), SPEAKERS))
     return Prompt(
         tasks.system("integrate", rules),
         _joined(section("topic", topic_fields), section("pair", pair_fields(pair)), "Integrate this pair."),
@@ -401,7 +396,7 @@ def _joined(*parts: str) -> str:
 
 
 def _conversation(conversation: Conversation, message_ids: Sequence[int] | None = None) -> str:
-    """Turns, with the numbers of their images; with `message_ids`, in the terms in which images are summarised."""
+    """The turns, with the numbers of their images. `message_ids`: one for each turn, by which images are summarised."""
     fields: list[Field] = []
     seen = left_out = 0
     ids = [None] * len(conversation.turns) if message_ids is None else message_ids
@@ -428,8 +423,8 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
 
 
 def _within_room(turns: Sequence[Turn], *, with_images: bool) -> Mapping[int, str]:
-    """Return the texts of the turns that are shown, by their places: what is asked now, the first one, which tells the
-    subject, and of the others the newest. `with_images`: before all of them, those that have images.
+    """The texts of the turns that fit into the prompt, by index: what is asked now, the first turn, which tells the
+    subject, and the newest of the others. `with_images`: turns with images go before all of these.
     """
     texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
 
@@ -446,7 +441,7 @@ def _within_room(turns: Sequence[Turn], *, with_images: bool) -> Mapping[int, st
     return shown
 
 
-def _offered(entry: Offered) -> Iterable[Field]:
+def _choice_fields(entry: Choice) -> Iterable[Field]:
     yield id_field(entry.id)
     if entry.heading.strip():
         yield Field("Heading", one_line(entry.heading))
@@ -454,7 +449,7 @@ def _offered(entry: Offered) -> Iterable[Field]:
 
 
 def beginning(text: str, max_chars: int) -> str:
-    """At most `max_chars` from the beginning of a text in one line: whole sentences, else whole words and `…`."""
+    """The beginning of a text in one line, at most `max_chars` long: whole sentences, else whole words and `…`."""
     if len(text) <= max_chars:
         return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() <= max_chars]
@@ -465,15 +460,15 @@ def beginning(text: str, max_chars: int) -> str:
 
 
 def _sources(sources: Sequence[Source]) -> list[str]:
-    labels = {each: conversation_label(place) for place, each in enumerate(conversations_in(sources))}
-    return [section("source", _given(source, labels)) for source in sources]
+    labels = {each: conversation_label(at) for at, each in enumerate(conversations_in(sources))}
+    return [section("source", _source_fields(source, labels)) for source in sources]
 
 
 def _several_users(sources: Sequence[Source]) -> bool:
     return any(_is_of_team(source.id) and _SEVERAL_USERS.search(topic_for_model(source.text, {})) for source in sources)
 
 
-def _given(source: Source, labels: Mapping[str, str]) -> Iterable[Field]:
+def _source_fields(source: Source, labels: Mapping[str, str]) -> Iterable[Field]:
     text = topic_for_model(source.text, labels) if _is_of_team(source.id) else source.text
     source_id, shown = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", text)
     yield source_id
@@ -497,8 +492,8 @@ def _labels(conversation: Conversation) -> tuple[str, ...]:
     )
 
 
-def _if(there: object, rule: str) -> tuple[str, ...]:
-    return (rule,) if there else ()
+def _if(condition: object, rule: str) -> tuple[str, ...]:
+    return (rule,) if condition else ()
 
 
 def _files(files: Sequence[str]) -> list[str]:

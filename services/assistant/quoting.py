@@ -19,26 +19,26 @@ _ASKED_CHARS = 200
 _SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
-"""So much of it makes another page worth naming."""
-_MOST_ALSO = 2
+"""Another page is named if it has this share of the best one's score."""
+_MOST_OTHERS = 2
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
-"""What is no use when it is cut in two."""
+"""Markup that must not be cut in two."""
 _ENDS = ("\n\n", "\n", ". ", " ")
 _CUT_OFF = "\n…"
 _TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
 
 
 class Quote(NamedTuple):
-    """`text`: Markdown, its links absolute; `hit`: where it is from."""
+    """`text`: Markdown, its links absolute; `hit`: the passage that it is from."""
 
     hit: Hit
     text: str
 
 
-def to_quote(hits: Sequence[Hit]) -> list[Hit]:
-    """The passages whose sections are quoted: the best one, and one of another section that fits nearly as well."""
+def choose_hits(hits: Sequence[Hit]) -> list[Hit]:
+    """Choose the passages to quote: the best one, and one of another section that fits nearly as well."""
     if not hits:
         return []
     first = hits[0]
@@ -52,21 +52,21 @@ def to_quote(hits: Sequence[Hit]) -> list[Hit]:
 
 def without_names(text: str) -> str:
     """A text of the team without @names of people; code is left as it is."""
-    parts = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
-    return "".join(part if at % 2 else _NAMES.sub("", part) for at, part in enumerate(parts)).strip()
+    pieces = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
+    return "".join(piece if at % 2 else _NAMES.sub("", piece) for at, piece in enumerate(pieces)).strip()
 
 
-def around(kept: StoredPassage, section: Sequence[StoredPassage], max_chars: int) -> str:
-    """The passage with as much of its section as fits, which is all of it, or what follows and precedes the passage.
+def extend(passage: StoredPassage, section: Sequence[StoredPassage], max_chars: int) -> str:
+    """Extend a passage with as much as fits of the text before and behind it in its section.
 
-    Code has the paragraph before it, if that fits. Where something is left out there is an ellipsis.
+    The paragraph before code is included if it fits. An ellipsis stands for text that is left out.
     """
     texts = [each.text for each in section]
-    if kept.text not in texts:
-        return shortened(kept.text, max_chars)
-    first = last = texts.index(kept.text)
+    if passage.text not in texts:
+        return shorten(passage.text, max_chars)
+    first = last = texts.index(passage.text)
     room = max_chars - 2 * len(_CUT_OFF)
-    size = len(kept.text)
+    size = len(passage.text)
     grown = True
     while grown:
         grown = False
@@ -80,82 +80,81 @@ def around(kept: StoredPassage, section: Sequence[StoredPassage], max_chars: int
         text = f"{before}\n\n{text}"
     whole = _without_announcement(text)
     end = _CUT_OFF if last + 1 < len(texts) or whole != text else ""
-    return shortened(f"{_CUT_OFF.strip()}\n{whole}{end}" if first else f"{whole}{end}", max_chars)
+    return shorten(f"{_CUT_OFF.strip()}\n{whole}{end}" if first else f"{whole}{end}", max_chars)
 
 
 def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_chars: int) -> tuple[str, list[str]]:
-    """The answer, at most `max_chars` characters long, and the ids it is from; empty if nothing fits in."""
+    """The answer, at most `max_chars` characters long, and the ids of its sources; empty if nothing fits in."""
     room = max_chars - len(say.no_model_notice) - 2
-    parts: list[str] = []
+    paragraphs: list[str] = []
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
         origin = say.quoted_from(section_name(quote.hit.passage, say))
-        text = shortened(quote.text, min(limit, room - len(origin) - 4))
+        text = shorten(quote.text, min(limit, room - len(origin) - 4))
         if not text:
             break
-        parts.append(f"{origin}\n\n{text}")
+        paragraphs.append(f"{origin}\n\n{text}")
         cited.append(quote.hit.source_id)
-        room -= len(parts[-1]) + 2
-    if not parts:
+        room -= len(paragraphs[-1]) + 2
+    if not paragraphs:
         return "", []
     listed = list(dict.fromkeys(section_name(hit.passage, say) for hit in also))
     line = f"{say.also} {', '.join(listed)}"
     if listed and len(line) + 2 <= room:
-        parts.append(line)
+        paragraphs.append(line)
         cited += [hit.source_id for hit in also]
-    return "\n\n".join([*parts, say.no_model_notice]), list(dict.fromkeys(cited))
+    return "\n\n".join([*paragraphs, say.no_model_notice]), list(dict.fromkeys(cited))
 
 
-def from_the_team(kept: StoredPassage, text: str, say: Phrases, max_chars: int) -> str:
-    """An earlier answer of the team, below the question that it answered and its day; empty if it does not fit in."""
-    origin = say.from_the_team_on(kept.day) if kept.day else say.from_the_team
-    asked = asked_earlier(kept)
+def quote_team(passage: StoredPassage, text: str, say: Phrases, max_chars: int) -> str:
+    """Quote an earlier answer of the team, below its day and question; empty if it does not fit in."""
+    origin = say.from_the_team_on(passage.day) if passage.day else say.from_the_team
+    asked = earlier_question(passage)
     head = f"{origin}\n> {asked}" if asked else origin
-    said = shortened(without_names(text), min(_QUOTE_CHARS, max_chars - len(head) - len(say.no_model_notice) - 6))
+    said = shorten(without_names(text), min(_QUOTE_CHARS, max_chars - len(head) - len(say.no_model_notice) - 6))
     return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said else ""
 
 
-def asked_earlier(kept: StoredPassage) -> str:
-    """The question that an answer of the team was given to, in a line, without addresses: anybody may have asked it."""
-    said = remove_foreign_links(" ".join(kept.headings[-1].split()), ()) if kept.headings else ""
+def earlier_question(passage: StoredPassage) -> str:
+    """The question to an answer of the team, in one line; without addresses, as anybody may have asked it."""
+    said = remove_foreign_links(" ".join(passage.headings[-1].split()), ()) if passage.headings else ""
     asked = _plain(without_addressee(without_names(said)))
     return asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS].rpartition(' ')[0]} …"
 
 
-def others(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
-    """Pages besides those quoted that fit nearly as well."""
-    return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][:_MOST_ALSO]
+def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
+    """The pages that fit nearly as well as the best one and are not `quoted`."""
+    return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][
+        :_MOST_OTHERS
+    ]
 
 
 def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
-    """Without translations into languages that the query is not in.
-
-    What is in English stays, as does what has too little prose to tell.
-    """
+    """The hits in English or in the language of the query, and those with too little prose to tell."""
     known = {ENGLISH, language_of(query)}
     return [hit for hit in hits if language_of(f"{' '.join(hit.passage.headings)}\n{hit.passage.text}") in known]
 
 
-def by_team(kept: StoredPassage) -> bool:
+def is_team_answer(passage: StoredPassage) -> bool:
     """True if a passage is from a topic of the team: an answer below the question as its heading."""
-    return kept.source_id.startswith("team:")
+    return passage.source_id.startswith("team:")
 
 
-def section_name(kept: StoredPassage, say: Phrases) -> str:
-    """A section as people are shown it: the title of its page and its heading; the name of the file without either.
+def section_name(passage: StoredPassage, say: Phrases) -> str:
+    """The name of a section for people: the title of its page and its heading, else the name of the file.
 
-    What the team answered is called by its day: the question may name people.
+    An answer of the team is named after its day: the question may name people.
     """
-    if by_team(kept):
-        return say.answered_on(kept.day) if kept.day else say.team_answer
-    heads = [head for head in dict.fromkeys((kept.title, *kept.headings)) if head]
-    shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or bare_name(kept.source_id)
+    if is_team_answer(passage):
+        return say.answered_on(passage.day) if passage.day else say.team_answer
+    heads = [head for head in dict.fromkeys((passage.title, *passage.headings)) if head]
+    shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or bare_name(passage.source_id)
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
 
 
-def shortened(text: str, max_chars: int) -> str:
-    """`text`, cut after a paragraph, a line or else a word, its code fence closed and no link, code or bold text cut
-    in two; empty if hardly anything is left.
+def shorten(text: str, max_chars: int) -> str:
+    """Cut `text` after a paragraph, a line or else a word, but not within a link, code or bold text, and close its code
+    fence; empty if hardly anything is left.
     """
     if len(text) <= max_chars:
         return text
@@ -172,7 +171,7 @@ def shortened(text: str, max_chars: int) -> str:
 
 
 def _place_to_cut(cut: str, room: int) -> int:
-    """After a paragraph, a line, a sentence or a word, of which the first comes with at least half of the room."""
+    """The end of the last paragraph, line, sentence or word: the first of these that fills half of the room."""
     for mark in _ENDS:
         at = cut.rfind(mark)
         if at >= room // 2:
@@ -181,14 +180,14 @@ def _place_to_cut(cut: str, room: int) -> int:
 
 
 def _without_announcement(cut: str) -> str:
-    """Without a last paragraph that is a title, or that only says what comes next, which was cut off."""
+    """Remove a last paragraph that is a title, or that only announces the text that was cut off."""
     before, _, last = cut.rpartition("\n\n")
     announces = last.endswith((":", "：")) or _TITLE_LINE.fullmatch(last)
     return before.rstrip() if announces and len(before) >= _MIN_QUOTE_CHARS and not before.count("```") % 2 else cut
 
 
 def _start_of_span(text: str, at: int) -> int:
-    """Where the link, the code or the bold text begins that `at` would cut in two, else `at`."""
+    """The beginning of the link, code or bold text that a cut at `at` would split; else `at`."""
     spans = (match.span() for match in _SPAN.finditer(text, 0, 2 * at))
     at = next((start for start, end in spans if start < at < end), at)
     # A link that begins near the cut may end far behind it.
@@ -203,5 +202,5 @@ def first_quote(answer: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without marks that would end the slanted text or the link that it stands in."""
+    """Remove characters that would end the slanted text or the link around `text`."""
     return text.translate({ord("*"): "", ord("`"): "", ord("["): "(", ord("]"): ")", ord("_"): r"\_"})

@@ -1,7 +1,7 @@
-"""Discord: what it sends, what is read from it, and what is posted there.
+"""Discord: its payloads, its recordings, and the interfaces for reading and posting.
 
-This package needs no connection: `Fetcher` and `Poster` are the seams, `wire` decodes payloads, `text` renders and
-splits. `live` implements the seams with discord.py, `slash` the commands; import those two only where a bot runs.
+This package needs no connection: `Fetcher` and `Poster` are interfaces, `wire` decodes payloads, `text` renders and
+splits. `live` implements both with discord.py, `slash` the commands; import `live` and `slash` only where a bot runs.
 """
 
 # pyright: reportUnusedImport=false
@@ -21,5 +21,5 @@ from services.discord.protocols import (
     Undelivered,
 )
 from services.discord.recordings import BadRecording, RecordingFilter
-from services.discord.text import inert, render, split, thread_name
-from services.discord.wire import THREAD_TYPES, USED_TYPES, Decoder, OddPayload, message
+from services.discord.text import escape_markup, render, split, thread_name
+from services.discord.wire import THREAD_TYPES, USED_TYPES, Decoder, OddPayload, read_message

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 DISCORD_ORIGINS = frozenset({"https://cdn.discordapp.com", "https://media.discordapp.net"})
-"""Where Discord keeps attachments. No other address is contacted."""
+"""The origins of Discord's attachments. No other address is contacted."""
 
 _CHUNK_BYTES = 65_536
 _MIB, _MB = 1024 * 1024, 1_000_000

@@ -1,4 +1,4 @@
-"""Dispatches: from the gateway's frames, and the grammar of a recording.
+"""Dispatches: read from the gateway's frames, and from or to the lines of a recording.
 
 A recording is JSON Lines in UTF-8, one dispatch a line, `{"at", "t", "d"}`.
 """
@@ -29,7 +29,7 @@ class Dispatch:
 
 
 def read_frame(frame: str, at: float) -> Dispatch | None:
-    """`{"op": 0, "t": …, "d": {…}}` → the dispatch; None for heartbeats and all else that is no event."""
+    """Read `{"op": 0, "t": …, "d": {…}}`; None for heartbeats and other frames that are no event."""
     try:
         parsed: Any = json.loads(frame)
     except (ValueError, RecursionError):
@@ -44,7 +44,7 @@ def read_frame(frame: str, at: float) -> Dispatch | None:
 
 
 def parse_line(line: str) -> Dispatch:
-    """One line of a recording, with or without its line end. Unknown types and fields pass.
+    """Read one line of a recording, with or without its line end. Unknown types and fields are kept.
 
     Raises:
         BadLine: it is not one JSON object with a time stamp `at`, a text `t` and an object `d`.
@@ -91,7 +91,7 @@ def render_line(dispatch: Dispatch) -> str:
 
 
 def _refuse(_constant: str) -> NoReturn:
-    """Python reads and writes NaN and Infinity, JSON has neither."""
+    """Refuse NaN and Infinity, which Python reads but JSON does not have."""
     raise ValueError
 
 

@@ -1,4 +1,4 @@
-"""The JSON that DiscordChatExporter writes → the dispatches that a recording of that channel would hold.
+"""The JSON that DiscordChatExporter writes → the dispatches of a recording of that channel.
 
 One file is one channel or thread: `guild`, `channel` and, in order of time, `messages`. It has no joins, edits or
 deletions: each message is a MESSAGE_CREATE at the time it was written, with its text as of the export. Most mentions in
@@ -227,7 +227,7 @@ class Export:
 
 
 def _with_mentions(text: str, mentioned: Iterable[_User]) -> str:
-    """`text` with mentions in Discord's notation again, where they are names: only so is it known where a name ends."""
+    """Put mentions by name into Discord's notation again, which shows where a name ends."""
     ids = {name: user.id for user in mentioned if (name := user.nickname or user.name)}
     names = "|".join(map(re.escape, sorted(ids, key=len, reverse=True)))
     return re.sub(f"@({names})", lambda found: f"<@{ids[found[1]]}>", text) if ids else text
@@ -277,7 +277,7 @@ def _header(path: Path) -> dict[str, object]:
 
 
 def _reason(error: Exception) -> str:
-    """In words of our own: ijson's hold a piece of the document."""
+    """Describe an error of ijson in other words: its own text contains a piece of the document."""
     return "a value is too large" if isinstance(error, _TooLarge) else "a value is cut off or malformed"
 
 

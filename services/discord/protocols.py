@@ -1,6 +1,6 @@
-"""The two seams, reading from Discord and posting, with the `Poster` of replays; and the state of the connection.
+"""The interfaces `Fetcher` and `Poster`, with the `Poster` of replays; and the state of the connection.
 
-`services.discord.live` implements the seams over REST.
+`services.discord.live` implements the interfaces over REST.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Protocol
 from clock import now
 from model.messages import DISCORD_EPOCH_MS, Message, Place
 
-MADE_UP = 1 << 21
-"""Set in made-up ids, among the bits in which Discord puts a worker's number, so that they meet no real id."""
+SYNTHETIC_ID = 1 << 21
+"""A bit that is set in the ids of replays, among the bits of Discord's worker number, so that no real id is equal."""
 
 log = logging.getLogger(__name__)
 
@@ -58,41 +58,41 @@ class PostFailed(Exception):
     """A reply could not be posted: the message says what Discord refused, and where.
 
     Attributes:
-        passing: it may work later; whether it has worked is then not known.
-        wait: the seconds that Discord asks to wait before that.
+        is_passing: a retry may help; this attempt may have worked all the same.
+        retry_after: the seconds that Discord asks to wait before a retry.
     """
 
-    def __init__(self, message: str, *, passing: bool = False, wait: float = 0.0) -> None:
+    def __init__(self, message: str, *, is_passing: bool = False, retry_after: float = 0.0) -> None:
         super().__init__(message)
-        self.passing = passing
-        self.wait = wait
+        self.is_passing = is_passing
+        self.retry_after = retry_after
 
 
 class TakenBack(PostFailed):
-    """Discord refuses a piece of a reply; those that had been posted are deleted."""
+    """Discord refuses a piece of a reply; the pieces posted before are deleted."""
 
 
 class Undelivered(PostFailed):
-    """A reply is neither whole nor taken back. The next start finishes what was begun."""
+    """A reply is neither posted in full nor deleted. The next start completes it."""
 
 
 class Poster(Protocol):
     """Writes to Discord. Its posts can mention nobody. Each call raises `PostFailed`."""
 
     async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
-        """A public thread on a message, or the one that is already there. Gives its id."""
+        """Open a public thread on a message, or use the existing one. Returns its id."""
         ...
 
     async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
-        """One piece of at most 2,000 characters. Sent again with the same `nonce`, it is posted once."""
+        """Post one piece of at most 2,000 characters. A repeated call with the same `nonce` posts nothing new."""
         ...
 
     async def delete(self, place_id: int, message_id: int) -> None:
-        """Remove a message of the bot's own; a missing one is no failure."""
+        """Delete a message of the bot's own; a missing one is no failure."""
         ...
 
     async def delete_thread(self, thread_id: int) -> None:
-        """Remove a thread with all that is in it, which needs Manage Threads; a missing one is no failure."""
+        """Delete a thread and its messages, which needs Manage Threads; a missing one is no failure."""
         ...
 
     async def react(self, place_id: int, message_id: int, emoji: str) -> None: ...
@@ -103,11 +103,11 @@ class Poster(Protocol):
 
 
 class Access(Protocol):
-    """Tells whether the bot may post somewhere."""
+    """The bot's permissions to post."""
 
-    def lacking(self, channel_id: int, thread_id: int | None) -> str | None:
-        """Why it could not answer in a thread of a channel, in words; None: it could, as far as is known. Without a
-        `thread_id` it would open one.
+    def why_not_allowed(self, channel_id: int, thread_id: int | None) -> str | None:
+        """Say why the bot may not answer in a thread of a channel; None: it may, as far as is known. `thread_id`: None
+        for a new thread.
         """
         ...
 
@@ -127,7 +127,7 @@ class DryRunPoster:
     async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
         log.info("would post %d characters in %d (nonce %s, reply to %s)", len(text), place_id, nonce, reply_to)
         log.debug("would post: %s", text)
-        self._last = max(self._last + 1, (int(now() * 1000) - DISCORD_EPOCH_MS) << 22 | MADE_UP)
+        self._last = max(self._last + 1, (int(now() * 1000) - DISCORD_EPOCH_MS) << 22 | SYNTHETIC_ID)
         return self._last
 
     async def delete(self, place_id: int, message_id: int) -> None:
@@ -152,10 +152,10 @@ class GatewayRefused(Exception):
 
 
 class Health:
-    """Tells whether the gateway connection is alive. All times are in seconds since 1970, UTC.
+    """The state of the gateway connection. All times are in seconds since 1970, UTC.
 
     Attributes:
-        since: when it was last connected or disconnected.
+        since: when the connection last began or ended.
     """
 
     def __init__(self, at: float) -> None:
@@ -173,11 +173,11 @@ class Health:
             self.connected, self.since = False, at
 
     def note_frame(self, at: float) -> None:
-        """Any frame. Heartbeats are acknowledged every 41 s, so one comes from a quiet server as well."""
+        """Note that a frame came. Even on a quiet server, a heartbeat is acknowledged every 41 s."""
         self._heard_at = at
 
     def problem(self, at: float) -> str | None:
-        """Why the gateway counts as dead, in words; None while it is alive."""
+        """Say why the gateway counts as dead; None while it is alive."""
         if not self.connected:
             away = at - self.since
             return f"disconnected for {away:.0f} s" if away > PATIENCE_SECONDS else None

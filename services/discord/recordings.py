@@ -1,4 +1,4 @@
-"""Recordings and exports as streams of dispatches, one file or several merged; and what a recording may contain."""
+"""Recordings and exports as streams of dispatches, one file or several merged; and the filter for recordings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from model.messages import Message
 from services.discord import wire
 from services.discord.dispatches import BadLine, Dispatch, parse_line
-from services.discord.wire import USED_TYPES, OddPayload, message, quoted
+from services.discord.wire import USED_TYPES, OddPayload, read_message, read_quoted_message
 from services.telemetry import number_of
 
 if TYPE_CHECKING:
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NO_BOT_ID = 0  # the bot's id in an export, which has none: nobody has it, so nothing mentions it
+NO_BOT_ID = 0  # the bot's id in an export, which names no bot: nobody has this id, so nothing mentions it
 
 REMEMBERED = 100_000  # message ids kept when files are merged. Copies of a message have nearly the same time.
 
 HIDDEN_REMEMBERED = 100_000
-"""Ids of opted-out messages kept, so that their reactions and deletions are left out as well."""
+"""The number of opted-out messages whose ids are kept, so that their reactions and deletions are left out as well."""
 
 KEPT_FIELDS = {
     "READY": ("v", "user", "guilds"),
     "GUILD_CREATE": ("id", "name", "owner_id", "channels", "threads", "roles"),
     "THREAD_LIST_SYNC": ("guild_id", "threads"),
 }
-"""READY also has the key to resume the session; GUILD_CREATE the members, who is online and who is speaking."""
+"""Left out are the session key of READY, and the members of GUILD_CREATE, with who is online or speaking."""
 
 
 class BadRecording(Exception):
@@ -42,8 +42,8 @@ class BadRecording(Exception):
 def read(*paths: Path) -> Iterator[Dispatch]:
     """The dispatches of recordings and exports, read lazily.
 
-    One recording keeps its order. Several files are merged by time, and a message that is in several of them comes
-    once. Where there are only exports, which know no bot, a READY with `NO_BOT_ID` comes first, as in a recording.
+    One recording keeps its order. Several files are merged by time, without repeated messages. If all are exports,
+    which name no bot, a READY with `NO_BOT_ID` comes first, as in a recording.
 
     A line that is no dispatch is reported with its number and skipped.
 
@@ -65,8 +65,8 @@ def read(*paths: Path) -> Iterator[Dispatch]:
 
 
 def _export(path: Path) -> Export | None:
-    """The file as an export, or None: then it is a recording, or nothing."""
-    # Only now, since the bot reads none, and a parser of large JSON takes long to import.
+    """Open the file as an export; None: it is none, and may be a recording."""
+    # Imported only here: the bot reads no exports, and a parser of large JSON takes long to import.
     from services.discord.exports import Export, NotAnExport, PrivateExport  # noqa: PLC0415
 
     try:
@@ -142,17 +142,17 @@ def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
 
 
 class RecordingFilter:
-    """Filters dispatches for a recording: removes interactions, types that are not used, and of people who opted out
-    messages, typing, reactions and the names of threads. `opted_out` judges messages and edits by author id and text,
-    the rest by the id and an empty text. What cannot be judged is removed.
+    """Filters dispatches for a recording: removes interactions, unused types, and of people who opted out messages,
+    typing, reactions and the names of threads. `opted_out` gets the author id and the text of a message or edit, for the
+    rest an empty text. Unreadable dispatches are removed.
     """
 
     def __init__(self, opted_out: Callable[[int, str], bool]) -> None:
         self._opted_out = opted_out
         self._hidden: dict[int, None] = {}
 
-    def clear(self, dispatch: Dispatch) -> Dispatch | None:
-        """The dispatch as it may be written; None: not at all."""
+    def filter(self, dispatch: Dispatch) -> Dispatch | None:
+        """Return the dispatch as it may be written; None: it must not be written."""
         if dispatch.t not in USED_TYPES:
             return None
         try:
@@ -200,7 +200,7 @@ class RecordingFilter:
         return {key: value for key, value in thread.items() if key != "name"}
 
     def _message(self, d: Mapping[str, object]) -> Mapping[str, object] | None:
-        sent, target = message(d), quoted(d)
+        sent, target = read_message(d), read_quoted_message(d)
         if self._is_hidden(sent):
             self._hidden[sent.id] = None
             if len(self._hidden) > HIDDEN_REMEMBERED:
@@ -213,7 +213,7 @@ class RecordingFilter:
         return cleared
 
     def _typing(self, d: Mapping[str, object]) -> Mapping[str, object] | None:
-        """Who, where, when, and what a team member is known by. Nothing else: they may never have sent a message."""
+        """Keep the person's id and roles, the place and the time; they may never have sent a message."""
         sent = wire.read(wire.TypingStart, d)
         if self._opted_out(sent.user_id, ""):
             return None

@@ -1,6 +1,4 @@
-"""Slash commands: what a row of their table holds, how they are registered and answered, and what a callback gets and
-may raise. `assembly/slash_commands.py: COMMANDS` is the table.
-"""
+"""Slash commands: rows of their table (`assembly/slash_commands.py: COMMANDS`), callbacks, registration, answers."""
 
 from __future__ import annotations
 
@@ -22,11 +20,11 @@ from services.discord.live.calls import FAILURES, reason
 from services.discord.text import split
 
 Interaction = discord.Interaction[discord.Client]
-Answer = Awaitable[str]  # what the caller reads: Markdown of any length, shown to nobody else
+Answer = Awaitable[str]  # Markdown of any length, shown to the caller only
 Callback = Callable[..., Answer]
-"""Carries a command out: called with the `Call`, and the options by name. Raises `CommandRefused`."""
+"""The function behind a command: called with the `Call`, and the options by name. Raises `CommandRefused`."""
 
-PRIVACY_COMMAND_SECONDS = 10.0  # how long a shutdown waits for a wish for privacy
+PRIVACY_COMMAND_SECONDS = 10.0  # how long a shutdown waits for a command of privacy
 MANY_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
 
 log = logging.getLogger(__name__)
@@ -36,8 +34,7 @@ log = logging.getLogger(__name__)
 class Call:
     """The caller of a command, and the place where it was called.
 
-    `can_view` and `is_moderator` are as Discord says. For a private thread that only its members see, membership has
-    to be checked as well.
+    `can_view` and `is_moderator` are from Discord. In a private thread, membership has to be checked as well.
     """
 
     id: int  # the interaction's, a snowflake made when the command was called
@@ -61,12 +58,12 @@ class CallPhrases(Protocol):
         ...
 
 
-Speaks = Callable[[str], CallPhrases]
-"""The sentences for a caller, by the locale that Discord shows to them (`pt-BR`)."""
+PhrasesByLocale = Callable[[str], CallPhrases]
+"""Gives the sentences for a caller by the locale of their Discord client (`pt-BR`)."""
 
 
 class CommandRefused(Exception):
-    """The command cannot be done; the message is one line for the caller, and says what to do instead."""
+    """A command is refused; the message is one line for the caller, and says what to do instead."""
 
 
 MOST_QUESTION_CHARS = 1_000
@@ -84,7 +81,7 @@ class CommandOption(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """True if callers write what they like."""
+        """Return True if its value is free text."""
         return self.type is str or isinstance(self.type, RangeTransformer)
 
 
@@ -99,51 +96,51 @@ class SlashCommand(Generic[ServicesT]):
     """A slash command, as a row of a table.
 
     Attributes:
-        description: what Discord and the documentation say of it.
-        callback: gives the function that carries it out, made of the services that such functions need.
-        in_any_case: it is carried out although nobody may be told.
+        description: for Discord and the documentation.
+        callback: makes the function behind the command from the services that it needs.
+        always_runs: it runs even if Discord does not take its answer.
         needs_documents: it is offered only where the bot reads files.
-        as_written: its texts reach the callback as they were written, secrets and all, also those of people who have
-            opted out: no model sees them.
+        is_unredacted: its texts reach the callback with their secrets, also those of people who have opted out: no
+            model sees them.
     """
 
     description: str
     callback: Callable[[ServicesT], Callback]
     options: Mapping[str, CommandOption] = field(default_factory=dict[str, CommandOption])
-    in_any_case: bool = False
+    always_runs: bool = False
     needs_documents: bool = False
-    as_written: bool = False
+    is_unredacted: bool = False
 
 
 class Answering:
-    """Runs callbacks and shows what they return. `close` cancels what is in progress and need not be done."""
+    """Runs callbacks and shows their answers. `close` cancels the calls in progress that need not run."""
 
-    def __init__(self, speaks: Speaks) -> None:
-        self._speaks = speaks
+    def __init__(self, phrases: PhrasesByLocale) -> None:
+        self._phrases = phrases
         self._tasks: set[asyncio.Task[object]] = set()
         self._privacy_tasks: set[asyncio.Task[str]] = set()
         self._closing = False
 
     async def answer(
-        self, interaction: Interaction, say: Callable[[Call], Answer], *, in_any_case: bool = False
+        self, interaction: Interaction, callback: Callable[[Call], Answer], *, always_runs: bool = False
     ) -> None:
         """Answer one call. Never raises, except when it is cancelled.
 
-        `in_any_case`: it is begun before Discord is told of it, and whatever becomes of that does not stop it.
+        `always_runs`: begin before the call is acknowledged to Discord, and go on if that fails.
         """
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 (a coroutine runs in a task)
         self._tasks.add(task)
         try:
-            said = self.phrases(interaction)
-            wish = self._begun(_said(interaction, say, said)) if in_any_case else None
-            if not await _acknowledged(interaction) and wish is None:
+            phrases = self.phrases(interaction)
+            privacy_task = self._start(_run(interaction, callback, phrases)) if always_runs else None
+            if not await _acknowledge(interaction) and privacy_task is None:
                 return
-            if wish is not None:
-                text = await asyncio.shield(wish)
+            if privacy_task is not None:
+                text = await asyncio.shield(privacy_task)
             else:
-                text = said.say("stopping") if self._closing else await _said(interaction, say, said)
-            await _show(interaction, text, said)
+                text = phrases.say("stopping") if self._closing else await _run(interaction, callback, phrases)
+            await _show(interaction, text, phrases)
         except asyncio.CancelledError:
             if not self._closing:
                 raise
@@ -155,10 +152,10 @@ class Answering:
             self._tasks.discard(task)
 
     def phrases(self, interaction: Interaction) -> CallPhrases:
-        return self._speaks(str(interaction.locale))
+        return self._phrases(str(interaction.locale))
 
     async def close(self) -> None:
-        """Answer nothing more; cancel what is in progress. What is done in any case has a while to finish."""
+        """Answer nothing more, and cancel the calls in progress. Those that always run have a while to finish."""
         self._closing = True
         if self._privacy_tasks:
             await asyncio.wait(self._privacy_tasks, timeout=PRIVACY_COMMAND_SECONDS)
@@ -167,15 +164,15 @@ class Answering:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _begun(self, wish: Coroutine[Any, Any, str]) -> asyncio.Task[str]:
-        task = asyncio.create_task(wish)
+    def _start(self, command: Coroutine[Any, Any, str]) -> asyncio.Task[str]:
+        task = asyncio.create_task(command)
         self._privacy_tasks.add(task)
         task.add_done_callback(self._privacy_tasks.discard)
         return task
 
 
-async def _acknowledged(interaction: Interaction) -> bool:
-    """Announce an answer; gives whether Discord takes one."""
+async def _acknowledge(interaction: Interaction) -> bool:
+    """Announce an answer. Returns True if Discord takes one."""
     try:
         # Within three seconds, or Discord says that the bot did not respond.
         await interaction.response.defer(ephemeral=True, thinking=True)
@@ -187,22 +184,22 @@ async def _acknowledged(interaction: Interaction) -> bool:
     return True
 
 
-async def _said(interaction: Interaction, say: Callable[[Call], Answer], said: CallPhrases) -> str:
+async def _run(interaction: Interaction, callback: Callable[[Call], Answer], phrases: CallPhrases) -> str:
     try:
-        return await say(_call_of(interaction, said))
+        return await callback(_call_of(interaction, phrases))
     except CommandRefused as refused:
         return str(refused)
     except Exception:
         # The text of an error may hold anything, and is for the operator.
         log.exception("command /%s failed", _name(interaction))
-        return said.say("failed")
+        return phrases.say("failed")
 
 
-async def _show(interaction: Interaction, text: str, said: CallPhrases) -> None:
+async def _show(interaction: Interaction, text: str, phrases: CallPhrases) -> None:
     """Replace "thinking" by `text`, and post below it what does not fit."""
-    pieces = split(text) or [said.say("nothing_to_say")]
+    pieces = split(text) or [phrases.say("nothing_to_say")]
     if len(pieces) > MANY_PIECES:
-        pieces = [*pieces[: MANY_PIECES - 1], said.say("rest_left_out")]
+        pieces = [*pieces[: MANY_PIECES - 1], phrases.say("rest_left_out")]
     first, *more = pieces
     nobody = discord.AllowedMentions.none()
     await interaction.edit_original_response(content=first, allowed_mentions=nobody)
@@ -210,9 +207,9 @@ async def _show(interaction: Interaction, text: str, said: CallPhrases) -> None:
         await interaction.followup.send(piece, ephemeral=True, allowed_mentions=nobody, suppress_embeds=True)
 
 
-def _call_of(interaction: Interaction, said: CallPhrases) -> Call:
+def _call_of(interaction: Interaction, phrases: CallPhrases) -> Call:
     if interaction.guild_id is None or interaction.channel_id is None:
-        raise CommandRefused(said.say("server_only"))
+        raise CommandRefused(phrases.say("server_only"))
     granted = interaction.permissions
     user = interaction.user
     return Call(
@@ -223,7 +220,7 @@ def _call_of(interaction: Interaction, said: CallPhrases) -> Call:
         is_moderator=granted.administrator or granted.manage_messages or granted.manage_threads,
         can_view=granted.administrator or granted.view_channel,
         role_ids=tuple(role.id for role in user.roles) if isinstance(user, discord.Member) else (),
-        language=said.language,
+        language=phrases.language,
     )
 
 
@@ -243,7 +240,7 @@ class _Tree(app_commands.CommandTree[discord.Client]):
         self._answering = answering
 
     async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:
-        """A call that does not fit what is registered: an older form of a command, mostly."""
+        """Answer a call that does not fit a registered command, mostly of an older version of it."""
         log.warning("a command was called in an unknown form: %s", type(error).__name__)
         try:
             text = self._answering.phrases(interaction).say("command_changed")
@@ -260,20 +257,20 @@ class Commands:
         client: discord.Client,
         offered: Mapping[str, tuple[SlashCommand[Any], Callback]],
         groups: Mapping[str, str],
-        speaks: Speaks,
+        phrases: PhrasesByLocale,
     ) -> None:
-        """`offered`: the commands by name, each with what carries it out; `groups`: what is said of those with names of
-        two words, by the first of them.
+        """`offered`: by name, each command and its function; `groups`: the descriptions of groups, by the first word of
+        the names of two words.
         """
-        self._answering = Answering(speaks)
+        self._answering = Answering(phrases)
         self._tree = _Tree(client, self._answering)
         for form in _forms(offered, groups, self._answering):
             self._tree.add_command(form)
         self._registered: set[int] = set()
         self._tasks = BackgroundTasks()
 
-    def arrived(self, guild_id: int) -> None:
-        """Register the commands in a guild, in the background, unless that has been done."""
+    def register_in(self, guild_id: int) -> None:
+        """Register the commands in a guild, in the background, unless they are registered."""
         if guild_id in self._registered:
             return
         self._registered.add(guild_id)
@@ -303,7 +300,7 @@ class Commands:
 def _forms(
     offered: Mapping[str, tuple[SlashCommand[Any], Callback]], groups: Mapping[str, str], answering: Answering
 ) -> Iterable[Form]:
-    """A form for each command; those of a group in one."""
+    """Give a form for each command, and one for each group."""
     forms: dict[str, Form] = {}
     for name, (command, callback) in offered.items():
         first, _, second = name.partition(" ")
@@ -319,10 +316,10 @@ def _forms(
 
 def _form(name: str, command: SlashCommand[Any], callback: Callback, answering: Answering) -> Command:
     async def run(interaction: Interaction, **options: Any) -> None:
-        given = {key: _given(value) for key, value in options.items()}
-        await answering.answer(interaction, lambda call: callback(call, **given), in_any_case=command.in_any_case)
+        values = {key: _own_type(value) for key, value in options.items()}
+        await answering.answer(interaction, lambda call: callback(call, **values), always_runs=command.always_runs)
 
-    # discord.py makes the form of the signature.
+    # discord.py reads the options from the signature.
     parameters = [Parameter("interaction", Parameter.POSITIONAL_OR_KEYWORD)]
     for key, option in command.options.items():
         default = Parameter.empty if option.required else None
@@ -332,8 +329,8 @@ def _form(name: str, command: SlashCommand[Any], callback: Callback, answering: 
     return app_commands.Command(name=name, description=command.description, callback=described)
 
 
-def _given(value: object) -> object:
-    """The value of an option in the program's own types."""
+def _own_type(value: object) -> object:
+    """Convert the value of an option into the program's own types."""
     if not isinstance(value, discord.Attachment):
         return value
     return Attachment(value.id, value.filename, value.size, value.url, value.content_type)

@@ -1,7 +1,7 @@
 """Messages → plain text; answers → pieces that Discord accepts, code blocks intact.
 
-Length is counted in UTF-16 code units. Discord's documents say "characters" and leave open which; no other way of
-counting gives more, so no piece is too long.
+Length is counted in UTF-16 code units. Discord's documentation does not say which "characters" it counts; no other
+unit gives a larger number, so no piece is too long.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ LINK = re.compile(r"\[([^\[\]]+)\]\(<?[^\s()<>]+>?\)")
 ADDRESS = re.compile(r"<(https?://[^\s<>]+)>")
 MARKUP = re.compile(r"[\\`*_~|<>\[\]@#]")
 MARK = re.compile(r"[*_~|`]")
-"""What `PAIRED` begins with: most lines have none, and one look for a character is far cheaper than that pattern."""
+"""The first characters of `PAIRED`: a search for these is far cheaper, and most lines have none."""
 PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\1(?!\w)")
 
 
 def render(message: Message, names: Mapping[int, str]) -> str:
     """The text of a message, plain and trimmed, then a line for each attachment.
 
-    `names` are those of people, roles and channels by id, besides the people that the message mentions.
+    `names`: of people, roles and channels by id, in addition to the people that the message mentions.
     """
     text = _plain(message.text, {**names, **dict(message.mentions)}).strip()
     return "\n".join((text, *map(_placeholder, message.attachments))).strip() if message.attachments else text
 
 
-def inert(text: str) -> str:
-    """A text in one line in which nothing is markup."""
+def escape_markup(text: str) -> str:
+    """Put a text into one line and escape its markup."""
     return MARKUP.sub(r"\\\g<0>", _one_line(text))
 
 
@@ -90,7 +90,7 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
 
 
 def _token(name: str) -> str:
-    """A name as one token that is no address: what people call themselves is not what whoever mentions them says."""
+    """A name as one token that is no address: a display name must not add words to the message that mentions it."""
     return _NOT_OF_A_TOKEN.sub("_", name)
 
 
@@ -138,7 +138,7 @@ def _shortened(name: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """White space collapsed, control characters gone."""
+    """Collapse white space, and remove control characters."""
     if not text.isprintable():  # printable text has no control characters: the usual case, checked fast
         text = "".join(" " if unicodedata.category(each) == "Cc" else each for each in text)
     return " ".join(text.split())
@@ -152,8 +152,8 @@ GAP = re.compile(r"(?:[^\S\n]*\n)+|[^\S\n]+")
 """White space dropped at a cut: line ends and blank lines, but not the indentation after them."""
 
 PARAGRAPH, LINE, LINE_OF_CODE, SENTENCE, WORD, ANYWHERE, FENCE_LIKE = range(7)
-"""Where to cut, best first. A code block is cut only when there is no line end outside of one. A cut beside what looks
-like a fence could make or break one: only text that is nothing but fence marks comes to this.
+"""The ranks of cuts, best first. A code block is cut only if there is no line end outside of one. A cut beside what
+looks like a fence could make or break one: it is made only in text of nothing but fence marks.
 """
 
 
@@ -174,7 +174,7 @@ def units(text: str) -> int:
 
 
 def split(text: str, limit: int = LIMIT) -> list[str]:
-    """`text` in pieces of at most `limit` (≥ 2) units, none blank; none at all when `text` is blank.
+    """Split `text` into pieces of at most `limit` (≥ 2) units, none blank; a blank `text` has no pieces.
 
     Cut after a paragraph, else a line, a sentence, a word, else anywhere. A code block (``` or ~~~) that is cut is
     closed, and opened again in the next piece; one that the text leaves open is closed at the end. Put together
@@ -187,7 +187,7 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def pieces(text: str, limit: int = LIMIT) -> Iterator[Piece]:
-    """The pieces, with the fences that are added to each kept apart."""
+    """Give the pieces, each apart from the fences that are added to it."""
     rest, fence, gap = text.rstrip(), None, BLANK_LINES
     while rest := rest[found.end() :] if (found := gap.match(rest)) else rest:
         if units(rest) - units(rest.lstrip()) > limit // 4:
@@ -201,7 +201,7 @@ def pieces(text: str, limit: int = LIMIT) -> Iterator[Piece]:
 
 
 def _cut(rest: str, fence: Fence | None, limit: int) -> tuple[int, Fence | None]:
-    """Where to end the piece that begins with `rest`, inside `fence`; and the code block that is open there."""
+    """Find the end of the piece that begins with `rest`, inside `fence`; returns it and the code block open there."""
     room = limit - (units(fence.opening) + 1 if fence else 0)
     used = [0, *accumulate(map(units, rest[: room + 1]))]
     text_begins = len(rest) - len(rest.lstrip())

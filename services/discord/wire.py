@@ -188,15 +188,15 @@ class Gone(Wire):
 
 
 def encodable(text: str) -> str:
-    """`text` with U+FFFD for each half of a surrogate pair, which JSON allows and no file or answer can hold."""
+    """Replace lone surrogates by U+FFFD: JSON allows them, but a text with one cannot be written as UTF-8."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def read(model: type[W], payload: object) -> W:
-    """`payload` as a `model`.
+    """Validate `payload` as a `model`.
 
     Raises:
-        OddPayload: it is none.
+        OddPayload: it does not fit.
     """
     try:
         # Pydantic takes no mapping but a dict for a model.
@@ -213,7 +213,7 @@ def read(model: type[W], payload: object) -> W:
 # Payloads → messages, places and events
 
 CHANNEL_TYPES = frozenset({0, 2, 5, 13, 15, 16})
-"""Text, voice, announcement, stage, forum, media: where people write, or open posts ("Channel types").
+"""The channels in which people write or open posts: text, voice, announcement, stage, forum, media ("Channel types").
 
 A forum or media channel has no messages of its own.
 """
@@ -264,8 +264,8 @@ def _instant(written: str | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A place, and what the channel's overwrite for `@everyone` allows and denies."""
+class _KnownPlace:
+    """A place, and the permissions that its overwrite for `@everyone` allows and denies."""
 
     place: Place
     type: int
@@ -274,22 +274,22 @@ class _Known:
 
 
 class GuildPlaces:
-    """Remembers the channels and threads of all guilds, to tell forum posts from threads and public places from private
-    ones.
+    """Remembers the channels and threads of all guilds. By these it decides which threads are forum posts, and which
+    places are public.
 
     Memory: one small record for each channel and each thread that is not archived.
     """
 
     def __init__(self) -> None:
         self._everyone: dict[int, int] = {}
-        self._channels: dict[int, _Known] = {}
-        self._threads: dict[int, _Known] = {}
+        self._channels: dict[int, _KnownPlace] = {}
+        self._threads: dict[int, _KnownPlace] = {}
         self._forums: set[int] = set()
         self._tags: dict[int, dict[int, str]] = {}  # by forum: the names of its tags
 
-    def guild(self, payload: Mapping[str, object]) -> list[Place]:
-        """GUILD_CREATE: its channels, then its threads. Those that cannot be read are left out. Where the role of
-        `@everyone` cannot be read, it allows nothing.
+    def add_guild(self, payload: Mapping[str, object]) -> list[Place]:
+        """Read GUILD_CREATE; returns its readable channels, then threads. If the role of `@everyone` cannot be read, it
+        allows nothing.
         """
         sent = read(Guild, payload)
         if sent.roles:  # recordings have none
@@ -299,8 +299,8 @@ class GuildPlaces:
                 self._learn_role(sent.id, read(RolePayload, role))
         return self._see_each((*(sent.channels or ()), *(sent.threads or ())), sent.id)
 
-    def threads(self, payload: Mapping[str, object]) -> list[Place]:
-        """THREAD_LIST_SYNC: the threads of a channel that the bot can view from now on."""
+    def add_threads(self, payload: Mapping[str, object]) -> list[Place]:
+        """Read THREAD_LIST_SYNC; returns the threads of a channel that the bot can view from now on."""
         sent = read(ThreadListSync, payload)
         return self._see_each(sent.threads, sent.guild_id)
 
@@ -313,27 +313,27 @@ class GuildPlaces:
                 log.debug("left out of guild %d: %s", guild_id, odd)
         return seen
 
-    def seen(self, payload: Mapping[str, object]) -> Sequence[Place]:
-        """A channel or thread as it is now, then those of its known threads that have changed with it.
+    def update(self, payload: Mapping[str, object]) -> Sequence[Place]:
+        """Read a channel or thread; returns it, then its known threads that became public or private with it.
 
         Raises:
             OddPayload: it has no usable id or type, or people do not write in it (a category, a direct message).
         """
         return self._see(read(Channel, payload), None)
 
-    def role(self, payload: Mapping[str, object]) -> Sequence[Place]:
-        """GUILD_ROLE_UPDATE: the places that it makes public or private."""
+    def update_role(self, payload: Mapping[str, object]) -> Sequence[Place]:
+        """Read GUILD_ROLE_UPDATE; returns the places that it makes public or private."""
         sent = read(GuildRole, payload)
         self._learn_role(sent.guild_id, sent.role)
         return [
             changed
             for known in (self._channels, self._threads)
             for each in list(known.values())
-            if each.place.guild_id == sent.guild_id and (changed := self._rejudged(known, each)) is not None
+            if each.place.guild_id == sent.guild_id and (changed := self._update_visibility(known, each)) is not None
         ]
 
-    def gone(self, payload: Mapping[str, object]) -> int:
-        """The id of the channel or thread that was deleted; it is forgotten."""
+    def remove(self, payload: Mapping[str, object]) -> int:
+        """Forget the channel or thread that was deleted; returns its id."""
         place_id = read(Gone, payload).id
         for known in (self._channels, self._threads):
             known.pop(place_id, None)
@@ -353,7 +353,7 @@ class GuildPlaces:
         found = _place_from_wire(sent, self._forums, guild_id, tags)
         overwrites = [each for each in sent.permission_overwrites or () if each.id == found.guild_id]
         allow, deny = (overwrites[0].allow, overwrites[0].deny) if overwrites else (0, 0)
-        known = _Known(found, sent.type, allow, deny)
+        known = _KnownPlace(found, sent.type, allow, deny)
         public = self._is_public(known)
         if public != found.public:
             known = replace(known, place=replace(found, public=public))
@@ -362,7 +362,7 @@ class GuildPlaces:
             if before is not None and before.place.public == public:
                 return [known.place]  # its threads are as public as they were
             threads = [each for each in self._threads.values() if each.place.parent_id == found.id]
-            changed = [self._rejudged(self._threads, each) for each in threads]
+            changed = [self._update_visibility(self._threads, each) for each in threads]
             return [known.place, *(each for each in changed if each is not None)]
         if found.archived:
             self._threads.pop(found.id, None)  # a new message unarchives it, and that event comes first
@@ -370,7 +370,7 @@ class GuildPlaces:
             self._threads[found.id] = known
         return [known.place]
 
-    def _is_public(self, known: _Known) -> bool:
+    def _is_public(self, known: _KnownPlace) -> bool:
         found = known.place
         everyone = None if found.guild_id is None else self._everyone.get(found.guild_id)
         if not found.is_thread:
@@ -386,7 +386,7 @@ class GuildPlaces:
         # Roles are known and the parent is not: it may be hidden.
         return everyone is None if parent is None else parent.place.public
 
-    def _rejudged(self, known: dict[int, _Known], each: _Known) -> Place | None:
+    def _update_visibility(self, known: dict[int, _KnownPlace], each: _KnownPlace) -> Place | None:
         public = self._is_public(each)
         if public == each.place.public:
             return None
@@ -410,7 +410,7 @@ Payload = Mapping[str, object]
 class Decoder:
     """Turns dispatches into events, in order.
 
-    It remembers guilds and channels, because a thread's payload says neither whether its parent is a forum nor who can
+    It remembers guilds and channels: the payload of a thread does not say whether its parent is a forum, or who can
     view it.
     """
 
@@ -437,7 +437,7 @@ class Decoder:
         Raises:
             OddPayload: it is no place to write in.
         """
-        return self._places.seen(payload)[0]
+        return self._places.update(payload)[0]
 
 
 def _ready(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
@@ -498,19 +498,19 @@ def _typing(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
 
 
 def _place_seen(places: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    return tuple(PlaceSeen(at, each) for each in places.seen(d))
+    return tuple(PlaceSeen(at, each) for each in places.update(d))
 
 
 def _place_gone(places: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    return (PlaceGone(at, places.gone(d)),)
+    return (PlaceGone(at, places.remove(d)),)
 
 
 _READERS: Mapping[str, Callable[[GuildPlaces, float, Payload], Sequence[Event]]] = {
     "READY": _ready,
-    "GUILD_CREATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.guild(d)),
+    "GUILD_CREATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.add_guild(d)),
     "GUILD_DELETE": _guild_gone,
-    "THREAD_LIST_SYNC": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.threads(d)),
-    "GUILD_ROLE_UPDATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.role(d)),
+    "THREAD_LIST_SYNC": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.add_threads(d)),
+    "GUILD_ROLE_UPDATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.update_role(d)),
     "CHANNEL_CREATE": _place_seen,
     "CHANNEL_UPDATE": _place_seen,
     "CHANNEL_DELETE": _place_gone,
@@ -525,11 +525,11 @@ _READERS: Mapping[str, Callable[[GuildPlaces, float, Payload], Sequence[Event]]]
     "MESSAGE_REACTION_REMOVE": lambda _, at, d: _reaction(at, d, added=False),
     "TYPING_START": _typing,
 }
-USED_TYPES = frozenset(_READERS)  # the types that are used, and so the only ones that a recorder writes
+USED_TYPES = frozenset(_READERS)  # a recorder writes no other types
 
 
-def message(payload: Payload) -> Message:
-    """A message object, from the gateway or from REST.
+def read_message(payload: Payload) -> Message:
+    """Decode a message object, from the gateway or from REST.
 
     Raises:
         OddPayload: it has no usable id, channel or author.
@@ -537,8 +537,8 @@ def message(payload: Payload) -> Message:
     return _from_wire(read(MessagePayload, payload))
 
 
-def quoted(payload: Payload) -> Message | None:
-    """The message that `payload` replies to, where Discord sent it along and it can be read."""
+def read_quoted_message(payload: Payload) -> Message | None:
+    """Decode the message that `payload` replies to; None: Discord did not send it, or it cannot be read."""
     return _quoted_from_wire(read(MessagePayload, payload))
 
 
@@ -578,7 +578,7 @@ def _quoted_from_wire(sent: MessagePayload) -> Message | None:
 
 
 def _display_name(user: User, member: Member | None = None) -> str:
-    """The name that people see: of the guild, else of the account, else the account's handle."""
+    """The name that people see: the nickname in the guild, else the account's display name, else its handle."""
     return encodable((member.nick if member else None) or user.global_name or user.username or str(user.id))
 
 

@@ -1,12 +1,12 @@
 """Facts from files: reads files, keeps them searchable, and answers questions about them.
 
-`reading` turns bytes into chunks, `store` keeps documents, `asking` understands questions and finds lines: these stand
-alone (docs/facts-from-files.md). `tools` offers the result to a model, which `condensing` asks for answers.
+`reading` turns bytes into chunks, `store` keeps documents, `asking` reads questions and finds lines: these three work
+alone (docs/facts-from-files.md). `tools` offers them to a model as tools; `condensing` asks a model for answers.
 """
 
 # pyright: reportUnusedImport=false
-from services.documents.ingesting import fill, ingested, refusal_text
-from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
+from services.documents.ingesting import embed_document, ingest, refusal_text
+from services.documents.limits import FileLimits, FileRefused, check_file, display_name, format_size
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.reading import DocumentRedactors
 from services.documents.results import QAResult, Status, ToolContext
@@ -27,4 +27,4 @@ from services.documents.thread_files import (
     render_tombstones,
 )
 from services.documents.tools import Toolset
-from services.documents.tools.core import unreadable
+from services.documents.tools.core import describe_failure

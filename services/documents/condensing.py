@@ -1,4 +1,4 @@
-"""Has a model condense what was found, and rewrite follow-up questions."""
+"""Asks a model to condense passages, and to rewrite follow-up questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from services.documents.asking.rewriting import MAX_CHARS
-from services.documents.asking.synthesis import Material, rendered
+from services.documents.asking.synthesis import Material, render_passages
 from services.llm import (
     Asker,
     CallOptions,
@@ -36,7 +36,7 @@ Cite after each statement, like this: {citation_format}. Copy names, numbers and
 literal quotes in quotation marks. answer: at most {max_chars} characters."""
 
 CONDENSE_VERSION = "1"
-"""Part of the key under which answers are kept: to be raised with each change of these rules."""
+"""Part of the key of cached answers: raise it with each change of these rules."""
 
 REWRITE_RULES = """\
 The question goes on from the turns before it. Write one question that means the same without them: replace words that
@@ -45,7 +45,7 @@ bring in none that does not stand in the turns. Do not answer it. One line, at m
 
 OPTIONS = CallOptions(temperature=0.0, max_tokens=150, retries=1)  # of a rewrite
 
-ANSWER_CHARS_PER_TOKEN = 3  # what is asked for leaves room for the form that an answer comes in
+ANSWER_CHARS_PER_TOKEN = 3  # fewer than usual: the JSON around the answer needs room as well
 SECONDS = 20.0
 TEMPERATURE = 0.3
 PAUSE_SECONDS = 0.5
@@ -74,7 +74,7 @@ class ModelSynthesiser:
 
     async def answer(self, material: Material) -> str:
         prompt = condense(material)
-        # Asked again here alone: a client that did so as well would multiply that.
+        # Retried only here: retries of the client would multiply these.
         options = CallOptions(TEMPERATURE, material.max_tokens, retries=0)
         try:
             return await self._ask(prompt, options)
@@ -115,7 +115,7 @@ def condense(material: Material) -> Prompt:
     found = material.found
     evidence = [Field("Computed", found.facts)] if found.facts else []
     evidence += [Field("Note", note) for note in found.notes]
-    evidence.append(Field("Passages", rendered(material)))
+    evidence.append(Field("Passages", render_passages(material)))
     max_chars = material.max_tokens * ANSWER_CHARS_PER_TOKEN
     rules = CONDENSE_RULES.format(citation_format=material.citation_format, max_chars=max_chars)
     return Prompt(

@@ -1,4 +1,4 @@
-"""Facts from files by themselves: put files in, ask questions and run queries, without the rest of the program."""
+"""Facts from files as a library: add files, ask questions and run queries, without the rest of the program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from services.documents.asking import grammar, line_query, query_lines
-from services.documents.asking.passages import Retrieved, Scope
+from services.documents.asking.passages import Findings, Scope
 from services.documents.asking.plan import plan
 from services.documents.asking.query_lines import FoundLines
 from services.documents.asking.retrieving import Ranking, retrieve
@@ -22,10 +22,10 @@ _FILES = Collection("case_0", "case", "0")
 
 
 class Files:
-    """Files that can be asked. They are kept in a folder, as one SQLite file, until it is deleted.
+    """Files that answer questions. They are kept in a folder, as one SQLite file, until it is deleted.
 
     Attributes:
-        limits: how large files may be.
+        limits: the sizes that files may have.
     """
 
     def __init__(self, folder: Path, limits: FileLimits | None = None) -> None:
@@ -33,7 +33,7 @@ class Files:
         self._store = sqlite_store(Folders(folder, folder))
 
     async def add(self, filename: str, data: bytes) -> Document:
-        """Read a file, hide the secrets in it, and keep it. It takes the place of a file of the same name.
+        """Read a file, redact its secrets, and keep it. It replaces a file of the same name.
 
         Raises FileRefused: it is too large, of a kind that is not accepted, or not text.
         """
@@ -41,10 +41,8 @@ class Files:
         [document] = await self._store.add(_FILES, [NewDocument(Origin(filename), prepared)])
         return document
 
-    async def ask(self, question: str, k: int = 5) -> Retrieved:
-        """Find what answers a question in English: at most `k` passages, best first, and what was computed over whole
-        files.
-        """
+    async def ask(self, question: str, k: int = 5) -> Findings:
+        """Answer a question in English: find at most `k` passages, best first, and facts about whole files."""
         await grammar.prepare()
         scope = await self._scope()
         return await retrieve(scope, plan(question, scope.documents), k, Ranking(), _no_vector)

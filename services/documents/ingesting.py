@@ -1,5 +1,4 @@
-"""Turns the bytes of a file into a document for a store, in another process, or says why not. Gives a stored document
-its vectors.
+"""Reads the bytes of a file into a document for a store, in another process; and embeds stored documents.
 
 The result is rows for SQLite: two objects for each line of a log would block every thread of this process for half a
 second while they are unpickled, and again during garbage collection.
@@ -20,7 +19,7 @@ from services.documents.store.schema import rows_of
 from services.search.embedding import Embedder, EmbeddingFailed
 
 
-async def ingested(
+async def ingest(
     run: Run,
     origin: Origin,
     data: bytes,
@@ -54,11 +53,11 @@ def refusal_text(refused: FileRefused, language: str = "en") -> str:
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 64  # chunks that get vectors between two writes: at most so many are embedded in vain at a crash
+AT_ONCE = 64  # chunks that are embedded between two writes: a crash loses no more
 
 
-async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_id: str) -> bool:
-    """Embed the chunks of a document that have no vector yet. Returns whether the document is `ready` then.
+async def embed_document(store: DocumentStore, embedder: Embedder | None, name: str, doc_id: str) -> bool:
+    """Embed the chunks of a document that have no vector yet. Returns True if the document is `ready` then.
 
     False: the document was deleted meanwhile, or the embedder is missing or fails (then it stays searchable by words).
     Raises StoreUnavailable: the store cannot be used.

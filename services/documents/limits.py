@@ -34,9 +34,9 @@ LEVEL_LETTERS = {"F": "FATAL", "E": "ERROR", "W": "WARN", "I": "INFO", "D": "DEB
 
 
 class ChunkType(StrEnum):
-    WINDOW = "window"  # consecutive lines of a log: searched by words, and what is shown
-    PATTERN = "pattern"  # one shape of log line, for all lines that have it: searched by meaning
-    LEAF = "leaf"  # one value of a configuration file, as `a b c = value`; the section around it is what is shown
+    WINDOW = "window"  # consecutive lines of a log: searched by words, and shown
+    PATTERN = "pattern"  # log lines of one shape: searched by meaning
+    LEAF = "leaf"  # one value of a configuration file, as `a b c = value`; shown with the section around it
     SECTION = "section"  # of a configuration file or of prose
     CODE = "code"
     ROWS = "rows"
@@ -52,22 +52,21 @@ class Chunk:
     text: str  # the lines as they are, below the path of keys of a section (`heading`) or the header of a table
     line_start: int
     line_end: int
-    embedded: bool = True  # whether it is searched by meaning; by words it always is
+    embedded: bool = True  # True if it is searched by meaning; all chunks are searched by words
     lines: tuple[int, ...] = ()
-    """Of a pattern: the lines that have it, the first ones of very many. Of what was computed over a table: the lines
-    that stand out."""
+    """Of a pattern: its lines, the first ones of very many. Of statistics of a table: the lines that stand out."""
     ts_min: str | None = None
     ts_max: str | None = None
     severities: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
     heading: str | None = None  # the path of headings, ` › ` between them
-    key_path: str | None = None  # `services.db.restart`: of a leaf its own, of a section its parent's
+    key_path: str | None = None  # `services.db.restart`: of a leaf its own path, of a section the parent's
     symbol: str | None = None
-    shown_by: int | None = None  # of a leaf: the index of the section that is shown for it
+    shown_by: int | None = None  # of a leaf: the index of the section around it
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
     """More metadata: `title`, `category`, `tags` and other fields of front matter; `topic`, `date`, `id`,
-    `conversation_id`; `columns`, and `rows`, how many there are; of a pattern `count`, how many lines have it; of a
-    text that is in no line, because it says what the columns of a table hold, `computed`."""
+    `conversation_id`; `columns`; `rows`, their number; `count`, the number of lines of a pattern; `computed`, for
+    statistics of the columns of a table, which are no lines of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +74,12 @@ class LineRecord:
     """One line of a log."""
 
     line_no: int
-    text_offset: int  # where it begins in the document's text, in characters
+    text_offset: int  # its position in the document's text, in characters
     ts: str | None = None  # as written
     ts_utc: str | None = None
-    """RFC 3339: with `Z` where the zone is known, without where it is the writer's local time. Sorts as text among
-    its like: in one file all have equally many digits of fraction. Year 0000 where the log leaves the year out (0001
-    after the turn of the year), 0000-01-01 where it leaves the day out as well (the next day after midnight)."""
+    """RFC 3339: with `Z` if the zone is known, else the writer's local time. Times of one file sort as text: all have
+    equally many digits of fraction. Year 0000 if the log leaves the year out (0001 after the turn of the year),
+    0000-01-01 if it leaves the day out as well (the next day after midnight)."""
     local_time: str | None = None  # the writer's day and time of day, `2031-03-04T10:00:00.100000`; years as above
     severity: str | None = None  # FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE
     component: str | None = None
@@ -99,11 +98,11 @@ class Prepared:
     n_lines: int
     chunks: tuple[Chunk, ...]
     lines: tuple[LineRecord, ...] = ()
-    """Of logs and error reports one for each line, of tables one for each that has a time. What only continues a line,
-    as a stack trace does, has neither time nor severity of its own, so that entries are counted, not lines."""
-    redactions: Mapping[str, int] = field(default_factory=dict[str, int])  # how often each label was put in
+    """One for each line of a log or error report, and for each line of a table with a time. A line that continues
+    another, as in a stack trace, has no time and severity, so that counts are of entries."""
+    redactions: Mapping[str, int] = field(default_factory=dict[str, int])  # the number of redactions by label
     flags: tuple[str, ...] = ()
-    """What the reader has to know: `undecodable bytes were replaced`, `12 lines were cut at 4000 characters`."""
+    """Notes for the reader: `undecodable bytes were replaced`, `12 lines were cut at 4000 characters`."""
 
 
 _KINDS: dict[DocumentKind | None, str] = {
@@ -124,7 +123,7 @@ _BINARY = {
     "data": ".bin .dat .db .sqlite .sqlite3 .pcap .dmp .core .mp3 .mp4 .mov .wav .parquet .pickle .pkl",
 }
 BINARY = {ending: reason for reason, endings in _BINARY.items() for ending in endings.split()}
-"""Endings of files that are never text, and the sentence that says so."""
+"""Endings of files that are never text, and the name of the sentence of refusal."""
 
 _ROTATED = re.compile(r"\.log(?:[.-][0-9][0-9_.-]*)$")
 _ENVIRONMENT = re.compile(r"(?:^|[/\\])\.env(?:\.[a-z]+)?$")
@@ -138,7 +137,7 @@ class FileRefused(Exception):
     """Raised for a file that is too large or cannot be read.
 
     Attributes:
-        sentences: names of the sentences that say why and what to do, one after another; `values`: what they show.
+        sentences: names of the sentences that say why and what to do, in order; `values`: the values in them.
     """
 
     def __init__(self, *sentences: str, **values: object) -> None:
@@ -166,36 +165,40 @@ class FileLimits:
 
 
 def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, total_bytes: int = 0) -> None:
-    """Check a file by its name and size. `files` and `total_bytes`: number and size of the files that its place holds
-    already.
+    """Check a file by its name and size. `files`, `total_bytes`: number and size of the earlier files in its place.
+
     Raises FileRefused: the kind of file is not accepted, it is too large, or the place is full.
     """
     check_name(filename)
     check_size(filename, size, limits.max_file_bytes)
     if files >= limits.max_files:
-        raise FileRefused("too_many_files", "delete_one", name=shown(filename), count=files, most=limits.max_files)
+        raise FileRefused(
+            "too_many_files", "delete_one", name=display_name(filename), count=files, most=limits.max_files
+        )
     if total_bytes + size > limits.max_total_bytes:
         told = "too_large_together", "remedy", "delete_one"
-        most = amount(limits.max_total_bytes)
-        raise FileRefused(*told, name=shown(filename), size=amount(size), most=most)
+        most = format_size(limits.max_total_bytes)
+        raise FileRefused(*told, name=display_name(filename), size=format_size(size), most=most)
 
 
 def check_name(filename: str) -> None:
     """Raises FileRefused: files with this extension are not taken."""
-    if accepted(filename):
+    if is_acceptable(filename):
         return
     ending = extension(filename)
     if reason := BINARY.get(ending):
-        raise FileRefused(reason, name=shown(filename))
-    raise FileRefused("ending" if ending else "no_ending", name=shown(filename), ending=one_line(ending))
+        raise FileRefused(reason, name=display_name(filename))
+    raise FileRefused("ending" if ending else "no_ending", name=display_name(filename), ending=one_line(ending))
 
 
 def check_size(filename: str, size: int, most: int) -> None:
     """Raises FileRefused: the file is too large, or empty."""
     if size == 0:
-        raise FileRefused("empty", name=shown(filename))
+        raise FileRefused("empty", name=display_name(filename))
     if size > most:
-        raise FileRefused("too_large", "remedy", name=shown(filename), size=amount(size), most=amount(most))
+        raise FileRefused(
+            "too_large", "remedy", name=display_name(filename), size=format_size(size), most=format_size(most)
+        )
 
 
 def lines_of(text: str) -> list[str]:
@@ -209,16 +212,16 @@ def lines_of(text: str) -> list[str]:
 def check_lines(filename: str, lines: int, most: int) -> None:
     """Raises FileRefused: the file has too many lines."""
     if lines > most:
-        raise FileRefused("too_many_lines", "remedy", name=shown(filename), count=f"{lines:,}", most=f"{most:,}")
+        raise FileRefused("too_many_lines", "remedy", name=display_name(filename), count=f"{lines:,}", most=f"{most:,}")
 
 
-def shown(filename: str) -> str:
-    """Return a file name from outside in a form that is fit for one line of a message."""
+def display_name(filename: str) -> str:
+    """Put a file name from outside into a form for one line of a message."""
     name = one_line(filename).strip() or "The file"
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
-def amount(size: int) -> str:
+def format_size(size: int) -> str:
     """Format a size: `812 bytes`, `34 KiB`, `12.4 MiB`. Rounded up, so that a size over a limit never looks equal to
     it.
     """
@@ -244,5 +247,5 @@ def extension(filename: str) -> str:
     return f".{ending}" if dot and stem else ""
 
 
-def accepted(filename: str) -> bool:
+def is_acceptable(filename: str) -> bool:
     return extension(filename) in KINDS

@@ -1,4 +1,4 @@
-"""Lists the files and runbooks there are for an answer, and binds the tools that look things up in them."""
+"""Lists the files and runbooks for an answer, and binds the tools that search them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from model.messages import Place
 from services.conversations import ThreadAccess
-from services.documents.limits import amount, shown
+from services.documents.limits import display_name, format_size
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
@@ -15,7 +15,7 @@ from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.thread_files import Candidate, ThreadFiles
 from services.documents.tools import Toolset
-from services.documents.tools.core import DocumentQATool, unreadable
+from services.documents.tools.core import DocumentQATool, describe_failure
 from services.documents.tools.scopes import PublishedShelf
 from services.knowledge import LibrarySearch
 from services.telemetry import number_of
@@ -33,8 +33,8 @@ class Lookup:
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
     team_name: str = ""
 
-    def searching(self, search: LibrarySearch) -> Lookup:
-        """Return the same look-ups, with other published text: that of `search`."""
+    def with_search(self, search: LibrarySearch) -> Lookup:
+        """Return a copy whose tools for published text use `search`."""
         tools = {
             name: replace(tool, shelf=PublishedShelf(search)) if tool.config.published else tool
             for name, tool in self.tools.items()
@@ -54,7 +54,7 @@ class Lookup:
         asker_is_team: bool = False,
         execution_id: str = "",
     ) -> Toolset | None:
-        """Return the tools for one answer. None: the asker has neither files nor runbooks to look in.
+        """Return the tools for one answer. None: the asker has neither files nor runbooks to search.
 
         `case_id`: the thread, or the one to be opened if not `opened`; None: no thread. `public`: others can read the
         answer. `in_view`: the asker can view `place`. `earlier`: questions and answers before this one. `execution_id`:
@@ -64,7 +64,7 @@ class Lookup:
         may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
         if not has_files and not may_read:
             return None
-        # In a thread to come there is only what is asked with.
+        # A thread that is still to be opened has only the files of the question.
         can_view = case_id is not None and (
             not opened or await self.viewing.can_view(asker_id, case_id, seen_in=place.id if in_view else None)
         )
@@ -85,7 +85,7 @@ class Lookup:
         async def known() -> list[str]:
             files = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
             titles = self.runbooks.titles(asker_id) if may_read else ()
-            return [*files, *(OwnRunbook(f"runbook of the asker: {shown(title)}") for title in titles)]
+            return [*files, *(OwnRunbook(f"runbook of the asker: {display_name(title)}") for title in titles)]
 
         async def wait() -> list[str] | None:
             """The files as they are after waiting; None: there was nothing to wait for."""
@@ -102,7 +102,7 @@ class Lookup:
         """
         unread = self.cases.unread(case_id)
         try:
-            known = await self.store.documents(protocol.case(str(case_id)))
+            known = await self.store.documents(protocol.case_collection(str(case_id)))
         except StoreUnavailable:
             known = ()
         settled = [
@@ -127,9 +127,9 @@ class OwnRunbook(str):
 
 def _settled(doc: Document) -> str:
     if doc.state is State.FAILED:
-        return UnreadableFile(unreadable(doc))
-    return f"{shown(doc.filename)} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')})"
+        return UnreadableFile(describe_failure(doc))
+    return f"{display_name(doc.filename)} ({doc.kind}, {format_size(doc.size)}, {number_of(doc.n_lines, 'line')})"
 
 
 def _unread(candidate: Candidate) -> str:
-    return f"{shown(candidate.filename)} ({amount(candidate.attachment.size)}, being read)"
+    return f"{display_name(candidate.filename)} ({format_size(candidate.attachment.size)}, being read)"

@@ -34,8 +34,8 @@ class Citation:
 class ConversationContext:
     """Earlier questions and answers, which a follow-up question refers to."""
 
-    turns: tuple[tuple[str, str], ...] = ()  # question and answer, oldest first
-    citations: tuple[Citation, ...] = ()  # of the last tool result: "what came right after it?" starts from there
+    turns: tuple[tuple[str, str], ...] = ()  # pairs of question and answer, oldest first
+    citations: tuple[Citation, ...] = ()  # of the last tool result; "what came right after it?" refers to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class ToolContext:
     asker_id: int
     team_id: str | None = None
     conversation: ConversationContext = field(default_factory=ConversationContext)
-    execution_id: str = ""  # names the answer in log lines
+    execution_id: str = ""  # the id of the answer in log lines
     thread_is_public: bool = True
-    asker_can_view: bool = False  # whether the asker can view the thread now; a private one only as its member
+    asker_can_view: bool = False  # True if the asker can view the thread now; a private one only as its member
     asker_is_team: bool = False
 
     @property
-    def read_by_others(self) -> bool:
-        """Return whether people other than the asker can read the answer."""
+    def is_read_by_others(self) -> bool:
+        """Return True if people other than the asker can read the answer."""
         return self.thread_id is not None and self.thread_is_public
 
 
@@ -72,4 +72,4 @@ class QAResult:
     plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
     cached: bool = False
     timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
-    unverified: int = 0  # how many citations and quotes of the model were dropped because no passage holds them
+    unverified: int = 0  # the number of the model's citations and quotes that are in no passage

@@ -1,4 +1,4 @@
-"""People's own runbooks: kept, listed, removed, and shown where their owner says."""
+"""People's own runbooks, and whether answers in public threads may use them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clock import FairTurns, Run, WorkStopped, now, rfc3339
-from services.documents.ingesting import ingested
-from services.documents.limits import FileLimits, FileRefused, shown
+from services.documents.ingesting import ingest
+from services.documents.limits import FileLimits, FileRefused, display_name
 from services.documents.reading import DocumentRedactors
 from services.documents.store import protocol
 from services.documents.store.document_store import DocumentStore
@@ -22,9 +22,9 @@ from services.storage import files, in_thread, json_state
 log = logging.getLogger(__name__)
 
 SHOWN = "shown."
-"""Begins the keys of shared notes: `shown.<user>`."""
+"""The prefix of keys of shared notes: `shown.<user>`."""
 MOST_WAITING = 3
-"""How many runbooks of one person may wait, with the one that is being read."""
+"""The most runbooks of one person that wait or are being read."""
 _MIB = 1024 * 1024
 
 
@@ -46,16 +46,16 @@ class TooManyWaiting(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Runbooks:
-    """The runbooks of all people, one collection a person. Who has runbooks and who shows them is known without asking
-    the store.
+    """The runbooks of all people, one collection a person. The owners, and those who show theirs, are also kept in
+    memory.
 
     Attributes:
-        run: runs the reading of documents in another process. `turns`: says whose document is read next.
+        run: runs the reading of documents in another process. `turns`: decides whose document is read next.
         embed_soon: called with a collection's name and a new document's id, to embed that document later.
     """
 
     store: DocumentStore
-    shown_path: Path  # the file with the ids of those who show theirs in threads
+    shown_path: Path  # the file with the ids of people who show their runbooks in threads
     run: Run
     turns: FairTurns = field(default_factory=FairTurns)
     limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))  # of each document
@@ -70,8 +70,8 @@ class Runbooks:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def open(self, notes: SharedNotes | None = None) -> None:
-        """Load who has runbooks and who shows them. `notes`: shared flags that hold who shows theirs, also for other
-        processes; None: the file holds it.
+        """Load the owners of runbooks, and the people who show theirs: these are in `notes`, which processes share, or
+        in the file if that is None.
 
         Raises StoreUnavailable.
         """
@@ -85,7 +85,7 @@ class Runbooks:
             if described is not None and described.collection.scope_id is not None:
                 self._note(int(described.collection.scope_id), described.documents)
 
-    async def look_again(self, name: str) -> None:
+    async def reload(self, name: str) -> None:
         """Reload a collection that another process has changed. Raises StoreUnavailable."""
         async with self._turn:
             described = await self.store.describe(name)
@@ -103,7 +103,7 @@ class Runbooks:
         return self._titles.get(user_id, ())
 
     async def documents(self, user_id: int) -> tuple[Document, ...]:
-        return await self.store.documents(protocol.user(str(user_id)))
+        return await self.store.documents(protocol.user_collection(str(user_id)))
 
     @asynccontextmanager
     async def turn(self, user_id: int) -> AsyncGenerator[None]:
@@ -124,19 +124,19 @@ class Runbooks:
 
         Raises:
             FileRefused: it is too large, of a kind that is not accepted, not text, or takes too long to read; or the
-                person's files and runbooks take all of the disk that one person's may take.
-            TooManyRunbooks: there is no room for another.
+                person's files and runbooks take all the disk space of one person.
+            TooManyRunbooks: the person has the maximum number.
             StoreUnavailable: it could not be stored.
         """
         origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
-        await self.store.look_for_room(origin)
+        await self.store.check_room(origin)
         try:
             limits, redactors = self.limits, self.redactors
-            new = await ingested(self.run, origin, data, limits=limits, title=title, redactors=redactors)
+            new = await ingest(self.run, origin, data, limits=limits, title=title, redactors=redactors)
         except WorkStopped as stopped:
             log.warning("runbooks: a file cannot be read: %s", stopped)
-            raise FileRefused("too_hard", name=shown(filename)) from None
-        collection = Collection(protocol.user(str(user_id)), "user", str(user_id))
+            raise FileRefused("too_hard", name=display_name(filename)) from None
+        collection = Collection(protocol.user_collection(str(user_id)), "user", str(user_id))
         async with self._turn:
             known = await self.documents(user_id)
             replaced = [doc for doc in known if title_of(doc) == title]
@@ -155,7 +155,7 @@ class Runbooks:
 
     async def remove(self, user_id: int, title: str) -> None:
         """Delete a person's runbook by its title. Raises NoSuchRunbook, StoreUnavailable."""
-        name = protocol.user(str(user_id))
+        name = protocol.user_collection(str(user_id))
         async with self._turn:
             known = await self.documents(user_id)
             meant = [doc for doc in known if title_of(doc).casefold() == title.strip().casefold()]
@@ -173,7 +173,7 @@ class Runbooks:
         """Delete all runbooks of a person, and their choice to show them. Returns the number of runbooks. Raises
         StoreUnavailable, OSError.
         """
-        name = protocol.user(str(user_id))
+        name = protocol.user_collection(str(user_id))
         async with self._turn:
             count = len(await self.documents(user_id))
             await self.store.delete_collection(name)

@@ -1,4 +1,4 @@
-"""Files posted in threads: which are read, waited for, known and removed, and which must not be read again."""
+"""Files posted in threads: from the message to the searchable document, and tombstones of removed files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Candidate:
 
     case_id: int  # the thread that it belongs to
     guild_id: int | None
-    place_id: int  # where its message is: in the thread, or in the channel that the thread belongs to
+    place_id: int  # the place of its message: the thread, or the channel that the thread belongs to
     message_id: int
     uploader_id: int
     attachment: Attachment
@@ -57,7 +57,7 @@ class Candidate:
     @property
     def collection(self) -> Collection:
         case_id = str(self.case_id)
-        return Collection(protocol.case(case_id), "case", case_id, self.guild_id)
+        return Collection(protocol.case_collection(case_id), "case", case_id, self.guild_id)
 
     @property
     def origin(self) -> Origin:
@@ -71,13 +71,13 @@ class Candidate:
         )
 
     def is_in(self, doc: Document) -> bool:
-        """Return whether the document was made of this file."""
-        return doc.filename == self.filename and doc.came_as(self.attachment.id)
+        """Return True if the document was made from this file."""
+        return doc.filename == self.filename and doc.has_attachment(self.attachment.id)
 
 
 def candidates_in(message: Message, case_id: int, *, block_lines: int | None = None) -> Iterator[Candidate]:
-    """Yield the files in a message, for a thread. `block_lines`: the least number of lines that makes a code block a
-    file; None: no code block is one. Pictures, sound and films are left out.
+    """Yield the files in a message, for a thread, without pictures, sound and films. `block_lines`: a code block of so
+    many lines counts as a file; None: no code block does.
     """
 
     def candidate(file: Attachment, text: str | None = None) -> Candidate:
@@ -116,7 +116,7 @@ def _long_blocks(text: str, least: int) -> Iterator[tuple[str, str]]:
 def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the info string and the lines of each code block. A block that is never closed is skipped."""
     shut = {line.strip(" \t"): number for number, line in enumerate(lines)}
-    # The last line of each kind: the only one that has to be there for a mark to be closed.
+    # The last line of each kind: a mark above it can be closed.
     at = 0
     while at < len(lines):
         opened, at = _OPENS.fullmatch(lines[at]), at + 1
@@ -130,7 +130,7 @@ def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
-    """Return whether a thread is closed: locked, or tagged as solved. An archived thread is still open."""
+    """Return True if a thread is closed: locked, or tagged as solved. An archived thread is still open."""
     return place.locked or any(tag.strip().casefold() in solved_tags for tag in place.tags)
 
 
@@ -138,36 +138,35 @@ def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
 
 REMOVED = "was removed by whoever posted it, or by a moderator."
 MOST_FILES = 20_000
-MOST_THREADS = 5_000  # of files and of threads the oldest are forgotten first
+MOST_THREADS = 5_000  # beyond either limit, the oldest are forgotten
 GONE, CLOSED = "gone.", "closed."
-"""Begin the keys of shared notes: `gone.<message>.<file>` and `closed.<thread>`."""
+"""The prefixes of keys of shared notes: `gone.<message>.<file>` and `closed.<thread>`."""
 
 log = logging.getLogger(__name__)
 
 
 class Tombstones:
-    """Remembers files that people had deleted, and threads whose files were deleted when they were closed: in a file,
-    or shared between processes (`share`).
+    """Remembers files that people deleted, and closed threads whose files were deleted: in a file, or shared between
+    processes (`share`).
 
-    Every method that changes something raises OSError if that could not be written; then only this process knows of it.
+    Every method that changes something raises OSError if the change could not be written; it stays in memory.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """`path` None: nothing outlives the process."""
+        """`path` None: keep all in memory only."""
         self._path = path
         self._flags = {} if path is None else read_tombstones(path)  # the oldest first
         self._turn = asyncio.Lock()
         self._notes: SharedNotes | None = None
 
     async def share(self, notes: SharedNotes, heard: Callable[[], object]) -> None:
-        """Keep entries in `notes` from now on, together with those of all other processes. `heard`: called with each
-        new entry.
+        """Share entries with all other processes through `notes` from now on. `heard`: called after each new entry.
         Raises StoreUnavailable.
         """
 
         def note(key: str, value: bytes | None) -> None:
             if value is not None and key.startswith(CLOSED):
-                _closing(value)  # what is damaged is left out
+                _closing(value)  # raises if the entry is damaged, which is left out then
             self._note(key, value)
             if value is not None:
                 heard()
@@ -176,8 +175,8 @@ class Tombstones:
         for prefix in (GONE, CLOSED):
             await notes.follow(prefix, lambda key, value, prefix=prefix: note(f"{prefix}{key}", value))
 
-    def holds(self, candidate: Candidate) -> bool:
-        """Whether a file must not be read: somebody had it deleted, or it was posted before its thread was closed."""
+    def forbids(self, candidate: Candidate) -> bool:
+        """Return True if a file must not be read: it was deleted, or posted before its thread was closed."""
         if _file_key(candidate.message_id, candidate.attachment.id, candidate.filename) in self._flags:
             return True
         closed = self._closed(candidate.case_id)
@@ -199,25 +198,25 @@ class Tombstones:
             await self._save(dict.fromkeys(known))
 
     async def close(self, case_id: int, at: float) -> None:
-        """Remember that the files of a thread were deleted when it was closed. `at`: when the last of them was posted,
-        by Discord's clock.
+        """Remember that the files of a thread were deleted when it was closed. `at`: the time of the last file, by
+        Discord's clock.
         """
         self._note(f"{CLOSED}{case_id}", None)  # it is the newest now
         await self._save({f"{CLOSED}{case_id}": json.dumps((at, False)).encode()})
 
     def is_unannounced(self, case_id: int) -> bool:
-        """Return whether a thread's files were deleted at its close and its people have not been told yet."""
+        """Return True if a thread was closed with its files deleted, and that has not been announced in it."""
         closed = self._closed(case_id)
         return closed is not None and not closed[1]
 
-    async def announced(self, case_id: int) -> None:
-        """Remember that the people of a thread have been told."""
+    async def note_announced(self, case_id: int) -> None:
+        """Remember that the closing of a thread was announced in it."""
         closed = self._closed(case_id)
         if closed is not None and not closed[1]:
             await self._save({f"{CLOSED}{case_id}": json.dumps((closed[0], True)).encode()})
 
     def _closed(self, case_id: int) -> tuple[float, bool] | None:
-        """Return the time of the last file of a closed thread, and whether people were told."""
+        """Return the time of the last file of a closed thread, and True if the closing was announced."""
         value = self._flags.get(f"{CLOSED}{case_id}")
         return None if value is None else _closing(value)
 
@@ -252,7 +251,7 @@ def _closing(value: bytes) -> tuple[float, bool]:
 
 
 def _file_key(message_id: int, attachment_id: int, filename: str) -> str:
-    """A code block is no attachment and goes by its name, made of its message and number."""
+    """Return the key of a file. A code block has no attachment id: its name is used instead."""
     return _key_of(message_id, str(attachment_id) if attachment_id != message_id else filename)
 
 
@@ -261,7 +260,7 @@ def _key_of(message_id: int, mark: str) -> str:
 
 
 def read_tombstones(path: Path) -> dict[str, bytes]:
-    """Read a file of `Tombstones` as shared notes, by key; none, and an error in the log, where it is damaged.
+    """Read a file of `Tombstones` as shared notes, by key; empty, with an error in the log, if it is damaged.
 
     The file holds `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<time of its last file>,
     <whether people were told>]}}`.
@@ -281,7 +280,7 @@ def read_tombstones(path: Path) -> dict[str, bytes]:
 
 
 def render_tombstones(notes: Mapping[str, bytes]) -> bytes:
-    """The inverse; other notes are left out."""
+    """The inverse of `read_tombstones`; other notes are left out."""
     content: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
     for key, value in notes.items():
         if key.startswith(GONE):
@@ -293,7 +292,7 @@ def render_tombstones(notes: Mapping[str, bytes]) -> bytes:
 
 
 _POSTED_BY = "posted_by"
-"""Of a file that was removed and whose name is still listed: who posted it."""
+"""Metadata of a removed file whose name is still listed: the id of its uploader."""
 
 
 async def forget_evidence(
@@ -306,9 +305,9 @@ async def forget_evidence(
 ) -> int:
     """Delete every file that a person has posted in threads, unless others have posted it there as well.
 
-    `gone`: remembers that they must not be read again; None: they may be. `forget_answers`: called with the name of
-    each changed collection. `only_unread`: delete only files that are still being read. Returns how many files of the
-    person there were. Raises StoreUnavailable, OSError.
+    `gone`: gets tombstones of the files; None: they may be read again. `forget_answers`: called with the name of each
+    changed collection. `only_unread`: delete only files that are still being read. Returns the number of the person's
+    files. Raises StoreUnavailable, OSError.
     """
 
     def posted(origin: Origin) -> bool:
@@ -342,7 +341,7 @@ async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Do
     if described is None or not await store.delete_document(name, doc.doc_id):
         return
     origin = doc.origin
-    posted_by = {_POSTED_BY: str(origin.uploader_id)}  # no uploader: that is how a file that was removed is known
+    posted_by = {_POSTED_BY: str(origin.uploader_id)}  # a removed file is recognised by having no uploader
     kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id, extra=posted_by)
     marker = await store.expect(described.collection, kept)
     await store.fail(name, marker.doc_id, f"{origin.filename} {REMOVED}")
@@ -372,7 +371,7 @@ class IngestJob:
 @dataclass(slots=True)
 class _Case:
     """State of one thread. `seen`: its files, with the ids of their messages. `open`: files that are neither searchable
-    nor failed yet. `changed`: created only when somebody waits, since most threads are never waited for.
+    nor failed yet. `changed`: set when a file is finished; created only if somebody waits.
     """
 
     seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
@@ -381,7 +380,7 @@ class _Case:
 
 
 class ThreadFiles:
-    """Knows every file from its message until it is searchable, and which threads have files at all.
+    """Tracks each file from its message until it is searchable, and the threads that have files.
 
     Attributes:
         gone: files that must not be read again.
@@ -395,10 +394,9 @@ class ThreadFiles:
 
     async def share(self, notes: SharedNotes) -> None:
         """Share the list of removed files with other processes through `notes`, and stop reading files that any process
-        removes.
-        Raises StoreUnavailable.
+        removes. Raises StoreUnavailable.
         """
-        await self.gone.share(notes, lambda: self.take_back(self.gone.holds))
+        await self.gone.share(notes, lambda: self.cancel_reads(self.gone.forbids))
 
     def __iter__(self) -> Iterator[int]:
         """Iterate over the ids of the threads that have files."""
@@ -407,7 +405,7 @@ class ThreadFiles:
     def has_files(self, case_id: int) -> bool:
         return case_id in self._with_files
 
-    def know(self, case_id: int) -> None:
+    def note_collection(self, case_id: int) -> None:
         """Note that a thread has a collection."""
         self._with_files.add(case_id)
 
@@ -421,7 +419,7 @@ class ThreadFiles:
 
     def begin(self, candidate: Candidate) -> IngestJob | None:
         """Start reading a file. None: the file is known already, or was removed."""
-        if self.gone.holds(candidate):
+        if self.gone.forbids(candidate):
             return None
         case = self._cases.setdefault(candidate.case_id, _Case())
         self._cases.move_to_end(candidate.case_id)
@@ -438,7 +436,7 @@ class ThreadFiles:
             del self._cases[oldest]
         return job
 
-    def settle(self, job: IngestJob) -> None:
+    def finish(self, job: IngestJob) -> None:
         """Note that a file has become searchable, or never will."""
         case = self._cases.get(job.case_id)
         if case is not None and case.open.get(job.candidate.key) is job:
@@ -454,7 +452,7 @@ class ThreadFiles:
         return [] if case is None else [job.candidate for job in case.open.values()]
 
     async def wait(self, case_id: int, seconds: float) -> bool:
-        """Wait until all files of a thread are searchable, at most `seconds`. Returns whether they are."""
+        """Wait until all files of a thread are searchable, at most `seconds`. Returns True if they are."""
         try:
             async with asyncio.timeout(seconds):
                 while (case := self._cases.get(case_id)) is not None and case.open:
@@ -479,12 +477,12 @@ class ThreadFiles:
         if not case.seen and not case.open:
             del self._cases[case_id]
 
-    def with_files_of(self, message_ids: Iterable[int]) -> set[int]:
-        """Return the threads that files of these messages went to, as far as they are remembered."""
+    def cases_of_messages(self, message_ids: Iterable[int]) -> set[int]:
+        """Return the remembered threads that have files of these messages."""
         gone = frozenset(message_ids)
         return {case_id for case_id, case in self._cases.items() if not gone.isdisjoint(case.seen.values())}
 
-    def take_back(self, gone: Callable[[Candidate], bool]) -> set[int]:
+    def cancel_reads(self, gone: Callable[[Candidate], bool]) -> set[int]:
         """Cancel reading the files for which `gone` is true. Returns the ids of their threads."""
         meant = [job for case in self._cases.values() for job in case.open.values() if gone(job.candidate)]
         for job in meant:

@@ -1,14 +1,14 @@
 """Asking a language model: a prompt and a Pydantic class in, an instance of that class out.
 
-Everybody asks through one seam, `Asker`; `StructuredLLM` is the real one, tests script theirs. On its way a question is
+Everybody asks through one interface, `Asker`; the product uses `StructuredLLM`, tests script theirs. The modules:
 
-    prompting               put into a prompt, whose sections text from outside cannot leave
-    structured              made a request with a JSON schema; the reply is parsed, and asked for again if unusable
-    tools                   answered after calls of tools, if there are any, within limits
-    redacting               freed of secrets, and recorded so (`--llm-record`)
-    recording               answered from such a file (`--llm-replay`), or else
-    resilience              retried, or refused at once while a circuit breaker is open; in real time
-    chat                    sent to an OpenAI-compatible endpoint, with a time-out
+    prompting               puts a question into a prompt, whose sections text from outside cannot leave
+    structured              makes it a request with a JSON schema, parses the reply, asks again if it is unusable
+    tools                   runs the tools that a model calls before it answers, within limits
+    redacting               redacts secrets, and records the exchange (`--llm-record`)
+    recording               answers from such a file (`--llm-replay`)
+    resilience              retries, or refuses at once while a circuit breaker is open; in real time
+    chat                    sends the request to an OpenAI-compatible endpoint, with a time-out
 
 The last four are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which. A rebuild
 asks through `prefetching`, another `Asker`, which makes calls before it is certain that their answers are needed.
@@ -47,8 +47,8 @@ from services.llm.resilience import (
     NOT_THIS_KEY,
     import_client,
     open_endpoint,
-    unreachable_because,
     vectors_client,
+    why_unreachable,
 )
 from services.llm.structured import (
     Asker,

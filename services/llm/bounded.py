@@ -1,4 +1,4 @@
-"""An HTTP client for a server that may be broken or hostile: replies within limits, prompts and keys to one origin.
+"""An HTTP client for a server that may be broken or hostile: it bounds replies, and sends prompts to one origin only.
 
 Imports the OpenAI SDK (1.1 s): import it only when a call is made.
 """
@@ -13,28 +13,28 @@ import httpx2
 import openai
 
 MAX_REPLY_BYTES = 4_000_000
-"""Of one reply, after decompression."""
+"""The limit of one reply, after decompression."""
 MAX_VECTORS_BYTES = 32_000_000
-"""Of one reply that holds vectors: each number of them takes some twenty characters."""
+"""The limit of a reply with vectors: each of their numbers takes some twenty characters."""
 MAX_REDIRECTS = 5
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class UnusableReply(ValueError):
-    """The reply was not read to its end; the message completes "it" and quotes nothing."""
+    """The reply was not read to its end; the message completes "it …" and quotes nothing of it."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """Reads up to `max_bytes` of a reply after decompression, then stops and raises UnusableReply. The memory that it
-    takes follows from the limit, whatever is sent.
+    """Reads up to `max_bytes` of a reply after decompression, then stops and raises UnusableReply. The limit also
+    bounds the memory that a reply takes.
 
-    Follows redirects within the origin of the request alone; a reply that leads elsewhere is given as it is, empty, as
-    everything that is sent holds a prompt, and the key.
+    Follows redirects only within the origin of the request, as each request contains a prompt and the key. Another
+    redirect is returned as it is, without its body.
     """
 
     def __init__(self, *, timeout: float, max_bytes: int = MAX_REPLY_BYTES) -> None:
-        # Others cannot be decompressed piece by piece everywhere.
+        # Other encodings cannot be decompressed piece by piece everywhere.
         super().__init__(timeout=timeout, headers={"Accept-Encoding": "gzip"})
         self._max_bytes = max_bytes
 
@@ -75,7 +75,7 @@ async def _read(response: httpx2.Response, most: int) -> bytes:
 
 
 async def _unzipped(raw: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
-    """No piece is longer than `most` + 1. Ends with the first member, as no server sends another."""
+    """Decompress in pieces of at most `most` + 1 bytes. Ends with the first member, as no server sends another."""
     decompressor, taken = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
     async for piece in raw:
         taken += len(piece)
@@ -85,7 +85,7 @@ async def _unzipped(raw: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes
             raise UnusableReply("cannot be decompressed") from None
         if decompressor.eof:
             return
-        # What is left over would make it longer still; and a header of any length decompresses to nothing.
+        # More input would make it longer still; and a header of any length decompresses to nothing.
         if decompressor.unconsumed_tail or taken > most:
             raise UnusableReply(_too_large(most))
     raise UnusableReply("ends before it is whole")

@@ -1,6 +1,6 @@
-"""The OpenAI SDK below ChatCrynux, with its errors in our words.
+"""Calls through ChatCrynux and the OpenAI SDK, whose errors become `LLMError`s.
 
-The only module that imports them (1.1 s, 91 MB): import it only when a call is made.
+The only module that imports these libraries (1.1 s, 91 MB): import it only when a call is made.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ _HINTS = {
 
 
 class CountingChat(ChatCrynux):
-    """Takes figures of usage that are no counts as 0, before LangChain calculates with them. The SDK does not look into
-    its messages.
+    """Replaces numbers of usage that are no counts by 0, before LangChain calculates with them, and sends messages past
+    the SDK's own validation.
     """
 
     def _get_request_payload(
@@ -69,7 +69,7 @@ class CountingChat(ChatCrynux):
     ) -> dict[str, Any]:
         made = super()._get_request_payload(input_, stop=stop, **kwargs)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] (plain dicts)
         payload = cast("dict[str, Any]", made)
-        # The SDK holds each message against every kind that it knows, a seventh of a call, and changes none of ours.
+        # The SDK compares each message with every kind that it knows (a seventh of a call), and changes none of ours.
         payload["extra_body"] = {"messages": payload["messages"], **payload["extra_body"]}
         return {**payload, "messages": []}
 
@@ -108,7 +108,7 @@ class Chat:
         )
 
     async def ask(self, request: Request) -> Reply:
-        """One attempt. Raises an `LLMError` for every failure, in our words."""
+        """Make one attempt. Raises an `LLMError` for every failure."""
         messages: list[BaseMessage] = [SystemMessage(request.system), HumanMessage(_content(request.user))]
         messages += [message for each in request.rounds for message in _messages(each)]
         options: dict[str, Any] = {}
@@ -123,7 +123,7 @@ class Chat:
         except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             log.debug("%s, step %s: %s", self._settings.name, request.step, self._redacted(error))
             # Without its cause: the original holds the request's headers and echoes of the prompt.
-            raise self._in_our_words(error, request.step) from None
+            raise self._to_llm_error(error, request.step) from None
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -147,7 +147,7 @@ class Chat:
         text = f"{type(error).__name__}: {error}"
         return text.replace(key, "***") if key else text
 
-    def _in_our_words(self, error: Exception, step: str) -> LLMError:
+    def _to_llm_error(self, error: Exception, step: str) -> LLMError:
         who = f"{self._settings.name}, step {step}:"
         if isinstance(error, openai.APITimeoutError):
             return TimedOut(f"{who} no answer within {self._settings.timeout_seconds:g} s; raise timeout_seconds")
@@ -161,12 +161,12 @@ class Chat:
 
 
 def _as_dict(function: Function) -> dict[str, object]:
-    """Without a copy of the parameters, which `asdict` would make."""
+    """Like `asdict`, but without a copy of the parameters."""
     return {"name": function.name, "description": function.description, "parameters": function.parameters}
 
 
 def _count(figure: object) -> int:
-    """A figure of usage; 0 where it is no count."""
+    """A number of usage as a count; 0 if it is none."""
     # Some servers write 12.0.
     if isinstance(figure, bool) or not isinstance(figure, int | float):
         return 0
@@ -200,24 +200,24 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
-    """Plain text if there is nothing else, for servers that know no lists; no empty part, which Crynux refuses."""
+    """Plain text if all parts are texts, for servers that take no lists; no empty text, which Crynux refuses."""
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     if len(texts) == len(parts):
         return "\n\n".join(str(text) for text in texts if text)
     return [dict(part) for part in parts if part.get("text") != ""]
 
 
-def _messages(one: Round) -> Iterator[BaseMessage]:
-    """A round as the model's own message and the results of its calls."""
-    calls = [(call, json_object(call.arguments)) for call in one.calls]
+def _messages(tool_round: Round) -> Iterator[BaseMessage]:
+    """Give a round as the model's own message and the results of its calls."""
+    calls = [(call, json_object(call.arguments)) for call in tool_round.calls]
     valid = [tool_call(name=call.name, args=args, id=call.id) for call, args in calls if args is not None]
     invalid = [
         invalid_tool_call(name=call.name, args=call.arguments, id=call.id, error=None)
         for call, args in calls
         if args is None
     ]
-    yield AIMessage(one.text, tool_calls=valid, invalid_tool_calls=invalid)
-    for call, result in zip(one.calls, one.results, strict=True):
+    yield AIMessage(tool_round.text, tool_calls=valid, invalid_tool_calls=invalid)
+    for call, result in zip(tool_round.calls, tool_round.results, strict=True):
         yield ToolMessage(result, tool_call_id=call.id)
 
 
@@ -227,7 +227,7 @@ def _reply(generation: ChatGeneration, *, with_calls: bool) -> Reply:
         RequestedCall(call["id"] or "", call["name"], json.dumps(call["args"], ensure_ascii=False))
         for call in message.tool_calls
     ]
-    # Arguments that are no JSON, because they are cut or surrounded by prose.
+    # Calls whose arguments are no JSON, because they are cut or surrounded by prose.
     calls += [
         RequestedCall(call["id"] or "", call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls
     ]

@@ -37,7 +37,7 @@ class Rejected(LLMError):
 
 
 class BadOutput(LLMError):
-    """The answer is no chat completion, or two replies in a row held no object of the wanted shape."""
+    """The answer is no chat completion, or two replies in a row contained no valid object."""
 
 
 class UnknownRequest(LLMError):
@@ -45,7 +45,7 @@ class UnknownRequest(LLMError):
 
 
 Method = Literal["function_calling", "json_schema"]
-"""How the wanted shape is requested: as the one tool that must be called, or as the response format."""
+"""The form in which a JSON schema is requested: as the one tool that must be called, or as the response format."""
 
 Part = Mapping[str, object]
 """A piece of a user message in OpenAI's chat completions: `{"type": "text", …}` or an image."""
@@ -99,7 +99,7 @@ class RequestedCall:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of tool calls: what the model asked for and said, and one result for each call."""
+    """One round of tool calls: the calls and the `text` of the model, and one result for each call."""
 
     calls: tuple[RequestedCall, ...]
     results: tuple[str, ...]
@@ -108,7 +108,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How one call differs from the endpoint's settings. `retries`: 0 if the caller retries itself."""
+    """Options of one call in place of the endpoint's settings. `retries`: 0 if the caller retries itself."""
 
     temperature: float
     max_tokens: int
@@ -121,8 +121,8 @@ class Request:
 
     Attributes:
         step: who asks (`gate`, `select`, …); does not go over the wire.
-        schema_name: the class name of the wanted model.
-        tools: offered beside the wanted shape, which then is one more tool. If empty, the shape is required.
+        schema_name: the class name of the Pydantic model that the reply must fit.
+        tools: offered beside the schema, which then is one more tool. If empty, the model must use the schema.
         rounds: the calls so far, after the user's message.
     """
 
@@ -144,7 +144,7 @@ class Reply:
     Attributes:
         text: the arguments of all tool calls and the content, as the model wrote them.
         finish_reason: `stop`, `tool_calls`, `length` (cut at the limit), …; None if the server gives none.
-        calls, content: the same one by one, if the request offered tools; else empty.
+        calls, content: the calls and the content in `text`, if the request offered tools; else empty.
     """
 
     text: str

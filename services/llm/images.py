@@ -14,7 +14,7 @@ from services.llm.endpoint import Part
 
 MAX_IMAGE_BYTES = 10_000_000
 MAX_IMAGES, MAX_IMAGES_BYTES = 5, 10_000_000
-"""Of one call together. Each byte is held several times while a call runs, and many calls may run at once."""
+"""The limits of one call. Each byte is in memory several times while a call runs, and many calls may run at once."""
 
 
 class ImageFailed(Exception):
@@ -60,8 +60,8 @@ async def load_images(source: ImageSource, attachments: Iterable[Attachment]) ->
 
 
 def choose_images(attachments: Iterable[Attachment]) -> frozenset[int]:
-    """Return the ids of the images that one call may show, of `attachments` in the order of their importance. The first
-    is always among them: whether it is too large by itself turns out when it is loaded.
+    """Return the ids of the images that one call may show. `attachments`: the most important first. The first image is
+    always chosen: loading it fails if it is too large by itself.
     """
     chosen: dict[int, int] = {}
     for attachment in attachments:

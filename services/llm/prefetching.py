@@ -22,22 +22,22 @@ _Key = tuple[str, type[BaseModel], Prompt]
 
 
 class PrefetchingAsker:
-    """An `Asker` with prefetching. A question that was asked through `ahead` before, word for word, gets that answer;
-    each prefetched answer is given once, so that asking again calls the model again.
+    """An `Asker` with prefetching. A question that was prefetched before, word for word, gets that answer; each
+    prefetched answer is used once, so that asking again calls the model again.
 
     Attributes:
-        ahead: the asker for what may turn out not to be needed.
-        guessed: calls that were made through `ahead`.
-        asked, used: what was asked in earnest; and of that, what `ahead` had asked already.
+        prefetcher: the asker for answers that may turn out not to be needed.
+        prefetched: the number of calls that were made through `prefetcher`.
+        asked, used: the number of questions asked of this object, and of prefetched answers to them.
     """
 
-    def __init__(self, asker: Asker, most: int) -> None:
-        """`most`: calls under way at one time."""
+    def __init__(self, asker: Asker, max_concurrent: int) -> None:
+        """`max_concurrent`: calls under way at one time."""
         self._asker = asker
-        self._room = asyncio.Semaphore(most)
-        self._made: dict[_Key, asyncio.Task[BaseModel]] = {}
-        self.ahead: Asker = _PrefetchAsker(self)
-        self.guessed = self.asked = self.used = 0
+        self._room = asyncio.Semaphore(max_concurrent)
+        self._tasks: dict[_Key, asyncio.Task[BaseModel]] = {}
+        self.prefetcher: Asker = _PrefetchAsker(self)
+        self.prefetched = self.asked = self.used = 0
 
     async def ask(
         self,
@@ -52,7 +52,7 @@ class PrefetchingAsker:
     ) -> M:
         """See `Asker.ask`. If the prefetched call did not reach the endpoint, it is made again at once."""
         self.asked += 1
-        if (task := self._made.pop((step, model, prompt), None)) is not None:
+        if (task := self._tasks.pop((step, model, prompt), None)) is not None:
             self.used += 1
             try:
                 return cast("M", await task)
@@ -61,37 +61,37 @@ class PrefetchingAsker:
         async with self._room:
             return await self._asker.ask(step, prompt, model, usage, options=options, tools=tools, limits=limits)
 
-    async def guess(self, step: str, prompt: Prompt, model: type[M], usage: Usage) -> M:
-        """Ask ahead. Cancelled before anybody asked in earnest, it cancels the call."""
+    async def prefetch(self, step: str, prompt: Prompt, model: type[M], usage: Usage) -> M:
+        """Ask in advance. If this is cancelled before `ask` takes the answer, the call is cancelled too."""
         key = step, model, prompt
-        task = self._made.get(key)
+        task = self._tasks.get(key)
         if task is None:
-            task = self._made[key] = asyncio.create_task(self._call(step, prompt, model, usage))
-            task.add_done_callback(_look_at)
+            task = self._tasks[key] = asyncio.create_task(self._call(step, prompt, model, usage))
+            task.add_done_callback(_retrieve_error)
             self._drop_oldest()
         try:
             return cast("M", await asyncio.shield(task))
         except asyncio.CancelledError:
-            if self._made.get(key) is task:
-                del self._made[key]
+            if self._tasks.get(key) is task:
+                del self._tasks[key]
                 task.cancel()
             raise
 
     async def _call(self, step: str, prompt: Prompt, model: type[M], usage: Usage) -> BaseModel:
         async with self._room:
-            self.guessed += 1
+            self.prefetched += 1
             return await self._asker.ask(step, prompt, model, usage)
 
     def _drop_oldest(self) -> None:
-        for key in [key for key, task in self._made.items() if task.done()][:-KEPT]:
-            del self._made[key]
+        for key in [key for key, task in self._tasks.items() if task.done()][:-KEPT]:
+            del self._tasks[key]
 
 
 class _PrefetchAsker:
-    """The `ahead` of an `PrefetchingAsker`."""
+    """The `prefetcher` of a `PrefetchingAsker`."""
 
-    def __init__(self, whole: PrefetchingAsker) -> None:
-        self._whole = whole
+    def __init__(self, owner: PrefetchingAsker) -> None:
+        self._owner = owner
 
     async def ask(
         self,
@@ -107,10 +107,10 @@ class _PrefetchAsker:
         assert options is None, "what is asked ahead is asked with the endpoint's own settings"  # noqa: S101 (a bug of ours)
         assert not tools, "what is asked ahead uses no tools"  # noqa: S101 (as above)
         _ = limits
-        return await self._whole.guess(step, prompt, model, usage)
+        return await self._owner.prefetch(step, prompt, model, usage)
 
 
-def _look_at(task: asyncio.Task[BaseModel]) -> None:
-    """Asyncio reports errors that nobody has looked at; what nobody needs may fail."""
+def _retrieve_error(task: asyncio.Task[BaseModel]) -> None:
+    """Retrieve the error of a task, or asyncio would report it: a prefetched call may fail."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-r"""Prompts, and text from outside in them, which can neither end its section nor speak in another's name.
+r"""Prompts, whose sections hold text from outside. Such text can neither end its section nor speak for somebody else.
 
     <<<conversation>>>
     User: My node will not start.
@@ -9,10 +9,10 @@ r"""Prompts, and text from outside in them, which can neither end its section no
     <<<end of conversation>>>
 
 Only structure begins in column 0: each field opens with its label, and its further lines are indented by two spaces.
-That alone decides where a section ends. For readers who do not count columns, imitations of structure are marked: a
-line that looks like a speaker's label gets a broken bar in front (not `"user": "root"`, which is JSON), one that looks
-like a marker gets two, and a backslash after each bracket. The result depends on the text alone, so equal prompts are
-equal bytes, and `parse` reverts all of it.
+That alone decides where a section ends. As models may overlook columns, lines that imitate structure are marked: a line
+that looks like a speaker's label gets a broken bar in front (not `"user": "root"`, which is JSON), one that looks like
+a marker gets two, and a backslash after each bracket. The result depends on the text alone, so equal texts give equal
+prompts, and `parse` reverts all of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import NamedTuple
 from model.conversations import Image
 from model.words import clean, one_line
 
-# What a reader, or a model, takes for a letter of a label or for a delimiter: each with the characters that look alike.
+# The letters of labels and the delimiters, each with the characters that look alike.
 _CONFUSABLES = {
     "a": "аɑα",
     "b": "ьƅ",
@@ -61,7 +61,7 @@ _INDENT = "  "
 _LABEL_BAR = "¦ "
 _MARKER_BAR = "¦¦ "
 
-# Both are searched in folded text, where everything that resembles `<` or `:` is one.
+# Both patterns are for folded text, in which all look-alikes of `<` and `:` are replaced.
 _NAME = r"(?:conversation|index|sources?|question|draft|evidence|messages?|topic|pair)"
 _MARKER = re.compile(rf"< ?<(?: ?< ?(?:end ?of ?)?| ?end ?of ?){_NAME}")
 _LABEL = re.compile(
@@ -89,7 +89,7 @@ resembles a label or a marker."""
 USER_RULES = '"User:" marks community users.'
 YOU_RULES = '"You:" marks what you or the team said before.'
 IMAGE_RULES = '"(image 2)" behind a label: this attached image belongs to that message.'
-"""What the labels of a conversation mean: for prompts in which they occur."""
+"""The last three rules explain labels of a conversation, for prompts in which these occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Prompt:
 
 
 class Field(NamedTuple):
-    """A label of ours, and a text from outside. `kept` matches lines whose labels belong to the text's own format."""
+    """A label of ours, and a text from outside. `kept`: matches lines of the text that imitate no label."""
 
     label: str
     text: str
@@ -110,18 +110,18 @@ class Field(NamedTuple):
 
 
 def system(task: str, project_introduction: str, rules: str, *labels: str) -> str:
-    """The operator's words first, then the fixed rules: those about data and its `labels`, and those of the step."""
+    """The system text: the operator's `task` and introduction, the rules about data and `labels`, those of the step."""
     parts = (task.strip(), project_introduction.strip(), " ".join([DATA_RULES, *labels]), rules)
     return "\n\n".join(part for part in parts if part)
 
 
 def conversation_rules(*, has_own_turns: bool, has_images: bool) -> tuple[str, ...]:
-    """The sentences for `system` that explain the labels of a conversation; only of labels that occur in it."""
+    """The sentences for `system` that explain the labels which occur in a conversation."""
     return (USER_RULES, *([YOU_RULES] if has_own_turns else []), *([IMAGE_RULES] if has_images else []))
 
 
 def id_field(source_id: str) -> Field:
-    """An id of ours, in one line, which can be copied letter by letter: `team:` in front is no imitation there."""
+    """A field with an id of ours, in one line, which can be copied letter by letter: its `team:` is not marked."""
     return Field("Id", one_line(source_id), _OUR_ID)
 
 
@@ -182,7 +182,7 @@ def _is_bracket(char: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def same_as(character: str) -> str:
-    """One character as it looks: `Ｙ` → `y`, `：` → `:`, `≪` → `<<`, a joiner or a lone accent → nothing."""
+    """Replace a character by its look-alike: `Ｙ` → `y`, `：` → `:`, `≪` → `<<`, a joiner or accent → nothing."""
     if character in _SAME:
         return _SAME[character]
     plain = unicodedata.normalize("NFKD", character).lower()
@@ -190,5 +190,5 @@ def same_as(character: str) -> str:
 
 
 def fold(text: str) -> str:
-    """`text` as it looks: `＜＜＜Ｙоu：` → `<<<you:`."""
+    """Replace all characters by their plain look-alikes: `＜＜＜Ｙоu：` → `<<<you:`."""
     return text.lower() if text.isascii() else "".join(map(same_as, text))

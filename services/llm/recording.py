@@ -1,16 +1,16 @@
-"""Exchanges with a model, recorded (`--llm-record`) and answered from the recording (`--llm-replay`): JSON Lines.
+"""Exchanges with a model as JSON Lines, which `--llm-record` writes and `--llm-replay` answers from.
 
     {"step", "hash", "people", "request": {"system", "user", "schema_name", "schema"},
      "response": {"text", "finish_reason"}, "usage": {"prompt_tokens", "completion_tokens"}}
 
-`people`: the ids of those whose conversation it is about, by which it is found when one of them is to be forgotten.
+`people`: the ids of the people in the conversation, by which lines are found when one of them is to be forgotten.
 
 If tools were offered, the request also has "tools" and "rounds" (the calls so far), and the response "calls". A call
 that failed has `"error": {"kind", "message"}` instead of response and usage, so that a replay fails where the recorded
 run failed. A cancelled call leaves no line. Images are kept as their SHA-256.
 
-The hash covers the step and the request as kept. It leaves out the method: the reply reads the same either way, and a
-replay may run without the recorded configuration.
+The hash covers the step and the request as written. It leaves out the method, which does not change what the reply
+means: a replay may run with another configuration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 import clock
 from services.llm.endpoint import LLMError, Reply, Request, Round, UnknownRequest
 from services.storage import files
-from services.telemetry import people
+from services.telemetry import current_people
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Failure(BaseModel):
 
 
 class Exchange(BaseModel):
-    """One line. `request` is only read to show differences: calls are found by `hash`, so text may be removed later."""
+    """One line. Calls are found by `hash`; `request` only serves to show differences, so its text may be removed."""
 
     model_config = ConfigDict(defer_build=True)  # most runs read no exchange
 
@@ -78,8 +78,8 @@ class Exchange(BaseModel):
         return replace(self.response or Reply(""), **dict(self.usage))
 
 
-def as_recorded(request: Request) -> dict[str, object]:
-    """`request` as it is written to the file."""
+def to_json(request: Request) -> dict[str, object]:
+    """The request as it is written to the file."""
     plain: dict[str, object] = {
         "system": request.system,
         "user": [_without_data(part) for part in request.user],
@@ -94,14 +94,14 @@ def as_recorded(request: Request) -> dict[str, object]:
     return plain
 
 
-def _calls(one: Round) -> Iterator[dict[str, str]]:
-    """Without the ids of calls, which a server makes up anew each time."""
-    for call, result in zip(one.calls, one.results, strict=True):
+def _calls(tool_round: Round) -> Iterator[dict[str, str]]:
+    """The calls of a round without their ids, which a server makes up anew each time."""
+    for call, result in zip(tool_round.calls, tool_round.results, strict=True):
         yield {"name": call.name, "arguments": call.arguments, "result": result}
 
 
 def _without_data(value: object) -> object:
-    """Inline data as its hash, which tells images apart without lines of megabytes."""
+    """Replace inline data by its hash, which tells images apart without lines of megabytes."""
     if isinstance(value, str) and value.startswith("data:"):
         head, _, data = value.partition(",")
         return f"{head},sha256:{_sha256(data)}"
@@ -111,7 +111,7 @@ def _without_data(value: object) -> object:
 
 
 def request_hash(request: Request) -> str:
-    return _sha256(json.dumps({"step": request.step, **as_recorded(request)}, sort_keys=True, ensure_ascii=False))
+    return _sha256(json.dumps({"step": request.step, **to_json(request)}, sort_keys=True, ensure_ascii=False))
 
 
 def _sha256(text: str) -> str:
@@ -119,10 +119,10 @@ def _sha256(text: str) -> str:
 
 
 def render(request: Request, outcome: Reply | LLMError) -> str:
-    """One line, with its line end."""
-    whose = [str(each) for each in sorted(people.get())]
+    """Write an exchange as one line, with its line end."""
+    whose = [str(each) for each in sorted(current_people.get())]
     line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "people": whose}
-    line["request"] = as_recorded(request)
+    line["request"] = to_json(request)
     if isinstance(outcome, LLMError):
         line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}
     else:
@@ -135,7 +135,7 @@ def render(request: Request, outcome: Reply | LLMError) -> str:
 
 
 def read(path: Path) -> list[Exchange]:
-    """All exchanges of a file, in order. A line that is none is logged and left out.
+    """All exchanges of a file, in order. Other lines are logged and left out.
 
     Raises:
         UnreadableExchanges: the file cannot be read, or no line of it is an exchange.
@@ -159,7 +159,7 @@ def read(path: Path) -> list[Exchange]:
 
 
 def _why(error: Exception) -> str:
-    """In short, without the line's text."""
+    """Say in a few words why a line was not read, without its text."""
     if not isinstance(error, ValidationError):
         return "it is no JSON"
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -167,9 +167,9 @@ def _why(error: Exception) -> str:
 
 
 _MAX_COMPARED = 200
-"""Recorded requests of the step among which the nearest is looked for."""
+"""The nearest request is searched among so many of the same step."""
 _MAX_SHOWN = 4
-"""Differing lines shown of each side."""
+"""Differing lines that are shown of each side."""
 _MAX_LINE_CHARS = 100
 
 
@@ -211,10 +211,10 @@ class Recording:
 
 
 class ReplayEndpoint:
-    """Answers from a file. A request made more than once gets its answers in recorded order, then the last one again.
+    """Answers from a file. Equal requests get their answers in recorded order, then the last one again and again.
 
-    A recorded failure is raised again. A request that the file does not hold is an `UnknownRequest`, which shows in one
-    line what differs from the nearest recorded request of that step.
+    A recorded failure is raised again. A request that is not in the file raises `UnknownRequest`, whose message shows
+    the differences to the nearest recorded request of that step.
 
     Raises:
         UnreadableExchanges: on construction, if the file is missing or holds no exchange.
@@ -232,7 +232,7 @@ class ReplayEndpoint:
     async def complete(self, request: Request) -> Reply:
         exchange = self._find(request)
 
-        # Through real time, as the recorded call went, so that both runs do everything in the same order.
+        # Through real time like the recorded call, so that both runs do everything in the same order.
         async def answer() -> Reply:
             return exchange.outcome()
 
@@ -256,7 +256,7 @@ class ReplayEndpoint:
         candidates = self._by_step.get(request.step, [])[:_MAX_COMPARED]
         if not candidates:
             return f"no exchange of that step is recorded, only of {', '.join(sorted(self._by_step))}"
-        mine = list(_lines(as_recorded(request)))
+        mine = list(_lines(to_json(request)))
 
         def likeness(theirs: Sequence[str]) -> float:
             return difflib.SequenceMatcher(None, mine, theirs, autojunk=False).ratio()

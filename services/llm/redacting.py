@@ -1,5 +1,5 @@
-"""Redact secrets in requests to a model and in its replies, and record both without them: a model may repeat whatever
-it was given, and its operator knows the key that it is called with.
+"""Redact secrets in requests to a model and in its replies, and record both without them: a model may repeat the
+secrets of its prompt.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from services.llm.endpoint import Endpoint, LLMError, Part, Reply, Request, Requ
 from services.llm.recording import Recording
 
 _ESCAPED = re.compile(r"\\\\|\\u00(?P<code>2[013-9a-f]|[3-467][0-9a-f]|5[0-9abd-f])", re.IGNORECASE)
-"""A printable character of ASCII in JSON's notation for others, but for the quote and the backslash."""
+"""A printable ASCII character as a JSON escape, other than the quote and the backslash."""
 
 SYSTEM_PROMPTS = 32
-"""How many of them are kept with what they are without secrets: more than there are steps."""
+"""The number of redacted system prompts that are cached: more than there are steps."""
 
 
 class RedactingEndpoint:
     """Calls `inner` with the request redacted, and redacts the reply. `redact` removes secrets from a text. `recording`
-    gets each exchange so redacted, before anybody acts on it.
+    gets each redacted exchange before the caller does.
     """
 
     def __init__(self, inner: Endpoint, redact: Callable[[str], str], recording: Recording | None = None) -> None:
         self._inner = inner
         self._recording = recording
         self._redact = redact
-        # These are the operator's and ours, few, and the same in every request of their step.
+        # Cached: system prompts are few, and the same in every request of their step.
         self._system = lru_cache(maxsize=SYSTEM_PROMPTS)(redact)
 
     async def complete(self, request: Request) -> Reply:
@@ -45,9 +45,9 @@ class RedactingEndpoint:
             raise
         reply = replace(
             reply,
-            text=self._said(reply.text),
+            text=self._redact_output(reply.text),
             calls=tuple(map(self._call, reply.calls)),
-            content=self._said(reply.content),
+            content=self._redact_output(reply.content),
         )
         await self._record(request, reply)
         return reply
@@ -65,15 +65,16 @@ class RedactingEndpoint:
         text = part.get("text")
         return {**part, "text": self._redact(text)} if isinstance(text, str) else part
 
-    def _round(self, one: Round) -> Round:
-        return replace(one, results=tuple(map(self._redact, one.results)))  # the rest the model has said
+    def _round(self, tool_round: Round) -> Round:
+        # The other fields are from a reply, and redacted.
+        return replace(tool_round, results=tuple(map(self._redact, tool_round.results)))
 
     def _call(self, call: RequestedCall) -> RequestedCall:
-        return replace(call, name=self._said(call.name), arguments=self._said(call.arguments))
+        return replace(call, name=self._redact_output(call.name), arguments=self._redact_output(call.arguments))
 
-    def _said(self, text: str) -> str:
-        return self._redact(_ESCAPED.sub(_plainly, text))
+    def _redact_output(self, text: str) -> str:
+        return self._redact(_ESCAPED.sub(_unescape, text))
 
 
-def _plainly(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     return chr(int(found["code"], 16)) if found["code"] else found[0]

@@ -1,5 +1,5 @@
-"""An OpenAI-compatible endpoint with what keeps it usable: one attempt with a time-out, `Retry-After`, retries, a
-circuit breaker, a limit of calls at a time, real time; and a cheap check that it is there.
+"""Calls of an OpenAI-compatible endpoint, with a time-out, retries that respect `Retry-After`, a circuit breaker and a
+limit of concurrent calls, all in real time; and a cheap check that the endpoint can be reached.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS = 5.0
 NOT_THIS_KEY = "does not accept the key"
-"""Part of the text of `unreachable_because` if the endpoint answers but rejects the key."""
+"""The words of `why_unreachable` if the endpoint answers but rejects the key."""
 LIST_BYTES = 1 << 12
 
 
@@ -41,7 +41,7 @@ class ChatEndpoint:
         self._closed = False
 
     async def complete(self, request: Request) -> Reply:
-        chat = await self._opened()
+        chat = await self._open_once()
         limit = self._settings.timeout_seconds
         try:
             # The client's own limit is per read: a server that drips bytes would hold a call for ever.
@@ -56,7 +56,7 @@ class ChatEndpoint:
             if self._chat is not None:
                 await self._chat.aclose()
 
-    async def _opened(self) -> Chat:
+    async def _open_once(self) -> Chat:
         async with self._opening:
             if self._closed:
                 raise Unavailable(f"{self._settings.name}: already closed; no calls during shutdown")
@@ -67,7 +67,7 @@ class ChatEndpoint:
 
 
 def import_client() -> None:
-    """Import what the first call would otherwise wait for. Blocks for seconds: call it in a thread."""
+    """Import the client, for which the first call would wait otherwise. Blocks for seconds: call it in a thread."""
     import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (the import is the purpose)
 
 
@@ -84,12 +84,12 @@ def _open(settings: EndpointSettings) -> Chat:
     return Chat(settings)
 
 
-async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: float = PROBE_SECONDS) -> str | None:
+async def why_unreachable(settings: EndpointSettings, *, timeout_seconds: float = PROBE_SECONDS) -> str | None:
     """Ask for the list of models, which costs nothing. None if that works, else one sentence saying what is wrong."""
     import aiohttp  # noqa: PLC0415 (a tenth of a second, which only this needs here)
 
     try:
-        trouble = await clock.real_time(lambda: _trouble(settings, timeout_seconds))
+        trouble = await clock.real_time(lambda: _probe(settings, timeout_seconds))
     except TimeoutError:
         trouble = f"did not answer within {timeout_seconds:g} s"
     except (aiohttp.ClientError, ValueError, OSError) as error:
@@ -97,7 +97,7 @@ async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: fl
     return None if trouble is None else f"{settings.name} {trouble}"
 
 
-async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | None:
+async def _probe(settings: EndpointSettings, timeout_seconds: float) -> str | None:
     import aiohttp  # noqa: PLC0415 (as above)
 
     headers = {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
@@ -113,7 +113,7 @@ async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | 
             return None
         if status != 200:  # noqa: PLR2004 (OK)
             return f"does not list its models (HTTP {status}); check base_url, which usually ends in /v1"
-        # Its beginning is enough to know it by, whatever else is sent.
+        # The beginning of the body is enough to recognise JSON, however long the body is.
         if not (await response.content.read(LIST_BYTES)).lstrip().startswith((b"{", b"[")):
             return "answers with something that is no JSON; check base_url, which usually ends in /v1"
         return None
@@ -124,12 +124,12 @@ LONGEST_PAUSE_SECONDS = 60.0
 """Also if the server asks for more: a step that would have to wait longer is better given up."""
 
 FAILURES = 5
-"""Calls in a row, each with its retries, that end without an answer before the circuit opens."""
+"""The circuit opens after so many calls in a row without an answer, each with its retries."""
 OPEN_SECONDS = 30.0
 
 
 def open_endpoint(settings: EndpointSettings, at_once: int | None = None) -> Endpoint:
-    """The model that `settings` name. Nothing is imported or dialled before the first call. `at_once`: as for
+    """The endpoint that `settings` describe. Nothing is imported or dialled before the first call. `at_once`: as for
     `ModelEndpoint`.
 
     Open one for each configured model, use it from one loop, and close it at shutdown.
@@ -190,10 +190,10 @@ class ModelEndpoint:
         await clock.real_time(self._inner.aclose)
 
     async def ask(self, request: Request) -> Reply:
-        """As `complete`, in the time of the running loop, and without waiting for others."""
+        """Like `complete`, but in the time of the running loop, and without waiting for a turn."""
         if self._open_until is None:
             retries = self._max_retries if request.options is None else request.options.retries
-            return await self._counted(request, retries)
+            return await self._ask_and_count(request, retries)
         left = self._open_until - self._now()
         if left > 0 or self._probing:
             until = f"for {math.ceil(left)} s" if left > 0 else "until the call that probes it has ended"
@@ -201,18 +201,18 @@ class ModelEndpoint:
             raise Unavailable(f"{message}; check that it runs")
         self._probing = True
         try:
-            return await self._counted(request, 0)
+            return await self._ask_and_count(request, 0, is_probe=True)
         finally:
             self._probing = False
 
-    async def _counted(self, request: Request, retries: int) -> Reply:
-        """Ask, and open or close the circuit by how that ends."""
+    async def _ask_and_count(self, request: Request, retries: int, *, is_probe: bool = False) -> Reply:
+        """Ask, and open the circuit after too many failures, or close it after an answer."""
         try:
-            reply = await self._patiently(request, retries)
+            reply = await self._ask_with_retries(request, retries)
         except (Unavailable, TimedOut):
             self._failures += 1
             # A call that began before the circuit opened does not keep it open for longer; a probe does.
-            if self._failures >= FAILURES and (self._open_until is None or self._probing):
+            if self._failures >= FAILURES and (self._open_until is None or is_probe):
                 self._open_until = self._now() + OPEN_SECONDS
                 log.warning("%s has stopped answering; not asked again for %g s", self._name, OPEN_SECONDS)
             raise
@@ -228,7 +228,7 @@ class ModelEndpoint:
         self._failures = 0
         self._open_until = None
 
-    async def _patiently(self, request: Request, retries: int) -> Reply:
+    async def _ask_with_retries(self, request: Request, retries: int) -> Reply:
         for attempt in range(retries):
             try:
                 return await self._attempt(request)
@@ -242,7 +242,7 @@ class ModelEndpoint:
 
     async def _attempt(self, request: Request) -> Reply:
         """Ask once, no sooner than the server allows."""
-        # Others may have been told to wait longer while this one slept.
+        # The server may have asked another call to wait longer while this one slept.
         while (left := self._not_before - self._now()) > 0:
             await self._sleep(left)
         try:

@@ -1,4 +1,4 @@
-"""The seam through which everybody asks a model: a prompt and a model class in, an instance of that class out."""
+"""The interface through which everybody asks a model: a prompt and a class in, an instance of that class out."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from services.storage import in_thread
 M = TypeVar("M", bound=BaseModel)
 
 MAX_TRIES = 100
-"""Opening braces tried, so that a reply with thousands of nested ones does not take minutes."""
+"""JSON is tried at so many opening braces: a reply with thousands of nested ones must not take minutes."""
 
 _MAX_ERRORS = 3
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def at_most(length: int) -> BeforeValidator:
-    """Cut a text or a list of a reply at `length` before anything looks at it: a model may fill it with megabytes."""
+    """Cut a text or a list of a reply at `length` before it is validated: a model may fill it with megabytes."""
 
     def cut(found: object) -> object:
         return cast("str | list[object]", found)[:length] if isinstance(found, str | list) else found
@@ -53,7 +53,7 @@ def wire_schema(model: type[BaseModel]) -> Mapping[str, object]:
 
     OpenAI's strict mode requires this (guide "Structured model outputs", supported schemas), and servers that build a
     grammar from the schema then cannot leave a key out. Titles and defaults are dropped, as they only cost tokens.
-    Made once for each class: Pydantic takes a third of a millisecond. Not to be changed.
+    Cached, as Pydantic takes a third of a millisecond: do not change the result.
     """
     return _strict(cast("Mapping[str, object]", model.model_json_schema()))
 
@@ -83,7 +83,7 @@ def first_valid_object(text: str, model: type[M]) -> M:
 
 
 def _encodable(found: object) -> object:
-    """With U+FFFD for each half of a surrogate pair, which JSON allows and UTF-8 cannot hold: it could not be kept."""
+    """Replace lone surrogates by U+FFFD: JSON allows them, but a text with one cannot be stored as UTF-8."""
     written = json.dumps(found, ensure_ascii=False)
     if written.isascii() or not _SURROGATE.search(written):
         return found
@@ -137,9 +137,9 @@ class Asker(Protocol):
         `step` names the call in metrics, recordings and errors; the class name of `model` is the schema's on the wire.
         `usage` counts every answered request, usable or not. `options`: None to use the endpoint's settings.
 
-        A reply that cannot be used is followed by one more request, with a changed prompt, since endpoints that decode
-        greedily answer the same prompt in the same way. The model may first call `tools`, as often as `limits` allow;
-        it reads about failing tools and its own mistakes in words.
+        After an unusable reply, one more request is made, with a changed prompt, since endpoints that decode greedily
+        answer the same prompt in the same way. The model may first call `tools`, as often as `limits` allow; failures
+        of tools and its own mistakes are reported to it in words.
 
         Raises:
             LLMError: there is no usable answer; its kind says why (services.llm.endpoint).
@@ -184,13 +184,13 @@ class StructuredLLM:
             if answer is not None:
                 return answer
             request = replace(request, rounds=calls.rounds)
-        return await self._settle(request, model, usage)
+        return await self._ask_twice(request, model, usage)
 
     async def _converse(self, request: Request, calls: ToolCalls, model: type[M], usage: Usage) -> M | None:
-        """Run the tools that the model calls. None: it has to be asked for its answer alone."""
-        offered = tuple(Function(tool.name, tool.description, tool.parameters) for tool in calls.tools)
-        while not calls.used_up:
-            reply = await self._complete(replace(request, tools=offered, rounds=calls.rounds), usage)
+        """Run the tools that the model calls, until it answers. None: it has to be asked again, without tools."""
+        functions = tuple(Function(tool.name, tool.description, tool.parameters) for tool in calls.tools)
+        while not calls.is_exhausted:
+            reply = await self._complete(replace(request, tools=functions, rounds=calls.rounds), usage)
             if all(call.name == model.__name__ for call in reply.calls):
                 try:
                     return _read(reply, model)
@@ -200,7 +200,7 @@ class StructuredLLM:
             await calls.run(reply.calls, reply.content)
         return None
 
-    async def _settle(self, request: Request, model: type[M], usage: Usage) -> M:
+    async def _ask_twice(self, request: Request, model: type[M], usage: Usage) -> M:
         try:
             return _read(await self._complete(request, usage), model)
         except NotFound as wrong:
@@ -215,7 +215,7 @@ class StructuredLLM:
             raise BadOutput(f"{said}; try another structured_output_method or model") from None
 
     async def _complete(self, request: Request, usage: Usage) -> Reply:
-        # Real time, also on a virtual loop: this is what an operator waits and pays for, and no result depends on it.
+        # Real time, also on a virtual loop: it is measured for the operator, and no result depends on it.
         begun = time.perf_counter()
         try:
             reply = await self.endpoint.complete(request)

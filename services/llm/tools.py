@@ -1,4 +1,4 @@
-"""Tools that a model may call while it answers, and the calls of one answer: run, or refused in words.
+"""Tools that a model may call while it answers, and the object that runs or refuses the calls of one answer.
 
 Failures and mistakes are reported to the model in our words, so that it can correct itself; it never sees an exception.
 """
@@ -37,9 +37,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CountedResult:
-    """The result of a tool call; the model is shown how many calls are left after it. `counts`: False for a call that
-    was refused or found nothing, which does not use up a call.
-    """
+    """The result of a tool call. `counts`: False for a call that was refused or found nothing, and is free."""
 
     text: str
     counts: bool = True
@@ -50,8 +48,8 @@ class Tool:
     """A tool as the model sees it, and the function behind it.
 
     Attributes:
-        description: what it is for, when to use it, sample questions, what it returns, and which tool to use instead.
-        parameters: the JSON schema of its arguments, an object. Who asks and where is bound in `run`, never given here.
+        description: its purpose, when to use it, sample questions, what it returns, and which tool to use instead.
+        parameters: the JSON schema of its arguments, an object. It has no asker or place: these are bound in `run`.
         run: takes arguments that fit the schema, returns text for the model, also when it failed.
     """
 
@@ -66,7 +64,7 @@ class ToolLimits:
     """Limits of the tool calls of one answer.
 
     Attributes:
-        max_repeated_questions: calls with the same question, ignoring white space, case and punctuation.
+        max_repeated_questions: of calls with the same question, ignoring white space, case and punctuation.
         seconds: for all tool calls of the answer together.
     """
 
@@ -76,7 +74,7 @@ class ToolLimits:
 
 
 class ToolCalls:
-    """Runs the calls of one answer within `limits`. `answer`: the name of the call that ends the conversation."""
+    """Runs the calls of one answer within `limits`. `answer`: the name of the call by which the model answers."""
 
     def __init__(self, tools: Sequence[Tool], limits: ToolLimits, *, answer: str) -> None:
         self.tools = tools
@@ -84,26 +82,26 @@ class ToolCalls:
         self._limits = limits
         self._answer = answer
         self._calls = 0
-        self._free = 0  # calls that do not count
+        self._free_calls = 0  # those that do not count
         self._seconds = 0.0
-        # The same question counts whichever tool it is put to.
+        # The same question counts for all tools together.
         self._asked: Counter[str] = Counter()
 
     @property
-    def used_up(self) -> bool:
-        """True if no more calls are allowed. Calls that do not count have a limit of the same size of their own."""
-        most = self._limits.max_calls
-        return self._calls >= most or self._free >= most or self._seconds >= self._limits.seconds
+    def is_exhausted(self) -> bool:
+        """Return True if no more calls are allowed. Free calls have a limit of their own, of the same size."""
+        max_calls = self._limits.max_calls
+        return max(self._calls, self._free_calls) >= max_calls or self._seconds >= self._limits.seconds
 
     async def run(self, calls: Sequence[RequestedCall], text: str) -> None:
         """Run one round of calls concurrently and add it to `rounds`."""
         begun = now()
         results = await asyncio.gather(*(self._result(call) for call in calls))
         self._seconds += now() - begun
-        self.rounds = (*self.rounds, Round(tuple(calls), tuple(map(self._finished, results)), text))
+        self.rounds = (*self.rounds, Round(tuple(calls), tuple(map(self._render, results)), text))
 
-    def _finished(self, result: str | tuple[str, CountedResult]) -> str:
-        """As the model reads it. Written when the whole round is done: only then is it known what is left."""
+    def _render(self, result: str | tuple[str, CountedResult]) -> str:
+        """The text of a result for the model, made after the whole round: only then the calls left are known."""
         if isinstance(result, str):
             return result
         name, found = result
@@ -118,21 +116,22 @@ class ToolCalls:
         self._calls += 1
         if self._calls > self._limits.max_calls:
             return f"Not run: one answer may make {self._limits.max_calls} tool calls. Answer from what you have."
-        checked = self._checked(call)
+        checked = self._check(call)
         if isinstance(checked, str):
-            self._let_off()
+            self._make_free()
             return f"Not run: {checked}."
         result = await self._run(*checked)
         if not isinstance(result, str) and not result[1].counts:
-            self._let_off()
+            self._make_free()
         return result
 
-    def _let_off(self) -> None:
+    def _make_free(self) -> None:
+        """Count the present call as free."""
         self._calls -= 1
-        self._free += 1
+        self._free_calls += 1
 
-    def _checked(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]] | str:
-        """The tool and the arguments that it takes, or why it is not run, for the model to read."""
+    def _check(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]] | str:
+        """The tool and its arguments, or the reason, for the model, why the call is not run."""
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
         if tool is None:
             log.warning("tools: the model called %.60r, which does not exist", call.name)
@@ -147,7 +146,7 @@ class ToolCalls:
         given = {key: value for key, value in arguments.items() if key in known and value is not None}
         if wrong := argument_error(given, tool.parameters):
             return f"{wrong}. Call it again with other arguments"
-        question = _normalised(str(given.get("question", json.dumps(given, sort_keys=True))))
+        question = _normalise(str(given.get("question", json.dumps(given, sort_keys=True))))
         self._asked[question] += 1
         if self._asked[question] > self._limits.max_repeated_questions:
             return "this was asked before. Ask something else, or answer from what you have"
@@ -191,6 +190,6 @@ def argument_error(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def _normalised(question: str) -> str:
+def _normalise(question: str) -> str:
     folded = unicodedata.normalize("NFKC", question).casefold()
     return re.sub(r"[\s.?!,;:]+", " ", folded).strip()

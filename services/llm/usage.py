@@ -1,6 +1,4 @@
-"""What answering costs: chains per user and hour, answers, calls and tokens, the budget that limits them, and the
-tokens of each UTC day and step for reports.
-"""
+"""Counts of chains, answers, calls and tokens; the budget that limits them; and the tokens by UTC day and step."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ KEPT_DAYS = 400
 
 
 class StepTokens(NamedTuple):
-    """Of one step on one day."""
+    """The calls and tokens of one step on one day."""
 
     calls: NonNegativeInt = 0
     prompt: NonNegativeInt = 0
@@ -38,14 +36,14 @@ _DAYS = TypeAdapter(dict[str, dict[str, StepTokens]])
 
 
 class TokenDays:
-    """Counts answered calls."""
+    """Counts answered calls and their tokens, for reports."""
 
     def __init__(self, days: Mapping[str, Mapping[str, StepTokens]] | None = None) -> None:
         self._days = {day: dict(steps) for day, steps in (days or {}).items()}
 
     @property
     def days(self) -> Mapping[str, Mapping[str, StepTokens]]:
-        """By day, such as `2026-11-22`, then by step."""
+        """The counts by day, such as `2026-11-22`, then by step."""
         return self._days
 
     def add(self, step: str, at: float, *, prompt_tokens: int, completion_tokens: int) -> None:
@@ -57,12 +55,12 @@ class TokenDays:
 
 @lru_cache(maxsize=4)
 def _day_of(number: int) -> str:
-    """The days since 1970 as a date. Nearly all calls are of the same day."""
+    """The date of a number of days since 1970. Cached, as nearly all calls are of the same day."""
     return rfc3339(number * DAY)[:10]
 
 
 def read_token_days(path: Path) -> TokenDays:
-    """`{"2026-11-22": {"gate": [calls, prompt, completion], …}, …}`; none where it is damaged or missing."""
+    """Read `{"2026-11-22": {"gate": [calls, prompt, completion], …}, …}`; empty if damaged or missing."""
     try:
         return TokenDays(_DAYS.validate_python(read_object(path)))
     except ValidationError:
@@ -109,8 +107,8 @@ class BudgetLimits:
 
 @dataclass(slots=True)
 class Spent:
-    """The counts of a budget, kept over a restart. `day`: days since 1970, UTC; `chains`: by user, the start times of
-    those of the last hour.
+    """The counts of a budget, kept over a restart. `day`: days since 1970, UTC; `chains`: the start times of each
+    user's chains in the last hour.
     """
 
     day: int = 0
@@ -119,18 +117,18 @@ class Spent:
     chains: dict[int, deque[FiniteFloat]] = field(default_factory=dict[int, "deque[FiniteFloat]"])
 
     def forget(self, user_id: int) -> bool:
-        """Drop a person's counts. Returns whether there were any."""
+        """Drop a person's counts. Returns True if there were any."""
         return self.chains.pop(user_id, None) is not None
 
 
 class Limiter(Protocol):
-    """Counts answers, and says when a limit is reached: by this process alone (`Budget`), or by several together.
+    """Counts answers, and refuses at a limit: for this process alone (`Budget`), or for several together.
     `now`: seconds since 1970.
     """
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
-        """Count a chain that begins now; or return the name of the limit that forbids it. Waits for as long as it takes
-        to know.
+        """Count a chain that begins now, or return the name of the limit that forbids it. May wait for other processes
+        to agree.
         """
         ...
 
@@ -139,11 +137,11 @@ class Limiter(Protocol):
     def used(self, tokens: int, now: float) -> None: ...
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
-        """True if this is the user's first refusal for `limit` in the current hour or day, in this process."""
+        """Return True for the user's first refusal by `limit` in the current hour or day, in this process."""
         ...
 
     async def forget(self, user_id: int) -> bool:
-        """Drop a person's counts. Returns whether there were any.
+        """Drop a person's counts. Returns True if there were any.
 
         Raises:
             OSError: they are kept elsewhere, and cannot be reached.
@@ -169,8 +167,8 @@ class Refusals:
 
 
 def budget_day(seen: int, day: int) -> int:
-    """The day that a budget is counted on: `day`, unless the clock was set back over midnight since `seen`, which must
-    not give a budget a second time. A clock that is set back by more than a day was wrong before. Days since 1970, UTC.
+    """The day that a budget is counted on, in days since 1970, UTC: `day`, or `seen` if the clock was set back over
+    midnight since, which must not give a budget twice. A clock that is set back by more than a day was wrong before.
     """
     return day if day > seen or day < seen - 1 else seen
 
@@ -225,7 +223,7 @@ class Budget:
 
 
 def read_spent(path: Path) -> Spent:
-    """`{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`; zeros where none is readable."""
+    """Read `{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`; zeros if unreadable."""
     try:
         return TypeAdapter(Spent).validate_python(read_object(path))
     except ValidationError:
@@ -247,7 +245,7 @@ ObserveTokens = Callable[[str, str, int], object]
 class Usage:
     """Counts the answered calls of one part by step, and tokens by step and kind (`prompt`, `completion`).
 
-    Each call is passed on to its parent, such as the usage of the run.
+    Each call is also counted in `parent`, such as the usage of the run.
     """
 
     parent: Usage | Spending | None = None
@@ -257,7 +255,7 @@ class Usage:
     def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None:
         calls, tokens = self.calls, self.tokens
         prompt, completion = (step, "prompt"), (step, "completion")
-        # A part meets each step once: `get` is faster than letting the Counter find out that it is new.
+        # A part mostly meets each step once: `get` is faster than a Counter's own default.
         calls[step] = calls.get(step, 0) + 1
         tokens[prompt] = tokens.get(prompt, 0) + prompt_tokens
         tokens[completion] = tokens.get(completion, 0) + completion_tokens
@@ -267,7 +265,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The last parent: charges the budget, and counts for reports, as soon as a call was answered."""
+    """The outermost parent: charges the budget, and counts for reports, as soon as a call was answered."""
 
     budget: Limiter
     observe: ObserveTokens | None = None

@@ -141,7 +141,7 @@ def remove_from_recording(path: Path, user_id: int, found: PersonInRecording, ma
         if dispatch is None:
             kept.append(line)
             continue
-        cleared = clearing.clear(dispatch)
+        cleared = clearing.filter(dispatch)
         if cleared is None or (cleared.t in _REACTIONS and str(cleared.d.get("user_id")) == str(user_id)):
             gone += 1
             continue

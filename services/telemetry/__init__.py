@@ -1,4 +1,4 @@
-"""Log lines, the record of outcomes, explanations of failed connections, and limits for everything that listens.
+"""Log lines, the record of outcomes, explanations of failed connections, and limits for listening servers.
 `exporter` serves metrics.
 """
 
@@ -13,11 +13,11 @@ from services.telemetry.connections import (
     most_connections,
     raise_descriptor_limit,
 )
-from services.telemetry.logs import about, about_message, people
+from services.telemetry.logs import about_message, current_part, current_people
 from services.telemetry.part_outcomes import (
     QUESTION_CHARS,
     PartOutcome,
-    ended,
     parse_part_outcome,
+    part_outcome_of,
     render_part_outcome,
 )

@@ -1,6 +1,4 @@
-"""Network connections: plain words for why a server could not be reached, and limits for everything that listens on a
-port.
-"""
+"""Network connections: explanations of failed ones, and limits for servers that listen on a port."""
 
 from __future__ import annotations
 
@@ -49,36 +47,34 @@ def connection_problem(error: Exception) -> str:
     return UNKNOWN_PROBLEM
 
 
-# Limits for whoever listens
+# Limits for listening servers
 
 MOST_CONNECTIONS = 256
-"""Connections to one listener."""
+"""The most connections to one listener."""
 RESERVED_DESCRIPTORS = 256
-"""Descriptors for what else the process does: Discord, models, files."""
+"""Descriptors for other work of the process: Discord, models, files."""
 BACKLOG = 32
-"""Connections that are taken in one go, before any of them can be closed."""
+"""Connections that are accepted at once, before any of them can be closed."""
 FIRST_SECONDS = 10.0
-"""How long a connection may go without a request, and a request without being read."""
+"""The seconds until the first request of a connection, and for reading a request, after which it is closed."""
 WANTED_DESCRIPTORS = 65_536
 LOOP_SHARE = 0.2
-"""The part of the event loop's time that the requests to one listener may take."""
+"""The share of the event loop's time for the requests to one listener."""
 LOOP_BURST_SECONDS = 0.25
-"""How much of it they may take at once after a quiet time."""
+"""The time that requests may take at once after a quiet time."""
 REQUEST_SECONDS = 0.001
-"""Counted for the reading of each request."""
+"""The time that is counted for reading a request."""
 MOST_REQUEST_SECONDS = 0.1
 LINES_A_MINUTE = 20
 MINUTE = 60.0
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
-"""Whose exceptions are about what was sent."""
+"""Exceptions of these libraries are about input of a client."""
 
 log = logging.getLogger(__name__)
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the limit of open files to what the system allows, so that a connection to Discord never waits for one of a
-    scraper.
-    """
+    """Raise the limit of open files as far as the system allows, so that scrapers leave room for Discord."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, WANTED_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -86,8 +82,8 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections() -> int:
-    """Return how many connections leave `RESERVED_DESCRIPTORS` descriptors, or half of all there are, for the rest of
-    the process.
+    """Return the most connections that leave `RESERVED_DESCRIPTORS` descriptors, or half of all, for other work of the
+    process.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
@@ -96,8 +92,8 @@ def most_connections() -> int:
 
 
 class LogLineLimit(logging.Filter):
-    """A log filter that passes `LINES_A_MINUTE`, and adds to the next line how many were dropped. Errors of HTTP
-    libraries, which are about what a client sent, and lost connections are logged without their traceback.
+    """A log filter that passes `LINES_A_MINUTE`, and adds the number of dropped lines to the next one. Errors of HTTP
+    libraries, which are about input of a client, and lost connections are logged without their traceback.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -133,8 +129,8 @@ def limit_log_lines(*loggers: str) -> None:
 
 @dataclass(slots=True)
 class LoopShare:
-    """Keeps requests from taking more than `LOOP_SHARE` of the event loop, however many arrive: `turn` lets the next
-    one wait while those before it have used up more. `pace` as in `Connections`.
+    """Limits requests to `LOOP_SHARE` of the event loop's time, however many arrive: `turn` delays the next one while
+    earlier ones have taken more. `pace`: as in `Connections`.
     """
 
     pace: float = 1.0
@@ -144,7 +140,7 @@ class LoopShare:
 
     @asynccontextmanager
     async def turn(self) -> AsyncGenerator[None]:
-        """Wait for a turn; the processor's time that the block takes is counted. Nobody waits for a block's end."""
+        """Wait for a turn, and count the processor time of the block. Blocks may overlap."""
         async with self._waiting:
             self._refill()
             if self._credit < 0:
@@ -155,7 +151,7 @@ class LoopShare:
         try:
             yield
         finally:
-            # A block that waits for something else is not what kept the loop busy meanwhile.
+            # The time in which a block waits for something else is that of other blocks.
             self._credit -= min(time.thread_time() - began, MOST_REQUEST_SECONDS)
 
     def _refill(self) -> None:
@@ -180,11 +176,11 @@ class _Open:
 
 @dataclass(slots=True)
 class Connections:
-    """The open connections to one listener; `name` is what the log calls it. Belongs to one event loop. `pace`: how
-    many seconds of that loop pass in a real one, as in a replay.
+    """The open connections to one listener, of one event loop. `name`: of the listener in the log. `pace`: seconds of
+    that loop in a real one; others than 1 in a replay.
 
-    A connection is one of a stranger until `authenticated` is called for its client. Where all places are taken, the
-    oldest connection of a stranger is closed for a new one; those of authenticated clients stay.
+    A connection is one of a stranger until `on_login` is called for its client. If there are `most` connections, the
+    oldest one of a stranger is closed for a new one; connections of authenticated clients stay.
     """
 
     name: str
@@ -195,30 +191,30 @@ class Connections:
     _cut: int = field(default=0, init=False)
     _report_timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
-    def bounded(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+    def limit(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
         """Wrap a factory of protocols so that the connections of its protocols are counted and limited."""
         return lambda *given, **named: _Counted(make(*given, **named), self)
 
-    def asked(self, peer: object) -> None:
-        """Note that a request begins at this address, as in `peername` of the transport: from now on there is a
-        deadline, until `whole` or `answered`.
+    def on_request(self, peer: object) -> None:
+        """Note that a request begins at this address, which is `peername` of the transport. It has a deadline until
+        `on_request_read` or `on_answer`.
         """
         key = _key(peer)
         if (known := self._open.get(key)) is not None:
             known.deadline.cancel()
             known.deadline = self._deadline(key)
 
-    def whole(self, peer: object) -> None:
-        """Note that all of a request has been read: its answer may take as long as it does."""
+    def on_request_read(self, peer: object) -> None:
+        """Note that all of a request has been read. Its answer has no deadline."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
 
-    def answered(self, peer: object) -> None:
+    def on_answer(self, peer: object) -> None:
         """Note that a request was answered."""
-        self.whole(peer)
+        self.on_request_read(peer)
 
-    def authenticated(self, peer: object) -> None:
-        """Note that the client at this address has shown a token or a session of one: it makes no room for others."""
+    def on_login(self, peer: object) -> None:
+        """Note that the client at this address is authenticated: its connection is not closed for others."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
             known.authenticated = True
@@ -227,22 +223,22 @@ class Connections:
         """Register a connection. Returns False if there is no room."""
         peer = _key(transport.get_extra_info("peername"))
         if len(self._open) >= self.most:
-            stranger = self._dispensable()
+            stranger = self._choose_to_close()
             self._count_closed()
             if stranger is None:
                 return False
             self._open.pop(stranger).cut()
-        # A server that has handed a transport on may not have told of its end.
+        # A server that has handed a transport on may not have called `leave` for it.
         if (before := self._open.pop(peer, None)) is not None:
             before.deadline.cancel()
         self._open[peer] = _Open(transport, self._deadline(peer))
         return True
 
-    def _dispensable(self) -> object | None:
-        """Choose the oldest stranger of the host that takes most places: who floods makes room for others first."""
+    def _choose_to_close(self) -> object | None:
+        """Choose the oldest stranger of the host with most connections, so that a flood makes room for others."""
         strangers = [each for each, known in self._open.items() if not known.authenticated]
-        places = Counter(map(_host, strangers))
-        return max(strangers, key=lambda each: places[_host(each)], default=None)
+        counts = Counter(map(_host, strangers))
+        return max(strangers, key=lambda each: counts[_host(each)], default=None)
 
     def _deadline(self, peer: object) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self.first_seconds * self.pace, self._late, peer)
@@ -254,7 +250,7 @@ class Connections:
             self._open.pop(peer).deadline.cancel()
 
     def close(self) -> None:
-        """Log what has not been logged yet. No connection is closed."""
+        """Log the closed connections that were not logged yet. No connection is closed."""
         if self._report_timer is not None:
             self._report_timer.cancel()
             self._log_closed()
@@ -282,12 +278,12 @@ class Connections:
 
 
 def _key(peer: object) -> object:
-    """Host and port: servers leave out what an address of IPv6 has besides."""
+    """Host and port: an address of IPv6 has more items, which servers leave out."""
     return tuple(cast("Sequence[object]", peer)[:2]) if isinstance(peer, tuple | list) else peer
 
 
 class _Counted(asyncio.Protocol):
-    """Passes on the events of a connection, if there is room for it."""
+    """Passes on the events of a connection, unless it was refused for lack of room."""
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner

@@ -1,8 +1,8 @@
 """Metrics for Prometheus, and the server that shows them with /healthz and /readyz. Loads aiohttp and
 prometheus_client: import it only where metrics are served.
 
-The rest of the program only calls functions that it is given, so that neither library is loaded where `metrics.port` is
-not set.
+The rest of the program gets functions of it as arguments, so that neither library is loaded if `metrics.port` is not
+set.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 CALL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 240)
 """Bounds for a call to an LLM, from a cache hit nearby to a job that waits in a queue."""
 GRACE_SECONDS = 1.0
-"""How long a scrape may go on while the server closes."""
+"""The seconds that a scrape may take while the server closes."""
 KEEP_ALIVE_SECONDS = 15.0
 LARGEST_FORM = 64 * 1024
-"""In bytes."""
+"""The largest body of a request, in bytes."""
 CONNECTIONS = web.AppKey("connections", Connections)
-"""Of an application that `serve_metrics` serves."""
+"""The connections of an application that `serve_metrics` serves."""
 SOURCE_COUNTS = (0, 1, 2, 3, 4, 5, 7, 10)
 
 OPEN_BATCHES = "quiet_window"
@@ -39,10 +39,10 @@ OPEN_BATCHES = "quiet_window"
 
 
 class Metrics:
-    """The metrics of one run, in a registry of its own, so that two runs in one process never meet."""
+    """The metrics of one run, in a registry of its own, so that two runs in one process do not mix."""
 
     def __init__(self, role: str = "") -> None:
-        """`role`: what this process does where others do the rest; a label of all that it tells. Empty: it does all."""
+        """`role`: of this process among several; it becomes a label of all metrics. Empty: there is one process."""
         self._registry = all_ = CollectorRegistry()
         self._requests = Counter("ai_requests", "Questions by what became of them", ["result"], registry=all_)
         counted = [(name, metric) for name, each in DECISIONS.items() if (metric := each.metric) is not None]
@@ -74,14 +74,14 @@ class Metrics:
             )
 
     def end(self, end: Result) -> None:
-        """Count one end of the outcome stream."""
+        """Count one result."""
         if isinstance(end, Outcome):
             self._outcome(end)
         elif isinstance(end, Ignored) and end.part_number is not None:
             self._routing.labels(Destination.NOTHING).inc()
 
     def gauge(self, operator: str, count: int) -> None:
-        """Set how many items an operator works on (`operators.step.Gauge`)."""
+        """Set the number of items that an operator works on (`operators.step.Gauge`)."""
         if operator == OPEN_BATCHES:
             self._open.set(count)
         else:
@@ -92,7 +92,7 @@ class Metrics:
         self._call.labels(step).observe(seconds)
 
     def fetched(self, result: str) -> None:
-        """Count a web page that was asked for (`services.knowledge.WebPages`)."""
+        """Count a request for a web page (`services.knowledge.WebPages`)."""
         self._fetches.labels(result).inc()
 
     def tokens(self, step: str, kind: str, count: int) -> None:
@@ -107,7 +107,7 @@ class Metrics:
             self._of_partition.labels(str(partition)).set(count)
 
     def render(self) -> bytes:
-        """Everything, in the text format that `CONTENT_TYPE` names."""
+        """Render all metrics in the text format that `CONTENT_TYPE` names."""
         return generate_latest(self._registry)
 
     def _outcome(self, end: Outcome) -> None:
@@ -121,7 +121,7 @@ class Metrics:
         self._decisions(end.decisions)
 
     def _decisions(self, decisions: dict[str, object]) -> None:
-        """Count what the steps decided that were reached."""
+        """Count the decisions of the steps that were reached."""
 
         def decided(name: str) -> dict[str, object]:
             return cast("dict[str, object]", decisions.get(name, {}))
@@ -162,12 +162,11 @@ async def serve_metrics(
     add_pages: Callable[[web.Application], object] | None = None,
     pace: float = 1.0,
 ) -> AsyncGenerator[int]:
-    """Serve while the block runs; gives the port, which is a free one where `port` is 0.
+    """Serve while the block runs. Yields the port, which is a free one if `port` is 0.
 
     `health` says in a few words what is wrong, or None: then `/healthz` answers 200 and `ok`, else 503 and the words.
-    `ready` says for `/readyz` in the same way what it waits for; None: it is ready as soon as it is healthy. `render`
-    makes the content of `/metrics`; `add_pages` adds what else is served. `pace`: seconds of the loop in a
-    real one.
+    `ready` says for `/readyz` in the same way why it is not ready; None: it is ready whenever it is healthy. `render`
+    makes the content of `/metrics`; `add_pages` adds other pages. `pace`: seconds of the loop in a real one.
 
     Raises:
         CannotListen: the port is taken, or the address is not one of this machine.
@@ -188,13 +187,13 @@ async def serve_metrics(
     async def counted(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        if request.can_read_body:  # its body may be on its way for ever; a handler that has read it says so
-            connections.asked(peer_of(request))
+        if request.can_read_body:  # its body may never end; a handler that reads it calls `on_request_read`
+            connections.on_request(peer_of(request))
         else:
-            connections.whole(peer_of(request))
+            connections.on_request_read(peer_of(request))
         async with share.turn():
             answer = await handler(request)
-        connections.answered(peer_of(request))
+        connections.on_answer(peer_of(request))
         return answer
 
     application = web.Application(middlewares=[counted], client_max_size=LARGEST_FORM)
@@ -209,7 +208,7 @@ async def serve_metrics(
     await runner.setup()
     try:
         try:
-            protocol = connections.bounded(cast("web.Server", runner.server))
+            protocol = connections.limit(cast("web.Server", runner.server))
             server = await asyncio.get_running_loop().create_server(protocol, host, port, backlog=BACKLOG)
         except OSError as error:
             raise CannotListen(
@@ -234,8 +233,8 @@ def _health_response(trouble: str | None) -> web.Response:
 
 
 def _reason(error: OSError) -> str:
-    if error.errno is None:  # asyncio's own, from Python 3.13 on: it has passed over each address
+    if error.errno is None:  # asyncio's own error, from Python 3.13 on, if no address could be used
         return "this machine has no such address"
-    # asyncio puts a whole sentence, address included, where others have the system's message.
+    # asyncio puts a whole sentence with the address in front of the system's message.
     text = (error.strerror or str(error)).rpartition("] ")[2]
     return text.rpartition("): ")[2]

@@ -1,4 +1,4 @@
-"""Logging: what every line carries, and how it is written."""
+"""Logging: the ids in every line, and the format of lines."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 from clock import rfc3339
 from model.messages import Message, Part
 
-about: ContextVar[Part | None] = ContextVar("about", default=None)
-"""The part that the running code works on: log lines take their ids from it."""
+current_part: ContextVar[Part | None] = ContextVar("about", default=None)
+"""The part that the running code works on, which gives log lines their ids."""
 
-people: ContextVar[frozenset[int]] = ContextVar("people", default=frozenset())
-"""The ids of those whose words the running code works with: what is recorded of it is found by them."""
+current_people: ContextVar[frozenset[int]] = ContextVar("people", default=frozenset())
+"""The ids of the people whose texts the running code works with, by which recorded exchanges are found."""
 
 log = logging.getLogger(__name__)
 
 
 def fields() -> dict[str, str]:
-    """The ids of the part that the running code works on; empty where there is none, and for a question from the
-    command line, which has no ids.
+    """The ids of the part that the running code works on; empty if there is none, or for a question from the command
+    line, which has no ids.
     """
-    part = about.get()
+    part = current_part.get()
     if part is None or not part.last.id:
         return {}
     last = part.last
@@ -55,7 +55,7 @@ def about_message(message: Message) -> dict[str, dict[str, str]]:
 
 
 class LineFormatter(logging.Formatter):
-    """One line (and a traceback, where there is one) for people, or a JSON object for machines."""
+    """Formats a record as one line for people, with a traceback if there is one, or as a JSON object."""
 
     def __init__(self, style: str, redact: Callable[[str], str]) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         ids: dict[str, str] = getattr(record, "ids", None) or fields()
-        # What is around it is made here and holds no secret: looking for one there costs more than in the text.
+        # The rest of the line has no secret, and redacting it would cost more than the text.
         text = self._redact(_text(record))
         trace = self._redact(self.formatException(record.exc_info)) if record.exc_info else ""
         if self._json:
@@ -84,7 +84,7 @@ class LineFormatter(logging.Formatter):
 
 
 def _printable(text: str) -> str:
-    """Write what would begin a line or colour a terminal as an escape: the text may be a stranger's."""
+    """Escape characters that would begin a line or colour a terminal: the text may be from a stranger."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
@@ -99,7 +99,7 @@ def _text(record: logging.LogRecord) -> str:
 
 
 def _unwritten(record: logging.LogRecord) -> None:
-    """Replaces logging's own report, which repeats the line as it was before redaction."""
+    """Report a line that could not be written, unlike logging's own report without its unredacted text."""
     with contextlib.suppress(OSError, ValueError):
         print(f"a log line of {record.name} could not be written: {sys.exc_info()[1]}", file=sys.stderr)  # noqa: T201 (logging fails)
 

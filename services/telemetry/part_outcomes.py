@@ -1,5 +1,5 @@
-"""The record of how parts ended, one JSON object a line. Reports, cost figures and the dashboard are made from it. Only
-this module knows its format.
+"""The record of outcomes of parts, one JSON object a line, for reports, costs and the dashboard. Only this module knows
+its format.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from model.steps import DECISIONS
 
 
 def _recorded(path: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is recorded of the steps' decisions: without a model's own words, which may repeat a file, or a
-    person who is forgotten later.
+    """Return the decisions of the steps for the record: without a model's own words, which may repeat a file, or the
+    words of a person who is forgotten later.
     """
     found: dict[str, Any] = {}
     for name, decision in DECISIONS.items():
@@ -38,17 +38,17 @@ _Id = Annotated[int, PlainSerializer(str)]  # a string, as no JSON number is saf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartOutcome:
-    """The record of how one part ended. Its fields are in the order in which a line has them.
+    """The record of the outcome of one part. Its fields are in the order of the line.
 
     Attributes:
-        at, seconds: when that was decided, since 1970; how long after its window closed.
+        at: the time of the outcome, in seconds since 1970; seconds: from the close of its window to that time.
         channel: the name of the channel; empty in a thread, whose name may be a question.
-        place_id: the channel or thread where it was written; reply_place_id: the thread that the reply went to.
-        question, reply: without secrets; empty for what was no question, and where there is no reply. A reply may quote
-            somebody's file, which is deleted with its thread: so it stays in memory, and the line has none.
-        sources: cited, else selected. Of a line, without the names of people's files.
+        place_id: the channel or thread of its messages; reply_place_id: the thread of the reply.
+        question, reply: without secrets; empty if the part is no question, or has no reply. A reply may quote a
+            person's file, which is deleted with its thread: so it stays in memory, and is not in the line.
+        sources: the cited ones, else the selected ones; in the line without the names of people's files.
         tokens: by step, in prompts and completions.
-        path: what the steps decided. Of a line, without the words of a model.
+        path: the decisions of the steps; in the line without the words of a model.
     """
 
     at: Annotated[float, BeforeValidator(from_rfc3339), PlainSerializer(rfc3339)]
@@ -79,13 +79,13 @@ class PartOutcome:
 
     @property
     def link(self) -> str | None:
-        """The address of the first message in Discord; None where no server is known."""
+        """The address of the first message in Discord; None if the server is unknown."""
         if self.guild_id is None:
             return None
         return discord_address(self.guild_id, self.place_id, self.message_ids[0])
 
 
-def ended(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
+def part_outcome_of(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
     """Make the record of an outcome; `redact` removes secrets from a text."""
     part, steps = outcome.part, {step for step, _ in outcome.tokens}
     return PartOutcome(
@@ -116,7 +116,7 @@ def ended(outcome: Outcome, redact: Callable[[str], str]) -> PartOutcome:
 
 
 QUESTION_CHARS = 4_000
-"""Of a question, as it is recorded: as much as one message holds."""
+"""The most characters of a question that are recorded: those of one message."""
 
 
 def _question(outcome: Outcome, redact: Callable[[str], str]) -> str:

@@ -4,7 +4,7 @@ part that prevents it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import discord
 import pytest
 
 from model.messages import Author, AuthorType
-from services.assistant.citations import Cited
+from services.assistant.citations import ResolvedCitations
 from services.conversations import People
 from services.discord.live import DiscordPoster
 from services.documents.results import ToolContext
@@ -191,7 +191,10 @@ def files_of_any_thread(stage: Stage, patch: pytest.MonkeyPatch) -> None:
 
 
 def ids_believed(_: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("operators.answering.cited_in", lambda named, _sources: Cited(tuple(named), (), ()))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    def believe(named: Iterable[str], _sources: object) -> ResolvedCitations:
+        return ResolvedCitations(tuple(named), (), ())
+
+    patch.setattr("operators.answering.resolve_citations", believe)
 
 
 def fields_not_indented(_: Stage, patch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ class Stage:
 
     async def held(self, case_id: int) -> tuple[Document, ...]:
         assert self.world.documents is not None
-        described = await self.world.documents.store.describe(protocol.case(str(case_id)))
+        described = await self.world.documents.store.describe(protocol.case_collection(str(case_id)))
         return () if described is None else described.documents
 
     async def names(self, case_id: int) -> list[str]:
@@ -458,7 +458,7 @@ async def test_files_that_all_turn_out_unreadable_leave_the_answer_without_sourc
     async def never(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr("services.documents.tools.core.DocumentQATool.offered", never)
+    monkeypatch.setattr("services.documents.tools.core.DocumentQATool.is_available", never)
     await stage.asked()
     assert world.story == ["skipped: no sources"]
     world.script.picks = [GUIDE]

@@ -203,7 +203,7 @@ class Box:
             meter=self.meter,
             entries=entries,
             costs=spent,
-            held=held,
+            known_sources=held,
             search=self.search,
             team=self.team,
             may_correct=self.may_correct,

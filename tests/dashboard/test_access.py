@@ -44,28 +44,28 @@ def test_with_a_token_every_name_is_but_there_must_be_one(visitors: AccessContro
 
 
 def test_a_session_ends_when_it_is_left_and_by_itself(visitors: AccessControl, at: list[float]) -> None:
-    one, other = visitors.begin(), visitors.begin()
-    assert visitors.session(one) == one
-    visitors.end(one)
-    assert visitors.session(one) is None
-    assert visitors.session("invented") is None
-    assert visitors.session(None) is None
+    one, other = visitors.begin_session(), visitors.begin_session()
+    assert visitors.session_of(one) == one
+    visitors.end_session(one)
+    assert visitors.session_of(one) is None
+    assert visitors.session_of("invented") is None
+    assert visitors.session_of(None) is None
     at[0] += SESSION_SECONDS
-    assert visitors.session(other) is None
+    assert visitors.session_of(other) is None
 
 
 def test_sessions_are_bounded(visitors: AccessControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "SESSIONS", 2)
-    first, *others = (visitors.begin() for _ in range(3))
-    assert visitors.session(first) is None
-    assert [visitors.session(each) for each in others] == others
+    first, *others = (visitors.begin_session() for _ in range(3))
+    assert visitors.session_of(first) is None
+    assert [visitors.session_of(each) for each in others] == others
 
 
 def test_without_a_token_everybody_gets_a_session() -> None:
     free = AccessControl("", frozenset(), lambda: 0.0)
-    begun = free.session(None)
+    begun = free.session_of(None)
     assert begun is not None
-    assert free.session(begun) == begun
+    assert free.session_of(begun) == begun
     assert not free.accepts_token("", "10.0.0.1")
 
 
@@ -100,7 +100,7 @@ def test_addresses_that_guess_are_bounded(visitors: AccessControl, monkeypatch: 
 
 
 def test_a_form_is_taken_with_the_key_of_its_session_alone(visitors: AccessControl) -> None:
-    mine, theirs = visitors.begin(), visitors.begin()
+    mine, theirs = visitors.begin_session(), visitors.begin_session()
     assert visitors.has_form_key(mine, visitors.form_key(mine))
     assert not visitors.has_form_key(mine, visitors.form_key(theirs))
     assert not visitors.has_form_key(mine, "")
@@ -108,7 +108,7 @@ def test_a_form_is_taken_with_the_key_of_its_session_alone(visitors: AccessContr
 
 def test_secrets_are_not_in_what_it_prints() -> None:
     made = AccessControl("", frozenset(), lambda: 0.0)
-    session = made.begin()
+    session = made.begin_session()
     assert session not in repr(made)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from services.knowledge.web.browser import chromium
-from services.telemetry import about
+from services.telemetry import current_part
 from tests.dashboard.browsing import ALONE, Served, replayed, served_to_browsers
 from tests.dashboard.made import PAIR, TOKEN, Box
 from tests.dashboard.test_meter import ended, part_of
@@ -92,7 +92,7 @@ def test_a_question_is_followed_step_by_step_while_it_is_on_its_way(shown: Page,
     part, meter = part_of(10), served.box.meter
 
     def step(name: str) -> None:
-        about.set(part)
+        current_part.set(part)
         meter.begins(name)(None)
 
     for name, so_far in (("gather", "gather 0 ms"), ("gate", "gather 0 ms, gate 0 ms")):

@@ -12,7 +12,7 @@ from dashboard import flow
 from dashboard.flow import cells, now_view, picture
 from dashboard.meter import STEPS_OF_PARTS, Figures, FlowMeter
 from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
-from services.telemetry import about
+from services.telemetry import current_part
 from tests.dashboard.made import AT, showing
 from tests.dashboard.test_meter import part_of
 
@@ -69,9 +69,9 @@ def test_figures_are_written_in_few_words() -> None:
 
 def test_who_is_on_the_way_is_a_pseudonym_with_the_steps_so_far() -> None:
     meter = FlowMeter(lambda: 0.0)
-    token = about.set(part_of(10, author_id=0xAB))
+    token = current_part.set(part_of(10, author_id=0xAB))
     meter.begins("gate")(None)
-    about.reset(token)
+    current_part.reset(token)
     view = now_view(meter, showing(), AT)
     (row,) = view.in_hand
     assert (row.kind, row.who, row.where, row.steps) == ("question", "abababab", "#channel-11", "gate 0 ms")

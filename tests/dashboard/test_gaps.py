@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dashboard.views import gap_view
 from model.outcomes import Reason
-from reporting.report import gaps
+from reporting.report import find_gaps
 from services.telemetry import PartOutcome
 from tests.dashboard.made import REPLIED, UNANSWERED, showing
 
@@ -17,7 +17,7 @@ def asked(number: int, question: str, author_id: int = 5) -> PartOutcome:
 
 async def test_a_gap_tells_how_many_people_asked_why_there_was_no_answer_and_what_came_nearest() -> None:
     entries = [asked(1, "quota?"), replace(asked(2, "quota?", 6), reason=Reason.UNSURE)]
-    (gap,) = await gaps(entries, None)
+    (gap,) = await find_gaps(entries, None)
     shown = gap_view(gap, showing(texts=True))
     assert (shown.id, shown.title, shown.count, shown.people) == ("2", "quota?", 2, 2)
     assert shown.reasons == "unsure (1), no answer in sources (1)"
@@ -27,7 +27,7 @@ async def test_a_gap_tells_how_many_people_asked_why_there_was_no_answer_and_wha
 
 
 async def test_a_gap_whose_search_found_nothing_names_no_page() -> None:
-    (gap,) = await gaps([replace(REPLIED, level="point", path={"select": {}})], None)
+    (gap,) = await find_gaps([replace(REPLIED, level="point", path={"select": {}})], None)
     assert (gap_view(gap, showing()).nearest, gap_view(gap, showing()).reasons) == ("", "pointed to a page")
-    (other,) = await gaps([replace(UNANSWERED, path={"select": 3})], None)
+    (other,) = await find_gaps([replace(UNANSWERED, path={"select": 3})], None)
     assert gap_view(other, showing()).nearest == ""

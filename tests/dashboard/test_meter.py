@@ -11,7 +11,7 @@ from dashboard.meter import Figures, FlowMeter, StepDuration
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import WorkCancelled
-from services.telemetry import about
+from services.telemetry import current_part
 
 
 def part_of(message_id: int, author_id: int = 1) -> Part:
@@ -35,9 +35,9 @@ def meter(at: list[float]) -> FlowMeter:
 
 @pytest.fixture(autouse=True)
 def nothing_about() -> Generator[None]:
-    token = about.set(None)
+    token = current_part.set(None)
     yield
-    about.reset(token)
+    current_part.reset(token)
 
 
 def test_counts_and_durations_of_an_operator_add_up(meter: FlowMeter, at: list[float]) -> None:
@@ -71,7 +71,7 @@ def test_other_gauges_are_told_and_listeners_hear_of_changes() -> None:
 
 def test_a_part_is_followed_from_step_to_step_until_its_result(meter: FlowMeter, at: list[float]) -> None:
     part = part_of(10)
-    about.set(part)
+    current_part.set(part)
     for name, seconds in (("gather", 0.5), ("gate", 1.5), ("classify", 9.0)):
         end = meter.begins(name)
         at[0] += seconds
@@ -97,7 +97,7 @@ def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.Mon
     monkeypatch.setattr(metering, "FOLLOWED", 1)
     parts = [part_of(number, author_id=number) for number in (10, 11, 12)]
     for part in parts:
-        about.set(part)
+        current_part.set(part)
         meter.begins("gate")(None)
     assert [one.part for one in meter.in_hand()] == [parts[2], parts[1]]
     meter.add(ended(parts[1]))

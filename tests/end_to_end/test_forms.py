@@ -59,7 +59,7 @@ async def offering(server: DiscordServer, notes: Notes, *, documents: bool = Tru
     }
     async with logged_in(server) as client:
         commands = Commands(client, offered, GROUPS, phrases)
-        commands.arrived(server.guild.id)
+        commands.register_in(server.guild.id)
         await server.until(lambda: server.state.commands)
         yield commands
         await commands.close()

@@ -66,7 +66,7 @@ def test_they_are_shown_like_others_and_have_no_address(base: Base) -> None:
         (f"kb:faq:{PORT}", "question", "indexed"),
     ]
     addresses = addresses_of(settings)
-    assert [addresses.of(each.id) for each in shown] == ["https://docs.example/mill/", None, None]
+    assert [addresses.address_of(each.id) for each in shown] == ["https://docs.example/mill/", None, None]
 
 
 def test_what_is_known_of_them_is_kept_in_the_cache(base: Base) -> None:

@@ -12,7 +12,7 @@ from model.events import PlaceSeen
 from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
 from services.discord.exports import Export, NotAnExport, PrivateExport
 from services.discord.recordings import BadRecording, RecordingFilter, read
-from services.discord.wire import USED_TYPES, Decoder, OddPayload, message, quoted
+from services.discord.wire import USED_TYPES, Decoder, OddPayload, read_message, read_quoted_message
 from tests.fuzzing.mutations import (
     DEEP,
     LONG,
@@ -147,7 +147,7 @@ def test_a_frame_is_a_dispatch_or_nothing_and_what_is_odd_is_told_without_its_co
 @given(distorted(POST))
 @example({**POST, "content": "\ud83d", "author": {**USER, "username": "\ud83d", "global_name": None}})
 def test_a_message_is_one_or_odd(payload: Any) -> None:
-    for reader in (message, quoted):
+    for reader in (read_message, read_quoted_message):
         try:
             found = reader(payload)
         except OddPayload as odd:
@@ -167,7 +167,7 @@ def test_a_line_of_a_recording_is_a_dispatch_or_bad_and_what_is_written_is_read_
     except BadLine as bad:
         one_line(bad)
         return
-    cleared = RecordingFilter(lambda _author, _text: False).clear(dispatch)
+    cleared = RecordingFilter(lambda _author, _text: False).filter(dispatch)
     if cleared is not None:
         try:
             written = render_line(cleared)

@@ -18,7 +18,13 @@ from pydantic import BaseModel
 
 from clock import VirtualLoop
 from operators.answering import AnswerResult
-from services.assistant.citations import cited_in, clean_id, remove_foreign_links, resolve_conversations, resolve_ids
+from services.assistant.citations import (
+    clean_id,
+    remove_foreign_links,
+    resolve_citations,
+    resolve_conversations,
+    resolve_ids,
+)
 from services.documents.asking import line_query
 from services.documents.asking.line_query import QueryRefused
 from services.documents.tools import toolset
@@ -143,7 +149,7 @@ def test_citations_and_links_of_an_answer_name_what_was_given(citations: list[st
         Source("kb:guides/setup.md", "See https://a.example/x."),
         Source("team:x.txt", "--- QA ---\nid: qa_20260201_031057.000000\nTeam: x\n\n"),
     ]
-    found = cited_in(citations, sources)
+    found = resolve_citations(citations, sources)
     assert set(found.sources) <= {source.id for source in sources}
     known, _ = resolve_conversations(citations, ["qa_20260201_031057.000000"])
     assert set(known) <= {"qa_20260201_031057.000000"}

@@ -13,7 +13,7 @@ from model.messages import Author, AuthorType, Destination, Message, Part, Place
 from model.outcomes import REASONS, Ignored, Outcome, OutcomeKind, Reason, ReasonTraits, traits_of
 from reporting.report import is_gap
 from services.conversations import phrases
-from services.telemetry import ended, parse_part_outcome, render_part_outcome
+from services.telemetry import parse_part_outcome, part_outcome_of, render_part_outcome
 from services.telemetry.exporter import Metrics
 from sinks.results import ResultCounts
 from sinks.terminal import Terminal
@@ -60,11 +60,11 @@ def test_what_is_no_reason_is_plain() -> None:
 @pytest.mark.parametrize("reason", Reason)
 def test_all_who_tell_of_a_reason_go_by_the_table(reason: Reason) -> None:
     traits = traits_of(str(reason))
-    asked = ended(skipped(reason, question=True), str)
+    asked = part_outcome_of(skipped(reason, question=True), str)
     read = parse_part_outcome(render_part_outcome(asked))
     assert read is not None
     assert bool(read.question) is not traits.is_textless
-    assert bool(ended(skipped(reason), str).question) is traits.is_asked
+    assert bool(part_outcome_of(skipped(reason), str).question) is traits.is_asked
     assert is_gap(read) is traits.is_gap
     assert not (traits.is_gap and traits.is_textless), "a gap without words is none"
     assert routed_to(skipped(reason)) is (Destination.NOTHING if traits.is_left_alone else Destination.ANSWER)

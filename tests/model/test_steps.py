@@ -15,7 +15,7 @@ from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import DECISIONS, STEP_NAMES, STEPS, Decision, StepInfo
 from reporting.cost import KNOWLEDGE_STEPS
-from services.telemetry import ended, render_part_outcome
+from services.telemetry import part_outcome_of, render_part_outcome
 from settings import AnswerSettings, KnowledgeSettings
 from tests.dashboard.made import showing
 
@@ -34,7 +34,7 @@ def recorded(decision: Decision, decided: object) -> object:
     message = Message(41, 7, Author(3, "ada"), "how?", 90.0, 1)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)
     outcome = Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={decision.name: decided})
-    return json.loads(render_part_outcome(ended(outcome, str))).get("path", {}).get(decision.name)
+    return json.loads(render_part_outcome(part_outcome_of(outcome, str))).get("path", {}).get(decision.name)
 
 
 def test_the_steps_of_the_answer_chain_are_in_the_table_once_each() -> None:
@@ -63,7 +63,7 @@ def test_the_path_on_the_dashboard_shows_each_step_of_a_part_in_its_place(info: 
     message = Message(41, 7, Author(3, "ada"), "how?", 90.0, 1)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)
     decided = {} if info.decides is None else {info.decides.name: {"score": 0.5}}
-    entry = ended(Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={**decided, "older": {}}), str)
+    entry = part_outcome_of(Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={**decided, "older": {}}), str)
     took = [StepDuration(info.name, 1.0), StepDuration("another", 1.0)]
     assert [each.name for each in steps_of(entry, took, showing())] == [*info.names, "another", "older"]
 

@@ -30,7 +30,7 @@ from operators.answering import (
 )
 from operators.step import TookTooLong
 from operators.step import step as as_step
-from services.assistant import GatingResult, Inquiry, Offered, Unanswered
+from services.assistant import Choice, GatingResult, Inquiry, Unanswered
 from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
 from services.llm import Budget, BudgetLimits, Unavailable, Usage
@@ -74,17 +74,17 @@ class Tools:
     quotable: list[str] = field(default_factory=list[str])
     waited: bool = False
 
-    async def ready(self) -> None:
+    async def prepare(self) -> None:
         self.waited = True
 
-    def citations(self, named: Iterable[str]) -> list[str]:
+    def valid_citations(self, named: Iterable[str]) -> list[str]:
         return [each for each in named if each.startswith("app.log")]
 
-    def checked(self, text: str, known: Iterable[str]) -> str:
+    def mark_unsupported(self, text: str, known: Iterable[str]) -> str:
         self.quotable = list(known)
         return f"{text} (checked)"
 
-    def found(self) -> tuple[Source, ...]:
+    def found_sources(self) -> tuple[Source, ...]:
         return (Source("app.log", "31: ERROR"),)
 
 
@@ -136,7 +136,7 @@ async def test_each_step_tells_the_model_what_it_needs_and_the_log_what_it_did(
     inquiry.token.close()
     question, files = "How do I install it?", {"files": tools.files}
     drafting: dict[str, Any] = {"max_chars": 100, "toolset": tools}
-    index = [Offered(entry.id, entry.description, "") for entry in await Shelf().index()]
+    index = [Choice(entry.id, entry.description, "") for entry in await Shelf().index()]
     assert witness.given == [
         (conversation, usage, {**files, "addressed": True}),
         (question, question, index, 5, usage, files),
@@ -364,10 +364,10 @@ INDEX = [IndexEntry(f"kb:{n}.md", f"About {n}.") for n in range(4)]
 def test_a_small_index_is_offered_whole_with_the_headings_that_fit() -> None:
     hits = found(passage("kb:2.md", "Text.", "Guide", "", "Install"), passage("kb:1.md"))
     assert offered_of(INDEX, hits, 4) == [
-        Offered("kb:0.md", "About 0.", ""),
-        Offered("kb:1.md", "About 1.", ""),
-        Offered("kb:2.md", "About 2.", "Install"),
-        Offered("kb:3.md", "About 3.", ""),
+        Choice("kb:0.md", "About 0.", ""),
+        Choice("kb:1.md", "About 1.", ""),
+        Choice("kb:2.md", "About 2.", "Install"),
+        Choice("kb:3.md", "About 3.", ""),
     ]
 
 
@@ -423,7 +423,7 @@ async def test_files_are_announced_before_anything_is_decided(opened: bool) -> N
             {
                 "public": True,
                 "opened": opened,
-                "in_view": inquiry.asked_in_view,
+                "in_view": inquiry.asker_can_view,
                 "earlier": (("How?", "So."),),
                 "asker_is_team": False,
                 "execution_id": inquiry.part.correlation_id,
@@ -546,15 +546,15 @@ async def test_the_last_look_at_a_draft_decides() -> None:
 
 async def test_a_draft_in_other_words_has_no_new_links_and_is_still_compared_as_it_was_first() -> None:
     inquiry = asked(draft="See https://docs.example/page.", first_draft="first", citations=(GUIDE,))
-    again = inquiry.redrafted(" See https://docs.example/page or [this](https://evil.example/x). ")
+    again = inquiry.with_redraft(" See https://docs.example/page or [this](https://evil.example/x). ")
     assert (again.draft, again.first_draft) == ("See https://docs.example/page or this.", "first")
     assert again.citations == (GUIDE,)
-    assert inquiry.redrafted("https://evil.example/x").draft == inquiry.draft
+    assert inquiry.with_redraft("https://evil.example/x").draft == inquiry.draft
 
 
 async def test_a_draft_in_other_words_is_checked_against_files_and_the_draft_before() -> None:
     tools = Tools()
-    assert asked(draft="It broke.", toolset=with_tools(tools)).redrafted("Broken.").draft == "Broken. (checked)"
+    assert asked(draft="It broke.", toolset=with_tools(tools)).with_redraft("Broken.").draft == "Broken. (checked)"
     assert tools.quotable == ["It broke."]
 
 

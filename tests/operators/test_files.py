@@ -106,7 +106,7 @@ async def taken(
 
 
 async def names(store: BrokenStore) -> list[str]:
-    described = await store.describe(protocol.case(str(CASE)))
+    described = await store.describe(protocol.case_collection(str(CASE)))
     return [] if described is None else [doc.filename for doc in described.documents]
 
 
@@ -124,7 +124,7 @@ async def test_a_disk_that_is_full_is_told(
     async def full(_: Origin) -> None:
         raise DiskFull("documents.max_disk_bytes is used up")
 
-    monkeypatch.setattr(store, "look_for_room", full)
+    monkeypatch.setattr(store, "check_room", full)
     result = await taken(store, Uploads())
     assert result.failure.startswith("app.log ")
     assert "evidence: documents.max_disk_bytes is used up" in caplog.messages
@@ -151,7 +151,7 @@ async def test_a_bug_in_reading_is_logged_and_ends_with_that_file(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(chunk_module, "ingested", broken)
+    monkeypatch.setattr(chunk_module, "ingest", broken)
     result = await taken(store, Uploads())
     assert "through a fault of the bot" in result.failure
     assert "ZeroDivisionError" in caplog.text
@@ -172,7 +172,7 @@ async def test_pitfall_64_a_file_that_takes_too_much_to_read_costs_itself_only(
     assert result.failure == "app.log could not be read: it takes too long, or too much memory."
     about = f"attachment {job.candidate.attachment.id}"
     assert caplog.messages == [f"evidence: {about} cannot be read: it takes longer than 0.01 s"]
-    held = await store.describe(protocol.case(str(CASE)))
+    held = await store.describe(protocol.case_collection(str(CASE)))
     assert held is not None
     assert [doc.state for doc in held.documents] == [State.FAILED]
 
@@ -196,7 +196,7 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
     def broken(*_: object, **__: object) -> None:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(chunk_module, "ingested", broken)
+    monkeypatch.setattr(chunk_module, "ingest", broken)
     assert "few minutes" in (await taken(store, Uploads())).failure
 
 
@@ -205,7 +205,7 @@ async def test_nothing_is_kept_of_a_file_whose_thread_was_closed_while_it_was_re
     job = job_of(uploads)
 
     async def closing_meanwhile(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        await store.delete_collection(protocol.case(str(CASE)))
+        await store.delete_collection(protocol.case_collection(str(CASE)))
         return await in_thread(work, *args, **kwargs)
 
     result = await chunk(Intake(store=store, attachments=uploads, run=closing_meanwhile))(job)
@@ -252,7 +252,7 @@ async def test_a_file_gets_its_vectors_and_one_that_failed_none(store: BrokenSto
     result = await taken(store, Uploads())
     embedding = embed(store, HashingEmbedder())
     assert await embedding(result) is result
-    described = await store.describe(protocol.case(str(CASE)))
+    described = await store.describe(protocol.case_collection(str(CASE)))
     assert described is not None
     assert [doc.state for doc in described.documents] == [State.READY]
     nothing = replace(result, document=None)
@@ -314,7 +314,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
     monkeypatch.setattr(evidence, "now", lambda: posted + 120 + clock_is_ahead_by)
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=True))
     came = candidate_of(uploads.file("app.log", "as it was"))
-    held = [cases.gone.holds(replace(came, at=at)) for at in (posted, posted + 60, posted + 180)]
+    held = [cases.gone.forbids(replace(came, at=at)) for at in (posted, posted + 60, posted + 180)]
     assert held == [True, True, False]
 
 
@@ -405,7 +405,7 @@ def said(what: Collection[int] | Exception) -> Collection[int]:
 def sweeper(store: BrokenStore, discord: Discord, gone: list[int]) -> Callable[[object], Any]:
     async def remove(case_id: int) -> None:
         gone.append(case_id)
-        await store.delete_collection(protocol.case(str(case_id)))
+        await store.delete_collection(protocol.case_collection(str(case_id)))
 
     return sweep(store, discord.threads, remove, solved_tags=frozenset({"solved"}), grace_seconds=3600)
 
@@ -462,7 +462,7 @@ async def test_one_thread_that_cannot_be_asked_about_spares_all(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     await taken(store, Uploads())
-    await store.expect(Case(protocol.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
+    await store.expect(Case(protocol.case_collection("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
     gone: list[int] = []
     discord = Discord(places={8: LookupFailed("500")})
     sweeping = sweeper(store, discord, gone)
@@ -586,7 +586,7 @@ async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenSt
     assert private is not None
     assert private.files == (OwnRunbook("runbook of the asker: Restart"),)
     assert isinstance(private.files[0], OwnRunbook)
-    await private.ready()
+    await private.prepare()
     assert [tool.name for tool in private.tools] == ["answer_from_user_kb"]
     await lookup.runbooks.show_in_threads(101, shown=True)
     assert await lookup.toolset(101, POST, CASE, public=True) is not None
@@ -601,7 +601,7 @@ async def test_what_is_denied_meanwhile_is_logged_with_the_answer_it_was_for(
     await lookup.runbooks.show_in_threads(101, shown=True)
     toolset = await lookup.toolset(101, POST, CASE, public=True, execution_id="1f2e")
     assert toolset is not None
-    await toolset.ready()
+    await toolset.prepare()
     await lookup.runbooks.show_in_threads(101, shown=False)
     assert (await toolset.ask("answer_from_user_kb", "restart?")).status is Status.DENIED
     assert "denied to 101 in guild 9, thread 7 (1f2e)" in caplog.text
@@ -623,9 +623,9 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     own = await lookup.toolset(101, elsewhere, CASE, public=False)
     assert own is not None
     assert own.files == ("runbook of the asker: Restart",)
-    await own.ready()
+    await own.prepare()
     assert [tool.name for tool in own.tools] == ["answer_from_user_kb"]
     to_come = await lookup.toolset(102, elsewhere, CASE, public=True, opened=False)
     assert to_come is not None
-    await to_come.ready()
+    await to_come.prepare()
     assert [tool.name for tool in to_come.tools] == ["answer_from_case_evidence", "query_file"]

@@ -40,7 +40,7 @@ class Guessing:
             raise result
         return result
 
-    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
+    async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
         await self._work(f"integrate {number_of(pair)} into {topic}")
         return IntegrationResult(skip=False, remove_ids=[])
 

@@ -18,7 +18,7 @@ class Lacking:
         self.why: str | None = None
         self.asked: list[tuple[int, int | None]] = []
 
-    def lacking(self, channel_id: int, thread_id: int | None) -> str | None:
+    def why_not_allowed(self, channel_id: int, thread_id: int | None) -> str | None:
         self.asked.append((channel_id, thread_id))
         return self.why
 

@@ -14,7 +14,7 @@ from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import DAY, PointRules, RecentReplies, add_links, point, remember_replies
 from operators.step import Step, in_turn, step
-from services.assistant import Addresses, Inquiry, Unanswered, end
+from services.assistant import Addresses, Inquiry, Unanswered, outcome_of
 from services.conversations.in_flight import WorkCancelled
 from services.llm import Usage
 from services.search.retrieval import NOTHING, Level, SearchResult
@@ -91,7 +91,7 @@ async def test_what_is_unanswered_goes_by_the_steps_that_answer() -> None:
         seen.append(item)
         return item
 
-    values = {"q": inquiry(), "u": unanswered(), "o": end(inquiry(), OutcomeKind.SKIPPED)}
+    values = {"q": inquiry(), "u": unanswered(), "o": outcome_of(inquiry(), OutcomeKind.SKIPPED)}
     assert await play("q-u-o-|", step("generate", answer, 4), values=values, show=shown) == "q-u-o-|"
     assert [shown(item) for item in seen] == ["q"]
 
@@ -190,7 +190,7 @@ async def test_who_is_told_where_to_look(
 
 
 async def test_ends_go_by() -> None:
-    values = {"o": end(inquiry(), OutcomeKind.SKIPPED, Reason.BUDGET), "u": unanswered(addressed=True)}
+    values = {"o": outcome_of(inquiry(), OutcomeKind.SKIPPED, Reason.BUDGET), "u": unanswered(addressed=True)}
     assert await play("ou-|", pointing(), values=values, show=shown) == "op-|"
 
 
@@ -200,7 +200,7 @@ async def test_a_pointing_draft_has_no_address_that_a_stranger_wrote(level: Leve
     asked = "See https://evil.example/a or [here](https://evil.example/b) or discord.gg/evil, how do I restore it?"
     said = "Restore it from https://backups.example/newest, the newest there is."
     taught = passage("team:backups", said, asked, title="backups", anchor="qa_1")
-    addresses = Addresses(of_pair=lambda pair: f"https://discord.example/{pair}")
+    addresses = Addresses(pair_address=lambda pair: f"https://discord.example/{pair}")
     rules = PointRules(out_of_scope_hint="Ask at https://ours.example.")
     found_now = found(taught, level=level, confidence=0.05)._replace(is_near=level is Level.POINT)
     draft = (await pointed(unanswered(addressed=True), found_now, rules, addresses=addresses)).draft
@@ -302,7 +302,7 @@ async def test_an_answer_links_to_the_messages_of_the_conversations_that_it_cite
     )
     best = TEAM._replace(anchor="qa_2")
     messages["qa_2"] = "https://discord.example/best"
-    addresses = replace(PUBLISHED, of_pair=messages.get)
+    addresses = replace(PUBLISHED, pair_address=messages.get)
     result = await pointed(cited, found(best), addresses=addresses)
     assert result.links == (
         "https://discord.example/3",
@@ -322,7 +322,7 @@ async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() ->
     said = passage("team:backups", "Restore it from the newest one.", "Which one?", anchor="qa_1")
     messages = {"qa_1": "https://discord.com/channels/7/11/13"}
     cited = inquiry(draft="Like this.", citations=("team:backups",))
-    result = await pointed(cited, found(said), addresses=Addresses(of_pair=messages.get))
+    result = await pointed(cited, found(said), addresses=Addresses(pair_address=messages.get))
     assert result.links == (messages["qa_1"],)
 
 
@@ -335,7 +335,7 @@ async def after_telling(
     repeats = RecentReplies()
 
     async def reply(inquiry: Inquiry) -> Outcome:
-        return end(inquiry, result)
+        return outcome_of(inquiry, result)
 
     told = await pointed(item)
     await remember_replies(reply, repeats)(await sign(signature)(told) if signature else told)

@@ -16,10 +16,10 @@ from dataflow.metering import in_flight, watched
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, Reason
 from operators.step import Item, Step, TookTooLong, expected, in_order, in_turn, step
-from services.assistant import Inquiry, Unanswered, skipped
+from services.assistant import Inquiry, Unanswered, skip_outcome
 from services.conversations import WorkCancelled
 from services.llm import Unavailable, Usage
-from services.telemetry import people
+from services.telemetry import current_people
 from tests.marbles import play
 
 ADA, BEN = Author(1, "ada"), Author(2, "ben")
@@ -55,7 +55,7 @@ async def stopped_inside(item: Inquiry) -> Inquiry:
 
 
 async def ended(item: Inquiry) -> Outcome:
-    return skipped(item, Reason.NO_SOURCES)
+    return skip_outcome(item, Reason.NO_SOURCES)
 
 
 async def given_up(item: Inquiry) -> Unanswered:
@@ -136,7 +136,11 @@ async def test_steps_in_turn_are_one_task_for_each_item() -> None:
 
 
 async def test_what_every_step_lets_by_does_not_wait_for_a_turn() -> None:
-    values = {"q": inquiry(), "o": skipped(inquiry(), Reason.NO_SOURCES), "u": Unanswered(inquiry(), Reason.UNSURE)}
+    values = {
+        "q": inquiry(),
+        "o": skip_outcome(inquiry(), Reason.NO_SOURCES),
+        "u": Unanswered(inquiry(), Reason.UNSURE),
+    }
 
     async def pointed(item: Unanswered) -> Inquiry:
         return await slow(item.inquiry)
@@ -217,11 +221,11 @@ async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:
     seen: list[frozenset[int]] = []
 
     async def gathered(item: Inquiry) -> Inquiry:
-        seen.append(people.get())
+        seen.append(current_people.get())
         return item._replace(messages=(Message(9, 11, BEN, "So.", 0.5),))
 
     async def looked(item: Inquiry) -> Inquiry:
-        seen.append(people.get())
+        seen.append(current_people.get())
         return item
 
     chain = in_turn(step("gather", gathered, 1), step("gate", looked, 1), step("load", looked, 1))

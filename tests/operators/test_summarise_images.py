@@ -13,7 +13,7 @@ from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedImage, CapturedMessage, PendingCapture, PendingFolder
-from services.telemetry import people
+from services.telemetry import current_people
 from tests.team import ScriptedCurator
 
 
@@ -54,7 +54,7 @@ async def test_images_are_put_into_words_in_their_messages(tmp_path: Path) -> No
     capture = await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
     assert words(capture) == "[image: 1.png in words]\n[image: 2.png in words]"
     assert curator.asked == [("summarise_images", "1,2")]
-    assert people.get() == {11, 50}
+    assert current_people.get() == {11, 50}
     assert usage.calls == {"summarise_images": 1}
     assert pending.all() == []
 

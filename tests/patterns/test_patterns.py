@@ -123,7 +123,7 @@ KEPT = frozenset(
 MADE_FROM = {
     "services.documents.asking.plan._pattern": QUESTION,
     "services.documents.asking.query_lines.values_of": "repeats of at most 200 characters",
-    "services.documents.asking.rewriting.cited_in": "names of files, without repeats",
+    "services.documents.asking.rewriting.find_citations": "names of files, without repeats",
     "services.documents.asking.times._day": "what the period of a question names",
     "services.documents.asking.times._moment": "what the period of a question names",
     "services.discord.exports._with_mentions": "names as they are, without repeats",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reporting.report
 from model.outcomes import OutcomeKind, Reason, traits_of
-from reporting.report import gaps, is_gap, reason_of
+from reporting.report import find_gaps, is_gap, reason_of
 from services.search.embedding import Vectors
 from services.telemetry import PartOutcome
 from tests.patterns.growth import peak
@@ -23,7 +23,7 @@ OTHERS = ["Where are invoices kept?", "Can I pay by card?"]
 
 async def test_questions_with_the_same_words_are_one_gap() -> None:
     entries = [asked(text, at=MONDAY + at, author_id=at) for at, text in enumerate([*LANTERNS, *OTHERS])]
-    found = await gaps(entries, None)
+    found = await find_gaps(entries, None)
     assert [len(gap.asked) for gap in found] == [3, 1, 1]
     assert (found[0].question in LANTERNS, found[0].askers) == (True, 3)
     assert [entry.question for entry in found[0].asked] == LANTERNS[::-1]
@@ -32,34 +32,34 @@ async def test_questions_with_the_same_words_are_one_gap() -> None:
 def test_made_up_words_fill_no_memory() -> None:
     """With a vector of all words for each, a few hundred such questions took gigabytes."""
     entries = [asked(" ".join(f"w{at}x{word}" for word in range(800)), author_id=at) for at in range(200)]
-    assert peak(lambda: asyncio.run(gaps(entries, None))) < 40_000_000
+    assert peak(lambda: asyncio.run(find_gaps(entries, None))) < 40_000_000
 
 
 async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
     async def by_first_letter(texts: Sequence[str]) -> Vectors:
         return np.array([[text.startswith("a"), text.startswith("b")] for text in texts], dtype=np.float32)
 
-    found = await gaps([asked("a lantern"), asked("b lantern"), asked("a boat")], by_first_letter)
+    found = await find_gaps([asked("a lantern"), asked("b lantern"), asked("a boat")], by_first_letter)
     assert [sorted(entry.question for entry in gap.asked) for gap in found] == [["a boat", "a lantern"], ["b lantern"]]
 
 
 @pytest.mark.parametrize("order", [1, -1])
 async def test_of_two_questions_the_shorter_names_their_gap(order: int) -> None:
     texts = ["lantern light please, somebody, for my boat?", "lantern light?"]
-    (gap,) = await gaps([asked(text) for text in texts[::order]], None)
+    (gap,) = await find_gaps([asked(text) for text in texts[::order]], None)
     assert gap.question == "lantern light?"
 
 
 async def test_addresses_do_not_make_questions_alike() -> None:
     entries = [asked(f"https://paste.example/{word} {word}?") for word in ("walrus", "teapot")]
-    assert len(await gaps(entries, None)) == 2
+    assert len(await find_gaps(entries, None)) == 2
 
 
 async def test_without_gaps_nobody_is_asked_for_vectors() -> None:
     async def never(_: Sequence[str]) -> Vectors:
         raise AssertionError
 
-    assert await gaps([asked("answered", reason=None)], never) == []
+    assert await find_gaps([asked("answered", reason=None)], never) == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ QUESTIONS = st.lists(
 
 @given(QUESTIONS)
 async def test_each_question_is_in_one_gap(entries: list[PartOutcome]) -> None:
-    found = await gaps(entries, None)
+    found = await find_gaps(entries, None)
     grouped = [entry for gap in found for entry in gap.asked]
     assert sorted(entry.question for entry in grouped) == sorted(entry.question for entry in entries if entry.question)
     assert [len(gap.asked) for gap in found] == sorted((len(gap.asked) for gap in found), reverse=True)
@@ -110,7 +110,7 @@ async def test_questions_are_grouped_off_the_event_loop(monkeypatch: pytest.Monk
         return real(text, language)
 
     monkeypatch.setattr(reporting.report, "terms", heard)
-    await gaps([asked(text) for text in LANTERNS], None)
+    await find_gaps([asked(text) for text in LANTERNS], None)
     assert threads
     assert threading.get_ident() not in threads
 
@@ -118,11 +118,11 @@ async def test_questions_are_grouped_off_the_event_loop(monkeypatch: pytest.Monk
 def test_made_up_words_take_no_memory() -> None:
     """500 questions of them took 2 GB."""
     entries = [asked(" ".join(f"w{number}x{at}" for at in range(200))) for number in range(200)]
-    assert peak(lambda: asyncio.run(gaps(entries, None))) < 30_000_000
+    assert peak(lambda: asyncio.run(find_gaps(entries, None))) < 30_000_000
 
 
 async def test_groups_do_not_depend_on_how_much_is_asked_beside() -> None:
     entries = [asked(text, at=MONDAY + at) for at, text in enumerate(LANTERNS)]
     others = [asked(f"subject{at} thing{at}?", at=MONDAY + 10 + at) for at in range(200)]
-    found = await gaps([*entries, *others], None)
+    found = await find_gaps([*entries, *others], None)
     assert [len(gap.asked) for gap in found] == [3, *[1] * 200]

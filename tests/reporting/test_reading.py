@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from clock import rfc3339
-from reporting.reading import TimeSpan, Voted, entries, newest, voted, voted_down
+from reporting.reading import TimeSpan, VotedQuestion, read_downvoted, read_newest, read_outcomes, read_voted
 from services.telemetry import render_part_outcome
 from tests.reporting.asked import DAY, MONDAY, asked
 
@@ -16,13 +16,13 @@ def test_entries_of_the_period_are_read_in_order(tmp_path: Path) -> None:
     for entry in reversed(kept):
         with (tmp_path / f"{entry.day}.jsonl").open("ab") as file:
             file.write(render_part_outcome(entry) + b"{damaged\n")
-    assert entries(tmp_path, PERIOD) == kept[1:3]
-    assert newest(tmp_path, 9) == kept
-    assert newest(tmp_path, 4) == kept[1:]
+    assert read_outcomes(tmp_path, PERIOD) == kept[1:3]
+    assert read_newest(tmp_path, 9) == kept
+    assert read_newest(tmp_path, 4) == kept[1:]
 
 
 def test_without_a_record_there_are_none(tmp_path: Path) -> None:
-    assert (entries(tmp_path / "none", PERIOD), newest(tmp_path / "none", 9)) == ([], [])
+    assert (read_outcomes(tmp_path / "none", PERIOD), read_newest(tmp_path / "none", 9)) == ([], [])
 
 
 def vote(message_id: int, voter: str, vote: str, at: float = MONDAY, *, inferred: bool = False) -> str:
@@ -43,9 +43,9 @@ def test_the_last_vote_of_a_voter_counts(tmp_path: Path) -> None:
         + vote(4, "ada", "down", MONDAY + 2 * DAY)
         + "{damaged\n[]\n"
     )
-    assert voted_down(path, PERIOD) == [
-        Voted(1, MONDAY + 5, "q", ("kb:a",), 1, 1),
-        Voted(3, MONDAY, "q", ("kb:a",), 0, 1),
+    assert read_downvoted(path, PERIOD) == [
+        VotedQuestion(1, MONDAY + 5, "q", ("kb:a",), 1, 1),
+        VotedQuestion(3, MONDAY, "q", ("kb:a",), 0, 1),
     ]
 
 
@@ -58,11 +58,11 @@ def test_votes_for_an_answer_are_read_as_well_oldest_answer_first(tmp_path: Path
         + vote(4, "ada", "withdrawn")
         + vote(5, "ada", "up", MONDAY + 2 * DAY)
     )
-    assert voted(path, PERIOD) == [
-        Voted(2, MONDAY + 3, "q", ("kb:a",), 1, 1),
-        Voted(7, MONDAY + 9, "q", ("kb:a",), 1, 0),
+    assert read_voted(path, PERIOD) == [
+        VotedQuestion(2, MONDAY + 3, "q", ("kb:a",), 1, 1),
+        VotedQuestion(7, MONDAY + 9, "q", ("kb:a",), 1, 0),
     ]
 
 
 def test_without_votes_nothing_is_voted_down(tmp_path: Path) -> None:
-    assert voted_down(tmp_path / "feedback.jsonl", PERIOD) == []
+    assert read_downvoted(tmp_path / "feedback.jsonl", PERIOD) == []

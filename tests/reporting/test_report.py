@@ -10,8 +10,8 @@ from rich.console import Console
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from reporting.document import document, markdown, page, show, summary
-from reporting.reading import TimeSpan, Voted
-from reporting.report import Knowledge, Report, Taught, report
+from reporting.reading import TimeSpan, VotedQuestion
+from reporting.report import Knowledge, Report, Taught, build_report
 from services.llm import StepTokens
 from tests.reporting.asked import DAY, MONDAY, asked
 
@@ -32,10 +32,10 @@ async def a_week() -> Report:
         asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id="qa_gone", author_type=AuthorType.TEAM_MEMBER),
     ]
     taught = {"qa_1": Taught("qa_1", "lanterns", HOSTILE), "qa_old": Taught("qa_old", "lanterns", "?")}
-    return await report(
+    return await build_report(
         entries,
         PERIOD,
-        voted_down=[Voted(9, MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
+        voted_down=[VotedQuestion(9, MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
         knowledge=Knowledge(["kb:setup.md", "kb:faq.md", "kb:old.md"], taught),
         token_days={"2024-10-04": {"gate": StepTokens(3, 1200, 90)}},
     )
@@ -84,7 +84,7 @@ async def test_what_people_write_is_inert_on_a_terminal() -> None:
 
 
 async def test_a_quiet_week_is_told_in_a_few_lines() -> None:
-    text = markdown(document(await report([], PERIOD)))
+    text = markdown(document(await build_report([], PERIOD)))
     assert "Nobody asked anything." in text
     assert "Asked, and not answered" not in text
     assert "every question had an answer" not in text
@@ -93,10 +93,10 @@ async def test_a_quiet_week_is_told_in_a_few_lines() -> None:
 
 async def test_that_every_question_had_an_answer_is_told_only_where_it_is_so() -> None:
     answered = asked("How do I install it?", reason=None)
-    text = markdown(document(await report([answered], PERIOD)))
+    text = markdown(document(await build_report([answered], PERIOD)))
     assert "Nothing: every question had an answer." in text
     failed = asked("Where is the key?", reason="Unavailable at gate", result=OutcomeKind.FAILED)
-    text = markdown(document(await report([answered, failed], PERIOD)))
+    text = markdown(document(await build_report([answered, failed], PERIOD)))
     assert "every question had an answer" not in text
     assert "Nothing that better pages would answer." in text
     assert "| failed: Unavailable at gate | 1 |" in text
@@ -106,7 +106,7 @@ async def test_that_every_question_had_an_answer_is_told_only_where_it_is_so() -
 async def test_long_lists_are_cut_and_say_so(count: int) -> None:
     entries = [asked(f"word{at}?", at=MONDAY + at) for at in range(count)]
     pages = [f"kb:{at}.md" for at in range(count)]
-    text = markdown(document(await report(entries, PERIOD, knowledge=Knowledge(pages))))
+    text = markdown(document(await build_report(entries, PERIOD, knowledge=Knowledge(pages))))
     assert f"And {count - 20} more." in text
     assert f"And {count - 15} more." in text
 
@@ -120,8 +120,8 @@ async def test_rows_that_do_not_fit_are_counted() -> None:
         asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id=each, author_type=AuthorType.TEAM_MEMBER)
         for each in taught
     ]
-    votes = [Voted(at, MONDAY, f"word{at}?", ("kb:0.md",), 0, 2) for at in range(20)]
-    found = await report([*used, *same, *captured], PERIOD, voted_down=votes, knowledge=Knowledge(pages, taught))
+    votes = [VotedQuestion(at, MONDAY, f"word{at}?", ("kb:0.md",), 0, 2) for at in range(20)]
+    found = await build_report([*used, *same, *captured], PERIOD, voted_down=votes, knowledge=Knowledge(pages, taught))
     text = markdown(document(found))
     counted = {section.partition("\n")[0]: re.findall(r"And \d+ more", section) for section in text.split("\n## ")}
     assert counted["Asked, and not answered"] == ["And 4 more"]  # of seven questions three

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
-from services.telemetry.logs import about
+from services.telemetry.logs import current_part
 from sinks.results import journal
 from tests.services.telemetry.exporter.test_metrics import part
 
@@ -17,7 +17,7 @@ def test_each_part_ends_in_one_line_with_its_time_and_cost(caplog: pytest.LogCap
         journal(Ignored(Reason.BOT, 1, (10,)))
         journal(Removed(1, 10))
     assert caplog.messages == ["replied after 2.5 s, 3 LLM calls", "skipped (not answerable) after 0.0 s, 0 LLM calls"]
-    assert about.get() is None
+    assert current_part.get() is None
 
 
 def test_what_was_ignored_is_a_detail_and_where_nobody_reads_nothing_is_made(caplog: pytest.LogCaptureFixture) -> None:

@@ -28,7 +28,7 @@ def test_the_files_of_a_message_are_complete_with_its_last_one() -> None:
     a1, a2, b1 = job_of(cases, 1, 70, 1), job_of(cases, 1, 70, 2), job_of(cases, 2, 80, 1)
     together, seen = by_message(cases), list[tuple[list[CancelToken], bool]]()
     for job in (a1, b1, a2):
-        cases.settle(job)
+        cases.finish(job)
         files = together(IngestResult(job=job))
         assert files.case_id == job.case_id
         seen.append(([each.job.token for each in files.results], files.complete))

@@ -68,7 +68,7 @@ async def installation(folder: DataFolder, guild_id: int) -> None:
     ]
     files.replace(folder.outcomes / f"{ends[0].day}.jsonl", b"".join(map(render_part_outcome, ends)))
     store = new_store(folder.root)
-    name = protocol.case(str(GONE))
+    name = protocol.case_collection(str(GONE))
     await store.expect(Collection(name, "case", str(GONE), guild_id), Origin("app.log", attachment_id=1))
     await store.close()
 
@@ -116,7 +116,7 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
         async with asyncio.timeout(WITHIN):
             while True:
                 try:
-                    await evidence.get_info(object_name(protocol.case(str(GONE))))
+                    await evidence.get_info(object_name(protocol.case_collection(str(GONE))))
                 except (NotFoundError, ObjectNotFoundError):
                     break
                 await asyncio.sleep(0.05)

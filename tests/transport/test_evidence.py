@@ -129,7 +129,7 @@ async def test_one_made_anew_is_not_taken_for_the_old_one(one: SharedStore, two:
 
 
 async def test_of_two_additions_at_once_none_is_lost(one: SharedStore, two: SharedStore) -> None:
-    name, titles = protocol.user("311"), [f"runbook {number}" for number in range(6)]
+    name, titles = protocol.user_collection("311"), [f"runbook {number}" for number in range(6)]
     await asyncio.gather(
         *(
             cases.write_runbook(store, f"{cases.RUNBOOK}\n{title}\n", 311, title)
@@ -184,7 +184,7 @@ async def test_who_follows_is_told_of_all_and_of_each_change(one: SharedStore, t
     await two.follow(lambda name, there: heard.put_nowait((name, there)))
     assert heard.get_nowait() == (NAME, True)
     await cases.write_runbook(one, cases.RUNBOOK, 311)
-    assert await heard.get() == (protocol.user("311"), True)
+    assert await heard.get() == (protocol.user_collection("311"), True)
     await one.delete_collection(NAME)
     assert await heard.get() == (NAME, False)
 

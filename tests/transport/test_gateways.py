@@ -139,5 +139,5 @@ async def test_while_nobody_takes_what_was_read_no_more_is_read(
 async def test_how_many_may_identify_at_once_is_asked(discord_server: DiscordServer, hurried_discord: None) -> None:
     one = Client()
     await one.log_in(discord_server.token)
-    assert await one.identifies_at_once() == 1
+    assert await one.concurrent_identifies() == 1
     await one.close()

@@ -1,7 +1,7 @@
 """Thinking without a model, for a newcomer who has no key yet: rules decide, BM25 selects, and sources are quoted.
 
 assistant   the answer chain (`Assistant`), from sources, files and runbooks
-lookup      what files and runbooks say
+lookup      answers from files and runbooks
 curator     topics by likeness of words (`Curator`)
 describing  descriptions for the index (`Describer`)
 """

@@ -1,4 +1,4 @@
-"""The assistant that needs no model: search decides and selects, and what is found is the answer."""
+"""The assistant that needs no model: search decides and selects, and the answer quotes the passages that it finds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from model.conversations import Conversation, Role
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, M, SelectionResult
-from services.assistant.prompts import Offered, Tasks
-from services.assistant.quoting import Quote, around, compose, from_the_team, in_known_languages, others, to_quote
+from services.assistant.prompts import Choice, Tasks
+from services.assistant.quoting import Quote, choose_hits, compose, extend, in_known_languages, other_pages, quote_team
 from services.conversations import in_language, phrases
 from services.knowledge import Search, Source
 from services.llm import Prompt, Usage
@@ -39,17 +39,17 @@ if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer
 
 _EARLIER_TURNS: Final = 2
 _READ_AT_EACH_END: Final = 4_000
-"""Characters of a question: it comes before a pasted log or after it."""
+"""Characters of a long question that are read at each end: it comes before a pasted log or after it."""
 _SELF_CONTAINED: Final = 5
-"""Words from which a question in a running conversation needs no earlier ones."""
+"""A question in a running conversation with so many words is searched without the earlier ones."""
 _SECTION_CHARS: Final = 1_200
 
 
 class ExtractiveAssistant:
     """Implements `Assistant` with `search`. Calls no model, so that it counts nothing in `Usage`.
 
-    `addresses`: make links in quotes absolute. `reply_language`: of the words around quotes, `question` or the code of
-    a fixed language.
+    `addresses`: make links in quotes absolute. `reply_language`: the language of the words around quotes: `question`,
+    which is that of the question, or the code of a fixed language.
     """
 
     def __init__(self, search: Search, addresses: Addresses | None = None, *, reply_language: str = "question") -> None:
@@ -83,7 +83,7 @@ class ExtractiveAssistant:
         self,
         query: str,
         request: str,
-        offered: Sequence[Offered],
+        choices: Sequence[Choice],
         max_sources: int,
         usage: Usage,
         *,
@@ -122,8 +122,8 @@ class ExtractiveAssistant:
         loaded = {source.id for source in sources}
         taught = found.answer_of_team
         if taught is not None and taught.hit.source_id in loaded:
-            text = around(taught.hit.passage, await self._search.section(taught.hit.passage), _SECTION_CHARS)
-            answer = from_the_team(taught.hit.passage, text, say, max_chars)
+            text = extend(taught.hit.passage, await self._search.section(taught.hit.passage), _SECTION_CHARS)
+            answer = quote_team(taught.hit.passage, text, say, max_chars)
             return AnswerResult(answer=answer or None, citations=[taught.hit.passage.anchor or taught.hit.source_id])
         quotes = [await self._quote(hit) for hit in await self._to_quote(found, query) if hit.source_id in loaded]
         also = [
@@ -133,12 +133,12 @@ class ExtractiveAssistant:
         return AnswerResult(answer=answer or None, citations=cited)
 
     async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
-        """Quotes are what the sources say."""
+        """Return None: quotes need no further step."""
         return None
 
     async def _better(self, query: str, alone: str) -> tuple[str, SearchResult]:
-        """Search with the earlier turns and without them, and take the better result: the question alone if it is
-        answered by itself, or if the earlier turns make the result worse.
+        """Search for the question `alone` and for the `query` with the earlier turns. Returns the one that finds more,
+        and its result; `alone` if it is answered by itself.
         """
         if alone == query:
             return query, await self._search.find(query)
@@ -149,8 +149,8 @@ class ExtractiveAssistant:
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
-        """The passages to quote: those that fit best and have the version, the number or the name that is asked for.
-        What introduces a subject answers nothing about it.
+        """Choose the passages to quote: the best ones that have the version, number or name in question. Introductions
+        are left out.
         """
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
         required = requirements_of(words_to_search(query))
@@ -160,21 +160,21 @@ class ExtractiveAssistant:
             if meets(hit.passage.with_heading, required)
             and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
-        return to_quote([*fit[:1], *in_known_languages(fit[1:], query)])
+        return choose_hits([*fit[:1], *in_known_languages(fit[1:], query)])
 
     async def _quote(self, hit: Hit) -> Quote:
         section = await self._search.section(hit.passage)
-        text = around(hit.passage, section, _SECTION_CHARS)
-        return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.passage.permalink))
+        text = extend(hit.passage, section, _SECTION_CHARS)
+        return Quote(hit, self._addresses.make_absolute(text, hit.source_id, hit.passage.permalink))
 
 
 def _others(found: SearchResult, quoted: Sequence[str], query: str) -> list[Hit]:
     pages = pages_of(found.documents)
-    return others([*pages[:1], *in_known_languages(pages[1:], query)], quoted)
+    return other_pages([*pages[:1], *in_known_languages(pages[1:], query)], quoted)
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:
-    """What is asked now, and the latest of what users wrote before."""
+    """The text of the question, and the latest earlier texts of users."""
     now = [turn.text for turn in conversation.turns if turn.asked_now]
     earlier = [turn.text for turn in conversation.turns if turn.role is Role.USER and not turn.asked_now]
     if not now:

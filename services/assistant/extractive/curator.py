@@ -25,9 +25,9 @@ from services.team import By, Pair, exchanges_of
 _TEAM_WEIGHT = 0.5
 """Answers weigh less than questions, as they wander from the subject."""
 _MAX_READ_CHARS = 4_000
-"""Of a message: what follows is a pasted log."""
+"""Characters of a message that are read: the rest is a pasted log."""
 _IMAGINED = 12
-"""Conversations that hold none of the terms, so that rarity means something among the first few."""
+"""So many conversations without any of the terms are added to the count: else no term is rare among the first few."""
 _NOISE = re.compile(
     r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+"
     r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
@@ -53,14 +53,14 @@ _SAYS_NOTHING = STOP_WORDS | frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The terms of one conversation. Thousands are kept, without `words`, in tuples of what they share.
+    """The terms of one conversation. Thousands are kept, without `words`; equal terms are one object in memory.
 
     Attributes:
         terms: of both sides; those of the users come first.
-        values: the weight of each term: the more often it occurs, the more.
-        asked_count: how many of the terms are the users'; or the team's, if nobody asked and nobody needed to.
-        answered_terms: those of the team.
-        words: the words in lower case of the first sentence that asks, or else of the first one, in its order. A new
+        values: the weight of each term, which grows with its count.
+        asked_count: the number of the users' terms; if nobody asked, of the team's.
+        answered_terms: the terms of the team.
+        words: the words, in lower case, of the first sentence that asks, or else of the first one, in its order. A new
             topic is named after them.
     """
 
@@ -107,7 +107,7 @@ def _damped(count: float) -> float:
     return 1 + math.log(max(1.0, count))
 
 
-class _Held(NamedTuple):
+class _TopicPairs(NamedTuple):
     """The pairs of a topic, and the subject of each."""
 
     pairs: tuple[Pair, ...] = ()
@@ -118,33 +118,33 @@ class TopicVectors:
     """The conversations of all topics as vectors of terms, weighed by rarity (TF-IDF)."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _Held] = {}  # replaced, not changed: it is read from several threads
+        self._topics: dict[str, _TopicPairs] = {}  # replaced, not changed: it is read from several threads
         self._holders: Counter[str] = Counter()
         self._count = 0
         self._rare: dict[str, float] = {}
 
     def update(self, topics: Mapping[str, Sequence[Pair]]) -> None:
-        """Hold what the topics hold now. Only pairs that came or went are read."""
-        pairs = {name: tuple(held) for name, held in topics.items() if held}
-        for name in self._held.keys() - pairs.keys():
-            self._replaced(name, ())
+        """Take over the present pairs of all topics. Only pairs that came or went are read."""
+        present = {name: tuple(pairs) for name, pairs in topics.items() if pairs}
+        for name in self._topics.keys() - present.keys():
+            self._replace_pairs(name, ())
         # Of two topics that are as near, the first of the mapping is taken.
-        self._held = {name: self._replaced(name, held) for name, held in pairs.items()}
+        self._topics = {name: self._replace_pairs(name, pairs) for name, pairs in present.items()}
 
     def subjects(self, topic: str, pairs: Sequence[Pair]) -> list[Subject]:
-        """The subjects of pairs of this topic and its continuations. What came since `update` is read."""
+        """The subjects of pairs of this topic and its continuations. Pairs that came since `update` are read."""
         known = {
             id(pair): subject
-            for name, held in self._held.items()
+            for name, topic_pairs in self._topics.items()
             if name.startswith(topic)
-            for pair, subject in zip(*held, strict=True)
+            for pair, subject in zip(*topic_pairs, strict=True)
         }
         return [known.get(id(pair)) or subject_of(pair) for pair in pairs]
 
-    def _replaced(self, name: str, new: tuple[Pair, ...]) -> _Held:
-        old, subjects = self._held.get(name, _Held())
-        start = _alike_at_the_beginning(old, new)
-        end = _alike_at_the_beginning(old[start:][::-1], new[start:][::-1])
+    def _replace_pairs(self, name: str, new: tuple[Pair, ...]) -> _TopicPairs:
+        old, subjects = self._topics.get(name, _TopicPairs())
+        start = _common_prefix(old, new)
+        end = _common_prefix(old[start:][::-1], new[start:][::-1])
         gone = subjects[start : len(old) - end]
         came = tuple(replace(subject_of(pair), words=()) for pair in new[start : len(new) - end])
         if gone or came:
@@ -154,22 +154,22 @@ class TopicVectors:
             self._rare.clear()
             for term in {term for subject in gone for term in subject.terms if not self._holders[term]}:
                 del self._holders[term]
-        return _Held(new, (*subjects[:start], *came, *subjects[len(old) - end :]))
+        return _TopicPairs(new, (*subjects[:start], *came, *subjects[len(old) - end :]))
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
         """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
 
-        The average keeps topics from growing without end: the more a topic holds, the less it is like anything.
+        The average keeps topics from growing without end: the more pairs a topic has, the less it is like any other.
         """
         unit = self._unit(subject)
         near = {
-            name: sum(_dot(unit, self._unit(each)) for each in held.subjects) / len(held.subjects)
-            for name, held in self._held.items()
+            name: sum(_dot(unit, self._unit(each)) for each in topic_pairs.subjects) / len(topic_pairs.subjects)
+            for name, topic_pairs in self._topics.items()
         }
         return max(near.items(), key=lambda item: item[1], default=("", 0.0))
 
     def name(self, subject: Subject) -> str:
-        """A new topic's name: the rarest words, above all those that both sides use, as the users wrote them."""
+        """The name of a new topic: the users' rarest words, above all those that both sides use."""
         stems: dict[str, str] = {}
         for word in subject.words:
             stems.setdefault(stem(word), word)
@@ -196,8 +196,8 @@ class TopicVectors:
         return rare
 
 
-def _alike_at_the_beginning(one: Sequence[Pair], other: Sequence[Pair]) -> int:
-    """How many of the first are the same."""
+def _common_prefix(one: Sequence[Pair], other: Sequence[Pair]) -> int:
+    """Count the pairs at the beginning that are the same."""
     same = 0
     for mine, its in zip(one, other, strict=False):
         if mine is not its and mine != its:
@@ -207,7 +207,7 @@ def _alike_at_the_beginning(one: Sequence[Pair], other: Sequence[Pair]) -> int:
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """How much of `part` is in `whole`, 0 to 1. Of an empty part it is 0: nothing in common shows no likeness."""
+    """The share of `part` that is in `whole`, 0 to 1; 0 for an empty part, which shows no likeness."""
     return len(part & whole) / (len(part) or 1)
 
 
@@ -238,7 +238,7 @@ conversations that answer something, 0.12 makes 40 and 16 topics, with up to 8 a
 reader would not put together; this value 63 and 19, with up to 7 and 2.
 """
 _MIN_ANSWERED = 4
-"""Terms of a question that can be told from another one."""
+"""A question with fewer terms cannot be told from another one."""
 _SAME_ANSWER = 0.8
 _SAME_MATTER = 0.6
 _SAME_QUESTION = 0.8
@@ -260,7 +260,7 @@ class ExtractiveCurator:
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
     ) -> ImageSummaryResult:
-        """Their file names, as there is no model to look at them."""
+        """Give the file names of images as their summaries: there is no model to look at them."""
         named = [
             ImageSummary(message_id=str(message_id), image_index=index, summary=image.name)
             for turn, message_id in zip(conversation.turns, message_ids, strict=True)
@@ -272,9 +272,10 @@ class ExtractiveCurator:
         topic = await in_thread(self._topic_for, pair)
         return ClassificationResult(skip=not topic, topic_name=topic)
 
-    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
+    async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
         new = subject_of(pair)
-        olds = [(each.id, old) for each, old in zip(held, self._vectors.subjects(topic, held), strict=True)]
+        subjects = self._vectors.subjects(topic, topic_pairs)
+        olds = [(each.id, old) for each, old in zip(topic_pairs, subjects, strict=True)]
         if any(_says_all_of(old, new) for _, old in olds):
             return IntegrationResult(skip=True, remove_ids=[])
         replaced = [old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)]
@@ -285,8 +286,8 @@ class ExtractiveCurator:
         if not teaches(pair):
             return ""
         topics = self._topics()
-        for name, held in topics.items():
-            if any(each.conversation_id == pair.conversation_id for each in held):
+        for name, topic_pairs in topics.items():
+            if any(each.conversation_id == pair.conversation_id for each in topic_pairs):
                 return name  # a continued conversation stays in its topic
         with self._alone:
             self._vectors.update(topics)
@@ -295,7 +296,7 @@ class ExtractiveCurator:
 
 
 def teaches(pair: Pair) -> bool:
-    """True if the pair could help others: the team answered something in it, and nobody said that it did not help."""
+    """Return True if the pair could help others: the team answered, and nobody said that it did not help."""
     return any(each.answer and each.helped is not False for each in exchanges_of(pair))
 
 
@@ -307,7 +308,7 @@ def _says_all_of(one: Subject, other: Subject) -> bool:
 
 
 def _asks_the_same(new: Subject, old: Subject) -> bool:
-    """In which case the newer answer replaces the older one."""
+    """Return True if the questions are the same, so that the newer answer replaces the older one."""
     return len(new.asked) >= _MIN_ANSWERED and (
         share(new.asked, old.asked) >= _SAME_QUESTION and share(old.asked, new.asked) >= _SAME_QUESTION
     )

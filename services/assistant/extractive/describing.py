@@ -27,7 +27,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\([^)\[]*+\)|[*`#>|]+|(?<![^\W_])_+|_+(?![^\W_])")
 _ADDRESS = re.compile(r"\b\w+://\S+")
 _KEY: Final = "extractive 3"
-"""Raise the number when descriptions of the same text would change, and that of topics when theirs would."""
+"""Raise the number when descriptions of the same text would change; that of topics stands in their describer."""
 
 
 class ExtractiveDescriber:
@@ -51,9 +51,8 @@ class ExtractiveTopicDescriber:
 
 
 def describe_topic(source_id: str, text: str) -> str:
-    """One or two sentences about the text of a topic file: what its questions have in common, or else its name; the
-    questions, newest last; its distinctive words. Of what nobody asks, or nobody any more, the answer stands for the
-    question.
+    """One or two sentences about the text of a topic file: the words that its questions share, or else its name; the
+    questions, newest last; its distinctive words. Where a pair has no question, its answer stands for it.
     """
     pairs = [(asked, answered) for _, asked, answered in answered_pairs(text[-_MAX_READ_CHARS:])]
     matters = [asked or answered for asked, answered in pairs]
@@ -66,7 +65,7 @@ def describe_topic(source_id: str, text: str) -> str:
 
 
 def _shared(asked: list[str]) -> str:
-    """The words that most of several questions share, the most frequent ones, in the order of the first question."""
+    """The most frequent words that most of several questions share, in the order of the first question."""
     words: dict[str, str] = {}  # as first written
     holders: Counter[str] = Counter()
     for question in asked:
@@ -94,12 +93,12 @@ def describe(source_id: str, text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Without markup, in one line."""
+    """Put `text` into one line, without markup."""
     return " ".join(_MARKUP.sub(r"\1", text).split())
 
 
 def _with_mentions(said: str, words: str) -> str:
-    """`said`, followed by the most frequent of `words` that it does not hold, those that occur first leading."""
+    """Append to `said` the most frequent of `words` that it does not contain."""
     counted = Counter(
         word for word in _WORD.findall(words) if len(word) >= _MIN_TERM_CHARS and word.lower() not in STOP_WORDS
     )

@@ -12,7 +12,7 @@ from services.documents import QAResult, Status, Toolset, UnreadableFile
 from services.search import current_question, terms
 
 _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
-"""What a question may name that is looked up exactly, not ranked (services.documents.asking.plan)."""
+"""Keys of a plan whose values are looked up exactly, not ranked (services.documents.asking.plan)."""
 
 _SENTENCE_ENDS: Final = re.compile(r"\n|(?<=[.!?])(?!\S)")
 _ASKED: Final = re.compile(r"[\s.!?]*+(?P<words>.*\?)", re.DOTALL)
@@ -22,32 +22,32 @@ _CASE_TOOL: Final = "answer_from_case_evidence"
 _RUNBOOK_TOOL: Final = "answer_from_user_kb"
 
 PASSAGES: Final = 3
-"""They are shown as they are: more would bury the answer."""
+"""Passages are shown as they are: more would bury the answer."""
 
 _OWN: Final = re.compile(
     r"\bmy\s+(?:own\s+)?(?:[\w-]+\s+){0,3}(?:runbooks?|procedures?|notes|steps|checklists?|playbooks?)\b", re.IGNORECASE
 )
-"""The asker speaks of what they wrote down themselves."""
+"""The asker speaks of their own runbooks."""
 _ANSWERS: Final = 0.6
-"""Share of the question's counted words that a runbook holds if it answers the question."""
+"""A runbook answers a question if it contains this share of the question's terms."""
 
 _WORTH_SAYING: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_INDEXED})
 """Shown if a question is about a file and nothing else."""
 
 
 def about_unreadable(files: Sequence[str]) -> str | None:
-    """One sentence on the files that cannot be read, if there is no other; None: there is one, or there are none."""
+    """One sentence about the unreadable files, if all are unreadable; else None."""
     if not files or any(not isinstance(each, UnreadableFile) for each in files):
         return None
     return f"{'; '.join(files)}."
 
 
 async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *, instead: bool) -> AnswerResult | None:
-    """Answer from the asker's runbooks if one holds what is asked, else from their files if these answer exactly; None:
-    use the documentation.
+    """Answer from the asker's runbooks if one answers the question, else from their files if these answer exactly;
+    None: use the documentation.
 
-    `instead`: no page of the documentation answers. Then a file answers also by what resembles the question, and what
-    was searched in vain is said.
+    `instead`: no page of the documentation answers. Then passages that resemble the question are an answer too, and a
+    vain search is reported.
     """
     offered = {tool.name for tool in toolset.tools}
     asked = _question(query)
@@ -76,9 +76,7 @@ def _answer(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_cha
 
 
 def _in_vain(toolset: Toolset, evidence: QAResult | None, say: Phrases, max_chars: int) -> AnswerResult | None:
-    """The answer if nothing was found in files: that they were searched, or cannot be read; None if there is nothing to
-    say.
-    """
+    """The answer if nothing was found: that files were searched, or cannot be read; None if neither is the case."""
     said = about_unreadable(toolset.files)
     if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
         said = evidence.answer
@@ -89,7 +87,7 @@ def _in_vain(toolset: Toolset, evidence: QAResult | None, say: Phrases, max_char
 
 
 def _holds(result: QAResult, asked: str) -> bool:
-    """Whether a runbook holds most of the words that a question turns on: only then it answers before all else."""
+    """Return True if a runbook contains most terms of the question: only then it answers before all else."""
     wanted = set(terms(asked))
     held = set(terms(" ".join([*result.sources, result.answer])))
     return bool(wanted) and sum(word in held for word in wanted) >= _ANSWERS * len(wanted)
@@ -107,10 +105,10 @@ def _question(query: str) -> str:
 
 
 def _shown(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_chars: int) -> str:
-    """Lines of files as they are, in a code block that they cannot end; runbooks as their author wrote them."""
+    """The answer as it is posted: lines of files in a code block that they cannot end, runbooks as Markdown."""
     if name != _CASE_TOOL:
-        return _with_notice(toolset.shown(name, result), say, max_chars)
-    tail = f"{toolset.shown(name, result).removeprefix(result.answer).strip()}\n{say.no_model_notice}"
+        return _with_notice(toolset.render(name, result), say, max_chars)
+    tail = f"{toolset.render(name, result).removeprefix(result.answer).strip()}\n{say.no_model_notice}"
     room = max_chars - len(tail) - len("```\n\n```\n\n")
     # Backticks with an invisible character between them are no fence.
     quoted = _cut(result.answer, room).replace("```", "`\u200b`\u200b`")
@@ -123,7 +121,7 @@ def _with_notice(text: str, say: Phrases, max_chars: int) -> str:
 
 
 def _cited(result: QAResult) -> list[str]:
-    """The best place, and the other files."""
+    """The citations of an answer: the best line of the first file, and the other files."""
     first = next((f"{each.source}:{each.line_start}" for each in result.citations), None)
     named = [source for source in result.sources if first is None or not first.startswith(f"{source}:")]
     return named if first is None else [first, *named]

@@ -1,5 +1,5 @@
-"""One REST call to Discord through discord.py: what is retried, how a failure reads, and which failures end the
-connection for good.
+"""REST calls to Discord through discord.py: retries, descriptions of failures, and the failures that end a connection
+for good.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALL_SECONDS = 100.0  # longer than discord.py's own five tries (25 s of pauses)
 BACK_OFF = wait_random_exponential(multiplier=0.5, max=5)
 
 FORBIDDEN_SECONDS = 600.0
-"""How long a 403 is remembered: the span over which Discord counts the bad answers that ban an address."""
+"""How long a 403 is remembered: Discord bans an address by its bad answers within this time."""
 NOT_AGAIN = "not asked again so soon after Discord answered 403"
 LACKING = frozenset({50001, 50013})  # codes of a 403 that holds for the whole channel
 
@@ -30,8 +30,8 @@ FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError
 """All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""
 
 TOO_MANY = 429
-PASSING = frozenset({408, 425, TOO_MANY})  # of the answers from 400 to 499, those that may differ next time
-BAN_SECONDS = 60.0  # how long a ban of the address is left alone; it says nothing itself
+PASSING = frozenset({408, 425, TOO_MANY})  # the statuses from 400 to 499 after which a retry may help
+BAN_SECONDS = 60.0  # the pause during a ban of the address, which names no time itself
 MOST_SAID = 200  # characters of Discord's own message that are passed on
 _RETRIED_BY_DISCORD_PY = frozenset({500, 502, 504, 524})
 
@@ -48,23 +48,23 @@ _REASONS = {
 """Discord's JSON error codes (API reference, "Opcodes and Status Codes")."""
 
 
-def worth_repeating(error: BaseException) -> bool:
+def is_worth_repeating(error: BaseException) -> bool:
     if isinstance(error, discord.DiscordServerError):
         return error.status not in _RETRIED_BY_DISCORD_PY
     return isinstance(error, (aiohttp.ClientError, OSError))
 
 
 def is_permanent(status: int) -> bool:
-    """True if the same request would get the same answer again."""
+    """Return True if the same request would get the same answer again."""
     return 400 <= status < 500 and status not in PASSING  # noqa: PLR2004 (client errors, RFC 9110)
 
 
 def is_passing(error: BaseException) -> bool:
-    """True if a call that failed may work later."""
+    """Return True if a call that failed may work later."""
     return not (isinstance(error, discord.HTTPException) and is_permanent(error.status))
 
 
-def wait_asked_for(error: BaseException) -> float:
+def seconds_to_wait(error: BaseException) -> float:
     """The seconds to leave Discord alone after a failure."""
     if isinstance(error, discord.RateLimited):
         return error.retry_after
@@ -88,12 +88,12 @@ class Forbidden:
     def clear(self) -> None:
         self._until.clear()
 
-    def lately(self, place_id: int) -> bool:
+    def is_recent(self, place_id: int) -> bool:
         return self._until.get(place_id, 0) > now()
 
 
-async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:
-    """The answer to `request()`, repeated where that can help.
+async def with_retries(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:
+    """Return the answer to `request()`, repeated where that can help.
 
     discord.py itself waits out rate limits of at most a minute, and repeats a request up to five times on 500, 502, 504
     and 524. Repeated here are other server errors and broken connections. A 429 that gets this far is a ban of the
@@ -109,13 +109,13 @@ async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BA
             return await request()
 
     retrying = AsyncRetrying(
-        stop=stop_after_attempt(ATTEMPTS), wait=wait, retry=retry_if_exception(worth_repeating), reraise=True
+        stop=stop_after_attempt(ATTEMPTS), wait=wait, retry=retry_if_exception(is_worth_repeating), reraise=True
     )
     return await retrying(once)
 
 
 def reason(error: BaseException) -> str:
-    """A failure of a call, in words that never contain what was sent."""
+    """Describe a failure of a call, without the content of the request."""
     if isinstance(error, discord.HTTPException):
         return _REASONS.get(error.code) or f"Discord answered {error.status} (code {error.code}{_explained(error)})"
     if isinstance(error, aiohttp.ClientResponseError):
@@ -130,9 +130,7 @@ def reason(error: BaseException) -> str:
 
 
 def _explained(error: discord.HTTPException) -> str:
-    """Discord's message in one line; nothing where a proxy answered with a page. What follows the first line may repeat
-    what was sent.
-    """
+    """The first line of Discord's message; empty for a proxy's page. Further lines may repeat the request."""
     first = error.text.partition("\n")[0].strip()
     return f": {first[:MOST_SAID]}" if first.isprintable() and first and not first.startswith("<") else ""
 

@@ -19,7 +19,7 @@ MESSAGE_CONTENT = 1 << 18 | 1 << 19
 """Flags of an application that have the intent, in servers of any number or in few (API reference, "Application")."""
 
 MOST_SERVERS = 20
-"""Of a bot in more, the roles of the others are not looked at."""
+"""The roles of further servers are not read."""
 
 _BAD_TOKEN, _NO_INTENT = 4004, 4014
 
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The bot and its application as Discord reports them, or why that is not known.
+    """The bot and its application as Discord reports them, or why they are unknown.
 
     Attributes:
-        name, user_id: of the bot; empty and 0 where it did not say.
-        application_id: of the application whose bot it is; 0 where it did not say.
-        refused: why a start would be refused, and what to do.
+        name, user_id: of the bot; empty and 0 if unknown.
+        application_id: of the bot's application; 0 if unknown.
+        refused: why Discord would refuse a start, and what to do.
         unknown: why Discord could not be asked; a start tries again until it can.
     """
 
@@ -54,7 +54,7 @@ class ServerRole:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One that the bot is in; `roles`: the highest first."""
+    """A server that the bot is in; `roles`: the highest first."""
 
     id: int
     name: str
@@ -62,32 +62,32 @@ class Server:
 
 
 async def identity(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> Identity:
-    return await _asked(token, _who, timeout_seconds)
+    return await _ask(token, _read_identity, timeout_seconds)
 
 
 async def servers_of(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> tuple[Server, ...] | Identity:
-    """The servers that the bot is in, with their roles; an `Identity` that says why they are not known."""
-    return await _asked(token, _where, timeout_seconds)
+    """The servers that the bot is in, with their roles; or an `Identity` that says why they are unknown."""
+    return await _ask(token, _read_servers, timeout_seconds)
 
 
 async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SECONDS) -> str | Identity | None:
     """The name of a user; None if there is no such user; an `Identity` with the reason if Discord was not reached."""
 
-    async def asked(session: aiohttp.ClientSession) -> str | Identity | None:
+    async def read_name(session: aiohttp.ClientSession) -> str | Identity | None:
         user = await _get(session, f"/users/{user_id}")
         return user if user is None or isinstance(user, Identity) else str(user["username"])
 
-    return await _asked(token, asked, timeout_seconds)
+    return await _ask(token, read_name, timeout_seconds)
 
 
-async def _asked(
-    token: str, ask: Callable[[aiohttp.ClientSession], Awaitable[T]], timeout_seconds: float
+async def _ask(
+    token: str, request: Callable[[aiohttp.ClientSession], Awaitable[T]], timeout_seconds: float
 ) -> T | Identity:
     headers = {"Authorization": f"Bot {token}"}
 
     async def in_time() -> T:
         async with asyncio.timeout(timeout_seconds), aiohttp.ClientSession(headers=headers, trust_env=True) as session:
-            return await ask(session)
+            return await request(session)
 
     try:
         return await clock.real_time(in_time)
@@ -99,7 +99,7 @@ async def _asked(
         return Identity(unknown="what answers is not Discord: check for a proxy in between")
 
 
-async def _who(session: aiohttp.ClientSession) -> Identity:
+async def _read_identity(session: aiohttp.ClientSession) -> Identity:
     me = await _get(session, "/users/@me")
     application = me if isinstance(me, Identity) else await _get(session, "/applications/@me")
     if isinstance(me, Identity):
@@ -111,7 +111,7 @@ async def _who(session: aiohttp.ClientSession) -> Identity:
     return Identity(name, user_id, int(application["id"]), refused=CLOSED[_NO_INTENT] if missing else None)
 
 
-async def _where(session: aiohttp.ClientSession) -> tuple[Server, ...] | Identity:
+async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...] | Identity:
     guilds = await _get(session, "/users/@me/guilds")
     if isinstance(guilds, Identity):
         return guilds
@@ -120,16 +120,16 @@ async def _where(session: aiohttp.ClientSession) -> tuple[Server, ...] | Identit
         roles = await _get(session, f"/guilds/{guild['id']}/roles")
         if isinstance(roles, Identity):
             return roles
-        # Not @everyone, which has the id of its server, and none that belongs to a bot.
-        given = [role for role in roles or () if role["id"] != guild["id"] and not role.get("managed")]
-        given.sort(key=lambda role: -int(role["position"]))
-        kept = tuple(ServerRole(int(role["id"]), str(role["name"])) for role in given)
+        # Without @everyone, which has the id of its server, and without the roles of bots.
+        of_people = [role for role in roles or () if role["id"] != guild["id"] and not role.get("managed")]
+        of_people.sort(key=lambda role: -int(role["position"]))
+        kept = tuple(ServerRole(int(role["id"]), str(role["name"])) for role in of_people)
         servers.append(Server(int(guild["id"]), str(guild["name"]), kept))
     return tuple(servers)
 
 
 async def _get(session: aiohttp.ClientSession, path: str) -> Any:
-    """The JSON of the answer, None where there is no such user, or an `Identity` that says what is wrong."""
+    """The JSON of the answer; None: there is no such user; or an `Identity` that says what is wrong."""
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
             return Identity(refused=CLOSED[_BAD_TOKEN])

@@ -10,7 +10,7 @@ from services.discord.live.calls import Forbidden
 
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
-NAMED_CHANNELS = 10  # how many channels a warning names; a server may have 500
+NAMED_CHANNELS = 10  # the most channels that a warning names; a server may have 500
 
 _NAMES = {
     "view_channel": "View Channel",
@@ -21,15 +21,15 @@ _NAMES = {
 
 
 def invitation(application_id: int, *, feedback: bool) -> str:
-    """The address at which a server's owner lets the bot in, with what it needs there and nothing else. `feedback`:
-    whether it reacts to its own answers.
+    """The address at which a server's owner invites the bot, with the permissions that it needs. `feedback`: it also
+    reacts to its own answers.
     """
     needed = discord.Permissions(**dict.fromkeys(_NAMES, True), add_reactions=feedback)
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=("bot", "applications.commands"))
 
 
 def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
-    """The channels of a guild in which people write, narrowed by the two lists (ids; an empty list narrows nothing)."""
+    """The channels of a guild in which people write and which the lists of ids allow; an empty list allows all."""
     return [
         channel
         for channel in guild.channels
@@ -45,7 +45,7 @@ def readable_channels(guild: discord.Guild, allowlist: Collection[int], denylist
 
 
 def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> str | None:
-    """One line that names what the bot lacks and where; None when nothing is missing.
+    """One line that names the permissions that the bot lacks, by channel; None if it lacks none.
 
     A channel that the bot cannot see counts only if the allowlist names it.
     """
@@ -91,17 +91,17 @@ CHANGES = frozenset(
         "THREAD_UPDATE",
     }
 )
-"""Events after which the bot may be allowed what it was refused (API reference, "Gateway Events")."""
+"""Events that may change the bot's permissions (API reference, "Gateway Events")."""
 
 
 class LiveAccess:
-    """`Access`, by discord.py's cache and by what Discord has refused lately."""
+    """`Access`, by discord.py's cache and by Discord's recent refusals."""
 
     def __init__(self, client: discord.Client, forbidden: Forbidden) -> None:
         self._client = client
         self._forbidden = forbidden
 
-    def lacking(self, channel_id: int, thread_id: int | None) -> str | None:
+    def why_not_allowed(self, channel_id: int, thread_id: int | None) -> str | None:
         channel = self._client.get_channel(channel_id)
         if isinstance(channel, discord.TextChannel | discord.ForumChannel):
             # The bot's own member is unknown in an outage; then Discord has to be asked.
@@ -114,7 +114,7 @@ class LiveAccess:
             missing = [_NAMES[name] for name in needed if not getattr(granted, name)]
             if missing:
                 return f"the bot lacks {', '.join(missing)}"
-        refused = self._forbidden.lately(channel_id) or (thread_id is not None and self._forbidden.lately(thread_id))
+        refused = any(self._forbidden.is_recent(each) for each in (channel_id, thread_id) if each is not None)
         return "Discord has refused it a moment ago" if refused else None
 
 

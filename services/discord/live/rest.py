@@ -21,9 +21,9 @@ from services.discord.live.calls import (
     NOT_AGAIN,
     Forbidden,
     is_passing,
-    patiently,
     reason,
-    wait_asked_for,
+    seconds_to_wait,
+    with_retries,
 )
 from services.discord.protocols import LookupFailed, PostFailed
 
@@ -39,11 +39,11 @@ MAX_NONCE = 25  # Discord takes no longer nonce (API reference, "Create Message"
 
 
 class RestFetcher:
-    """`Fetcher`, and the raw reads that catch-up needs.
+    """`Fetcher`, and the undecoded reads that catch-up needs.
 
-    404 means "it is not there" and is an answer; every other failure is `LookupFailed`, after the retries of
-    `services.discord.live.calls`. Identical reads at one time share one request. `place` decodes a channel:
-    the `Decoder` of the stream knows which threads are forum posts and which channels are private.
+    404 means "it is not there" and is an answer; every other failure raises `LookupFailed`, after the retries of
+    `services.discord.live.calls`. Identical concurrent reads share one request. `place` decodes a channel: the
+    `Decoder` of the stream knows which threads are forum posts and which channels are private.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class RestFetcher:
     async def message(self, channel_id: int, message_id: int) -> Message | None:
         key = ("message", channel_id, message_id)
         payload = await self._read(channel_id, key, lambda: self._http.get_message(channel_id, message_id))
-        return None if payload is None else _decoded(wire.message, payload)
+        return None if payload is None else _decoded(wire.read_message, payload)
 
     async def messages(
         self,
@@ -78,7 +78,7 @@ class RestFetcher:
         found: list[Message] = []
         for payload in await self.payloads(channel_id, limit=limit, before=before, after=after, around=around):
             try:
-                found.append(wire.message(payload))
+                found.append(wire.read_message(payload))
             except wire.OddPayload as odd:
                 log.warning("left an odd message of %d out of its history: %s", channel_id, odd)
         return found
@@ -92,7 +92,7 @@ class RestFetcher:
         after: int | None = None,
         around: int | None = None,
     ) -> Sequence[Mapping[str, Any]]:
-        """Like `messages`, but undecoded, as Discord sends them; oldest first, where Discord sends the newest first."""
+        """Like `messages`, but as undecoded payloads; oldest first."""
         key = ("messages", channel_id, limit, before, after, around)
         page = await self._read(
             channel_id,
@@ -115,7 +115,7 @@ class RestFetcher:
         return None if payload is None else _decoded(self._place, payload)
 
     async def active_threads(self, guild_id: int) -> Sequence[Mapping[str, Any]]:
-        """The threads and posts of a guild that are not archived and that the bot can see, as Discord sends them.
+        """The undecoded threads and posts of a guild that are not archived and that the bot can view.
 
         Raises:
             LookupFailed: Discord could not be asked.
@@ -124,15 +124,15 @@ class RestFetcher:
         return [] if found is None else [_mapping(thread) for thread in found["threads"]]
 
     async def _read(self, owner_id: int, key: Hashable, request: Callable[[], Awaitable[T]]) -> T | None:
-        """One shared read. `owner_id` is the channel or guild whose permissions it needs."""
-        if self._forbidden.lately(owner_id):
+        """Make a read that concurrent callers share. `owner_id`: the channel or guild whose permissions it needs."""
+        if self._forbidden.is_recent(owner_id):
             raise LookupFailed(f"{owner_id}: {NOT_AGAIN}")
         return await self._shared.share(key, lambda: self._ask(owner_id, request))
 
     async def _ask(self, owner_id: int, request: Callable[[], Awaitable[T]]) -> T | None:
         try:
             async with self._slots:
-                return await patiently(request, wait=self._wait)
+                return await with_retries(request, wait=self._wait)
         except discord.NotFound:
             return None
         except FAILURES as error:
@@ -154,8 +154,8 @@ def _mapping(payload: object) -> Mapping[str, Any]:
 
 
 class DiscordPoster:
-    """`Poster`. Repeating a call after a broken connection cannot post twice: a message carries its nonce, and a thread
-    that is already there is used.
+    """`Poster`. A call that is repeated after a broken connection cannot post twice: a message carries its nonce, and
+    an existing thread is used.
     """
 
     def __init__(self, http: HTTPClient, *, forbidden: Forbidden | None = None, wait: wait_base = BACK_OFF) -> None:
@@ -165,7 +165,7 @@ class DiscordPoster:
 
     async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
         failed = f"no thread on message {message_id} in channel {channel_id}"
-        if self._forbidden.lately(channel_id):
+        if self._forbidden.is_recent(channel_id):
             raise PostFailed(f"{failed}: {NOT_AGAIN}")
         try:
             await self._post(
@@ -182,7 +182,7 @@ class DiscordPoster:
         return message_id
 
     async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
-        """As the Protocol says.
+        """See `Poster.send`.
 
         Raises:
             PostFailed: Discord refused, or could not be reached.
@@ -211,7 +211,7 @@ class DiscordPoster:
         try:
             return int(sent["id"])
         except (KeyError, TypeError, ValueError):
-            raise PostFailed(f"sent to {place_id}, but Discord's answer cannot be read", passing=True) from None
+            raise PostFailed(f"sent to {place_id}, but Discord's answer cannot be read", is_passing=True) from None
 
     async def delete(self, place_id: int, message_id: int) -> None:
         failed = f"message {message_id} in {place_id} not deleted"
@@ -245,8 +245,8 @@ class DiscordPoster:
 
     async def _post(self, request: Callable[[], Awaitable[T]], failed: str) -> T:
         try:
-            return await patiently(request, wait=self._wait)
+            return await with_retries(request, wait=self._wait)
         except FAILURES as error:
             raise PostFailed(
-                f"{failed}: {reason(error)}", passing=is_passing(error), wait=wait_asked_for(error)
+                f"{failed}: {reason(error)}", is_passing=is_passing(error), retry_after=seconds_to_wait(error)
             ) from error

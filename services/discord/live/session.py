@@ -1,4 +1,4 @@
-"""The discord.py client, and keeping its session up: what is retried and how soon, and what ends it for good."""
+"""The discord.py client, and the loop that keeps its gateway session: retries, pauses, and the failures that end it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ LONGEST_RATE_LIMIT_SECONDS = 60.0  # a longer wait raises `discord.RateLimited` 
 
 LINE_IS_GONE = (ReconnectWebSocket, discord.ConnectionClosed, aiohttp.ClientError, ConnectionError)
 """Raised by discord.py when a connection ends, and not by its parsers."""
-READ_BY_US = ("MESSAGE_", "TYPING_")
-"""Events of which discord.py, as it is set up here, keeps nothing."""
+NOT_CACHED = ("MESSAGE_", "TYPING_")
+"""The beginnings of events of which discord.py, as it is configured here, keeps nothing."""
 
 
 def intents(*, feedback: bool) -> discord.Intents:
@@ -41,7 +41,7 @@ def intents(*, feedback: bool) -> discord.Intents:
 class Client(discord.Client):
     """A client with the smallest caches, that cannot mention anybody, and whose REST side outlives its gateway.
 
-    `shard_id` of `shard_count`: it is told of this share of the servers alone; None: of all.
+    `shard_id` of `shard_count`: it receives the events of this share of the servers only; None: of all.
     """
 
     def __init__(self, *, feedback: bool = False, shard_id: int | None = None, shard_count: int | None = None) -> None:
@@ -60,7 +60,7 @@ class Client(discord.Client):
             shard_id=shard_id,
             shard_count=shard_count,
         )
-        self._received: Callable[[str], None] | None = None
+        self._on_frame: Callable[[str], None] | None = None
         self._logged_in = False
         self._frame, self._frames = "", 0  # the last one received, and how many there were
 
@@ -70,8 +70,8 @@ class Client(discord.Client):
         # from DiscordWebSocket.received_message, before it reads the frame.
         if event == "socket_raw_receive":
             self._frame, self._frames = args[0], self._frames + 1
-            if self._received is not None:
-                self._received(args[0])
+            if self._on_frame is not None:
+                self._on_frame(args[0])
         # What is sent holds the token (IDENTIFY).
         elif event != "socket_raw_send":
             super().dispatch(event, *args, **kwargs)
@@ -95,8 +95,8 @@ class Client(discord.Client):
         self._logged_in = True
 
     def read(self, type_: str, payload: Mapping[str, Any]) -> None:
-        """Let discord.py parse a dispatch that another process received, so that its cache and its commands work as if
-        it were connected.
+        """Let discord.py parse a dispatch that another process received, so that its cache and commands work without a
+        connection.
         """
         read_it = self._connection.parsers.get(type_)
         if read_it is None:
@@ -107,13 +107,13 @@ class Client(discord.Client):
             log.warning("discord.py cannot read one %s (%s); it is dropped", type_, type(error).__name__)
 
     def own_payload(self) -> Mapping[str, Any]:
-        """The bot itself, as READY says it. Only once it is logged in."""
+        """The bot itself in the form of READY, once it is logged in."""
         assert self.user is not None, "it is not logged in"  # noqa: S101 (for the type checker)
         return {"id": str(self.user.id), "username": self.user.name, "bot": True}
 
-    async def identifies_at_once(self) -> int:
-        """How many shards Discord lets begin a session at a time; they are told apart by their number modulo this. To
-        be asked after `log_in`.
+    async def concurrent_identifies(self) -> int:
+        """The number of shards that may begin a session at a time: of those whose numbers are equal modulo this number,
+        only one. Call it after `log_in`.
 
         Raises:
             discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
@@ -123,42 +123,44 @@ class Client(discord.Client):
 
     @property
     def resumable(self) -> bool:
-        """True if there is a session that Discord may resume."""
+        """Return True if there is a session that Discord may resume."""
         return self.ws is not None and self.ws.session_id is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
 
     async def hold_session(
         self,
-        received: Callable[[str], None] | None = None,
+        on_frame: Callable[[str], None] | None = None,
         *,
         resume: bool,
-        paced: bool = False,
-        room: Callable[[], Awaitable[None]] | None = None,
+        is_paced: bool = False,
+        wait_for_room: Callable[[], Awaitable[None]] | None = None,
     ) -> NoReturn:
         """Connect, and deliver frames until the connection ends.
 
-        `paced`: the caller has seen to it that Discord takes an IDENTIFY now. `room` is awaited before each frame is
-        read from the connection. While it waits, no answer to a heartbeat is read either: after a minute discord.py
+        `is_paced`: the caller has made sure that Discord takes an IDENTIFY now. `wait_for_room` is awaited before each
+        frame is read from the connection. Meanwhile no answer to a heartbeat is read either: after a minute discord.py
         ends the connection, and it is resumed.
 
-        `received` gets the text of every gateway frame, decompressed, in order of arrival, before discord.py parses
+        `on_frame` gets the text of every gateway frame, decompressed, in order of arrival, before discord.py parses
         it. That is the one source of dispatches: it includes types that the parser does not know, and payloads that
         make it raise.
 
-        In place of `Client.connect()`, which ends for good when one odd payload makes a parser raise, forgets the
-        session then, and pauses up to 17 minutes when the network is away. Here an odd payload is dropped with a line
-        in the log, and every other failure is raised: the decision is its caller's.
+        This replaces `Client.connect()`, which ends for good when one odd payload makes a parser raise, forgets the
+        session then, and pauses up to 17 minutes when the network is away. Here an odd payload is logged and dropped,
+        and every other failure is raised for the caller to decide.
 
         Raises:
             discord.gateway.ReconnectWebSocket: Discord asks to connect again, or the connection broke.
             discord.ConnectionClosed: closed for a reason that connecting again does not cure.
             Exception: what a parser or the network raised.
         """
-        self._received = received
+        self._on_frame = on_frame
         last = self.ws if self.resumable and resume else None
         if last is None:
             # Not `initial`: discord.py then waits five seconds before it identifies, as Discord asks after an
             # invalid session.
-            opening = DiscordWebSocket.from_client(self, initial=paced or not self.is_ready(), shard_id=self.shard_id)
+            opening = DiscordWebSocket.from_client(
+                self, initial=is_paced or not self.is_ready(), shard_id=self.shard_id
+            )
         else:
             opening = DiscordWebSocket.from_client(
                 self,
@@ -173,8 +175,8 @@ class Client(discord.Client):
             self.ws = await opening
         try:
             while True:
-                if room is not None:
-                    await room()
+                if wait_for_room is not None:
+                    await wait_for_room()
                 await self._next_frame(self.ws)
         except Exception:
             # A code other than 1000 keeps the session, so that it can be resumed; this also ends the heartbeat.
@@ -182,7 +184,7 @@ class Client(discord.Client):
             raise
 
     async def _next_frame(self, socket: DiscordWebSocket) -> None:
-        """Receive one frame. Raises what ends the connection; a payload that cannot be read does not."""
+        """Receive one frame. Raises the failures that end the connection; an unreadable payload is only logged."""
         before = self._frames
         try:
             await socket.poll_event()
@@ -196,7 +198,7 @@ class Client(discord.Client):
             if name == "READY":
                 raise  # without it there is no session
             # discord.py keeps nothing of messages; of these, the decoder reports what is odd.
-            level = logging.DEBUG if name.startswith(READ_BY_US) else logging.WARNING
+            level = logging.DEBUG if name.startswith(NOT_CACHED) else logging.WARNING
             log.log(level, "gateway: discord.py cannot read one %s (%s); it is dropped", name, type(error).__name__)
             log.debug("how discord.py failed at it", exc_info=error)
 
@@ -251,20 +253,20 @@ async def keep_session(
     client: Client,
     token: str,
     health: Health,
-    received: Callable[[str], None] | None = None,
+    on_frame: Callable[[str], None] | None = None,
     *,
     pause: Callable[[int], float] = pause,
     before_identify: Callable[[int], Awaitable[None]] | None = None,
-    room: Callable[[], Awaitable[None]] | None = None,
+    wait_for_room: Callable[[], Awaitable[None]] | None = None,
 ) -> NoReturn:
-    """Log in and hold a gateway session, again and again, until cancelled. `received` gets each frame.
+    """Log in and hold a gateway session, again and again, until cancelled. `on_frame`: see `Client.hold_session`.
 
-    A lost connection is resumed, so that Discord replays what was missed; where it does not, a new session begins.
+    A lost connection is resumed, so that Discord replays the missed events; if that fails, a new session begins.
     `pause` gives the seconds before each new try. `before_identify` is awaited with the number of the shard before each
-    new session: other processes may be about to begin theirs. `room`: see `Client.hold_session`.
+    new session: other processes may be about to begin theirs. `wait_for_room`: see `Client.hold_session`.
 
     Raises:
-        GatewayRefused: Discord answered what it will answer again: the token or an intent is refused, for example.
+        GatewayRefused: a retry cannot help, as Discord refuses the token or an intent, for example.
     """
     failures = 0
     identifies = IdentifyLimiter()
@@ -278,7 +280,9 @@ async def keep_session(
                 if before_identify is not None:
                     await before_identify(client.shard_id or 0)
                 identifies.spent(now())
-            await client.hold_session(received, resume=resume, paced=before_identify is not None, room=room)
+            await client.hold_session(
+                on_frame, resume=resume, is_paced=before_identify is not None, wait_for_room=wait_for_room
+            )
         except Exception as error:  # an odd payload can make a parser raise anything
             # The address at which to resume may be outdated; a new session has another.
             resuming_refused = resume and isinstance(error, aiohttp.WSServerHandshakeError)

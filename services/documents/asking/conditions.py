@@ -1,5 +1,5 @@
-"""Compiles a plan to a query over lines: its names as they are written in the files, and what is dropped where no line
-fits everything.
+"""Compiles a plan to a query over lines: finds the spelling of its names in the files, and drops conditions if no line
+fits all of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from services.documents.asking.line_query import LineQuery
-from services.documents.asking.passages import RECORDS, Scope, files_listed, ids_of
+from services.documents.asking.passages import RECORDS, Scope, ids_of, list_files
 from services.documents.asking.plan import Aggregate, NameMention, Plan
 from services.documents.store.protocol import Document, LineWhere
 
@@ -17,21 +17,23 @@ RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a question, and which of them documents hold."""
+    """The names of a question, with their spelling in the documents."""
 
-    asked: tuple[str, ...] = ()  # those that are conditions, as the question writes them
-    found: tuple[str, ...] = ()  # the same as they are written in the documents
-    absent: tuple[str, ...] = ()  # names without which there is no answer, when none of them is there
+    asked: tuple[str, ...] = ()  # names that are conditions, as the question writes them
+    found: tuple[str, ...] = ()  # the same names as the documents write them
+    absent: tuple[str, ...] = ()  # names without which there is no answer, if no document has any of them
     notes: tuple[str, ...] = ()
 
 
-def query_of(plan: Plan, documents: Sequence[Document], names: Names, components: tuple[str, ...] = ()) -> LineQuery:
-    """Compile a plan to the query for the lines that it is about."""
+def compile_query(
+    plan: Plan, documents: Sequence[Document], names: Names, components: tuple[str, ...] = ()
+) -> LineQuery:
+    """Compile a plan to a query for lines."""
     level = plan.severity if plan.level_is_condition else None
     return LineQuery(
         documents=tuple(documents),
-        all_of=() if plan.either else names.found,
-        any_of=names.found if plan.either else (),
+        all_of=() if plan.any_is_enough else names.found,
+        any_of=names.found if plan.any_is_enough else (),
         names=names.asked,
         levels=level.alternatives if level else (),
         components=components,
@@ -40,29 +42,29 @@ def query_of(plan: Plan, documents: Sequence[Document], names: Names, components
 
 
 def with_words(query: LineQuery, plan: Plan) -> LineQuery:
-    """Return the query with the words of the question as a condition more."""
-    either = plan.either and not plan.mentions
+    """Add the words of the question to the conditions of a query."""
+    either = plan.any_is_enough and not plan.mentions
     return replace(query, words_any=plan.words) if either else replace(query, words=plan.words)
 
 
-async def relaxed(
+async def relax(
     scope: Scope, plan: Plan, asked: LineQuery, others: Sequence[Document]
 ) -> tuple[LineQuery, int, tuple[str, ...]]:
-    """Find conditions that some lines fit: all of them; else without the level; then without the time; then also in
-    `others` than the named files. A name or a time always stays.
+    """Drop conditions until some lines fit: first the level, then the time; then search the files `others` instead. A
+    name or a time always stays.
 
     Returns:
-        The query, how many lines fit, and notes about what was dropped.
+        The query, the number of lines that fit, and notes about the conditions that were dropped.
     """
     notes: tuple[str, ...] = ()
-    for less, note in ((asked, ""), *_less_and_less(plan, asked, others)):
+    for less, note in ((asked, ""), *_weaker_queries(plan, asked, others)):
         notes = (*notes, note) if note else notes
         if total := await scope.total(less.where):
             return less, total, notes
     return asked, 0, ()
 
 
-def _less_and_less(plan: Plan, asked: LineQuery, others: Sequence[Document]) -> Iterator[tuple[LineQuery, str]]:
+def _weaker_queries(plan: Plan, asked: LineQuery, others: Sequence[Document]) -> Iterator[tuple[LineQuery, str]]:
     left = asked
     if plan.severity and left.levels and (left.period or left.names):
         left = replace(left, levels=())
@@ -73,34 +75,34 @@ def _less_and_less(plan: Plan, asked: LineQuery, others: Sequence[Document]) -> 
         yield left, note
     if others and (left.period or left.names):
         elsewhere = replace(left, documents=tuple(others))
-        yield elsewhere, f"no entry of {files_listed(asked.documents)} matched; other files were searched"
+        yield elsewhere, f"no entry of {list_files(asked.documents)} matched; other files were searched"
 
 
-async def alone(scope: Scope, asked: LineQuery) -> str:
-    """Tell how many lines hold each of several texts, if no line holds all of them; empty if there is only one."""
+async def count_each(scope: Scope, asked: LineQuery) -> str:
+    """Say how many lines contain each of several texts, as no line contains all; empty for a single text."""
     if len(asked.all_of) < 2:  # noqa: PLR2004 (several)
         return ""
     each = {text: LineQuery(documents=asked.documents, all_of=(text,)) for text in asked.all_of}
     return ", ".join([f'"{text}" alone: {await scope.total(query.where)}' for text, query in each.items()])
 
 
-async def names_in(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Names:
-    """Find which names of the question the documents hold, and in which spelling."""
+async def find_names(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Names:
+    """Find the names of the question in the documents, in any of their spellings."""
     asked: list[str] = []
     found: list[str] = []
     missing: list[NameMention] = []
-    telling_names = await telling(scope, plan)
+    selective = await selective_names(scope, plan)
     counted = plan.aggregate is Aggregate.COUNT
     for mention in plan.mentions:
         form = await _form(scope, mention, documents)
         if form is None:
             missing.append(mention)
-        # A name that is everywhere is a condition only where nothing else is asked for, or where entries are counted or
-        # put in order: then it says which of them.
-        elif mention.text in telling_names or not plan.words or counted or plan.asks_first_or_last:
+        # A name that is everywhere is a condition only if there are no other words, or if entries are counted or put in
+        # order: then it says which entries.
+        elif mention.text in selective or not plan.words or counted or plan.asks_first_or_last:
             asked.append(mention.text)
             found += form
-    needed = [mention for mention in missing if mention.required or _is_all_that_is_asked(plan, mention, documents)]
+    needed = [mention for mention in missing if mention.required or _is_only_condition(plan, mention, documents)]
     lacking = tuple([mention.text for mention in needed if not await _is_path(scope, mention, documents)])
     if lacking and not found:
         return Names(absent=lacking)
@@ -110,55 +112,55 @@ async def names_in(scope: Scope, plan: Plan, documents: Sequence[Document]) -> N
     return Names(tuple(asked), tuple(found), notes=notes)
 
 
-async def names_elsewhere(
+async def find_names_elsewhere(
     scope: Scope, plan: Plan, documents: Sequence[Document]
 ) -> tuple[Names, tuple[Document, ...]] | None:
-    """Look in the other documents for names that `documents` do not hold. None: no document holds them."""
+    """Search the other documents for names that are not in `documents`. None: no document has them."""
     others = tuple(doc for doc in scope.documents if doc not in documents)
-    names = await names_in(scope, plan, others) if others else Names()
+    names = await find_names(scope, plan, others) if others else Names()
     if not names.found:
         return None
     holding = await scope.lines(LineWhere(ids_of(others), holding=names.found), 1)
     where = tuple(doc for doc in others if doc.doc_id in holding.per_document)
     if not where:
         return None
-    said = f"mentions {', '.join(names.asked)}, but {files_listed(where)} has some"
-    return replace(names, notes=(f"no entry of {files_listed(documents)} {said}", *names.notes)), where
+    said = f"mentions {', '.join(names.asked)}, but {list_files(where)} has some"
+    return replace(names, notes=(f"no entry of {list_files(documents)} {said}", *names.notes)), where
 
 
-async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """Return notes that say which names of the question are in no log, shown with the closest lines."""
-    documents = scope.chosen(plan)
+async def note_absent_names(scope: Scope, plan: Plan) -> tuple[str, ...]:
+    """Return a note that names the names of the question which are in no log."""
+    documents = scope.named_documents(plan)
     if any(doc.kind not in RECORDS for doc in documents):
         return ()
     absent = [name.text for name in plan.mentions if await _form(scope, name, documents) is None]
     return (f"no entry mentions {', '.join(absent)}",) if absent else ()
 
 
-async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """Return the names that are selective: ids and codes, and other names that few chunks hold."""
+async def selective_names(scope: Scope, plan: Plan) -> tuple[str, ...]:
+    """Return the selective names of a question: ids and codes, and names that are in few chunks."""
     logs = any(doc.kind in RECORDS for doc in scope.documents)
     certain = {mention.text for mention in plan.mentions if mention.required and logs}
-    counts, whole = await scope.store.holders(scope.name, [name for name in plan.identifiers if name not in certain])
+    counts, whole = await scope.store.count_chunks_with(
+        scope.name, [name for name in plan.identifiers if name not in certain]
+    )
     few = max(RARE_COUNT, RARE_SHARE * whole)
     return tuple(name for name in plan.identifiers if name in certain or counts.get(name, 0) <= few)
 
 
-async def is_held(scope: Scope, text: str, documents: Sequence[Document]) -> bool:
-    """Return whether any of the documents holds `text` literally."""
+async def is_in_any(scope: Scope, text: str, documents: Sequence[Document]) -> bool:
+    """Return True if one of the documents contains `text` literally."""
     return bool(await scope.total(LineWhere(ids_of(documents), holding=(text,))))
 
 
 async def _is_path(scope: Scope, mention: NameMention, documents: Sequence[Document]) -> bool:
-    """Return whether a dotted name may be the path of a key: one of the files that are no logs holds all its parts."""
+    """Return True if a dotted name may be the path of a key: a file other than a log contains all its parts."""
     others = [doc for doc in documents if mention.path and doc.kind not in RECORDS]
-    return any([all([await is_held(scope, part, [doc]) for part in mention.text.split(".")]) for doc in others])
+    return any([all([await is_in_any(scope, part, [doc]) for part in mention.text.split(".")]) for doc in others])
 
 
-def _is_all_that_is_asked(plan: Plan, mention: NameMention, documents: Sequence[Document]) -> bool:
-    """Whether a question about logs asks for this name and nothing else: "look up pay_ff", "how often does E_LOST show
-    up".
-    """
+def _is_only_condition(plan: Plan, mention: NameMention, documents: Sequence[Document]) -> bool:
+    """Return True if a question about logs asks for this name only: "look up pay_ff", "how often does E_LOST occur"."""
     if plan.words or any(doc.kind not in RECORDS for doc in documents):
         return False
     return not mention.text.isalpha() and (plan.aggregate is not None or not (plan.period or plan.severity))

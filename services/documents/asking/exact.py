@@ -1,4 +1,4 @@
-"""Answers that follow from the lines themselves: first, last, n-th, how many, how long; and values of settings."""
+"""Exact answers: the first, last or n-th line, counts, durations, and values of settings."""
 
 from __future__ import annotations
 
@@ -14,30 +14,28 @@ from services.documents.asking.line_query import LineQuery, Mode, Order
 from services.documents.asking.passages import (
     MOST_NAMED,
     CitedPassage,
-    Retrieved,
+    Findings,
     Scope,
-    files_listed,
     ids_of,
+    list_files,
     logs_of,
     names_of,
 )
 from services.documents.asking.plan import Aggregate, NameMention, Plan, Position
-from services.documents.asking.query_lines import STORED, find, group_counts, resolve
+from services.documents.asking.query_lines import STORED, find_lines, group_counts, resolve
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.search import smallest_tokens
 
-_AT_ONCE = 500  # so many chunks are read in one go
+_AT_ONCE = 500  # chunks per read
 _MOST_LISTED = 50
 _INDEX = re.compile(r"(?:\[\d+\])+$")
 _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "columns", "keys", "settings", "values"})
 
 
-async def find_in_whole_files(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
-    """Count lines, rows, columns or keys, or return the ends of files. None: the question asks for nothing of the
-    kind.
-    """
-    if plan.period or plan.mentions or plan.level_is_condition or plan.grouped_by or plan.counted_by:
+async def find_in_whole_files(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Findings | None:
+    """Count lines, rows, columns or keys, or return the ends of files. None: the question asks for something else."""
+    if plan.period or plan.mentions or plan.level_is_condition or plan.grouped_by or plan.group_keys:
         return None
     words = tuple(word for word in plan.words if word.casefold() not in _UNITS)
     others = not logs_of(documents)
@@ -49,7 +47,7 @@ async def find_in_whole_files(scope: Scope, plan: Plan, documents: Sequence[Docu
     return None if words or plan.aggregate is not Aggregate.COUNT else await _sizes(scope, plan.unit, documents)
 
 
-async def _sizes(scope: Scope, unit: str | None, documents: Sequence[Document]) -> Retrieved | None:
+async def _sizes(scope: Scope, unit: str | None, documents: Sequence[Document]) -> Findings | None:
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
     others = not logs_of(documents)
     numbers: dict[str, int] = {}
@@ -66,13 +64,13 @@ async def _sizes(scope: Scope, unit: str | None, documents: Sequence[Document]) 
         return None
     total, facts = sum(numbers.values()), list(numbers)
     if len(documents) > 1:
-        facts.insert(0, f"in {files_listed(documents)} altogether: {total}")
-    first = [await scope.around(doc.doc_id, [1], context=0) for doc in documents[:1] if doc.n_lines]
-    return Retrieved(tuple(first), facts="\n".join(facts), count=total, exact=True)
+        facts.insert(0, f"in {list_files(documents)} altogether: {total}")
+    first = [await scope.with_context(doc.doc_id, [1], context=0) for doc in documents[:1] if doc.n_lines]
+    return Findings(tuple(first), facts="\n".join(facts), count=total, exact=True)
 
 
-async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
-    """Return the rows of tables at the time that is asked for; None: there are none."""
+async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Findings | None:
+    """Return the rows of tables in the period of the plan; None: there are none."""
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
     if plan.period is None or not tables:
         return None
@@ -83,13 +81,13 @@ async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: in
         return None
     names = {doc.doc_id: await columns_of(scope, doc) for doc in tables}
     passages = [
-        replace(await scope.around(line.doc_id, [line.line_no]), held=_cells(names[line.doc_id], line.text))
+        replace(await scope.with_context(line.doc_id, [line.line_no]), values=_cells(names[line.doc_id], line.text))
         for line in lines.lines
     ]
     counted = plan.aggregate is Aggregate.COUNT
-    fact = f"rows {plan.period.text} in {files_listed(tables)}: {lines.total}"
+    fact = f"rows {plan.period.text} in {list_files(tables)}: {lines.total}"
     facts = fact if counted or lines.total > limit else ""
-    return Retrieved(tuple(passages), facts=facts, count=lines.total if counted else None, exact=True)
+    return Findings(tuple(passages), facts=facts, count=lines.total if counted else None, exact=True)
 
 
 async def columns_of(scope: Scope, table: Document) -> tuple[str, ...]:
@@ -100,8 +98,8 @@ async def columns_of(scope: Scope, table: Document) -> tuple[str, ...]:
 
 async def _keys(
     scope: Scope, plan: Plan, words: tuple[str, ...], configs: Sequence[Document], k: int
-) -> Retrieved | None:
-    """Count the values of configurations, or those of one name. None: no value has that name."""
+) -> Findings | None:
+    """Count the values of configurations, or the values with one name. None: no value has that name."""
     if len(words) > 1 or (plan.unit is None and (not words or plan.aggregate is not Aggregate.COUNT)):
         return None
     of_each: dict[str, list[StoredChunk]] = {}
@@ -112,20 +110,20 @@ async def _keys(
     if not leaves:
         return None
     what = f'keys called "{words[0]}"' if words else "keys with a value"
-    facts = [f"{what} in {files_listed(configs)}: {len(leaves)}"] if len(configs) > 1 else []
+    facts = [f"{what} in {list_files(configs)}: {len(leaves)}"] if len(configs) > 1 else []
     facts += [f"{what} in {name}: {len(found)}" for name, found in of_each.items()]
     if plan.aggregate is not Aggregate.COUNT:
         facts += [str(leaf.key_path) for leaf in leaves[:_MOST_LISTED]]
         facts += [f"(and {len(leaves) - _MOST_LISTED} more)"] if len(leaves) > _MOST_LISTED else []
     passages = [
         replace(
-            await scope.around(leaf.doc_id, range(leaf.line_start, leaf.line_end + 1)),
+            await scope.with_context(leaf.doc_id, range(leaf.line_start, leaf.line_end + 1)),
             chunk_id=leaf.chunk_id,
-            held=(leaf.text,),
+            values=(leaf.text,),
         )
         for leaf in leaves[:k]
     ]
-    return Retrieved(tuple(passages), facts="\n".join(facts), count=len(leaves), exact=True)
+    return Findings(tuple(passages), facts="\n".join(facts), count=len(leaves), exact=True)
 
 
 async def _rows(scope: Scope, table: Document) -> int:
@@ -134,7 +132,7 @@ async def _rows(scope: Scope, table: Document) -> int:
     return sum(int(chunk.extra.get("rows", "0")) for chunk in chunks)
 
 
-async def _end(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retrieved | None:
+async def _end(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Findings | None:
     """Return the first or last lines of files that are not empty."""
     passages: list[CitedPassage] = []
     for doc in documents:
@@ -142,8 +140,8 @@ async def _end(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retri
         some = await scope.lines(LineWhere((doc.doc_id,)), 2 * plan.how_many + 2, last=last)
         numbers = [line.line_no for line in some.lines if line.text.strip()][: plan.how_many]
         if numbers:
-            passages.append(await scope.around(doc.doc_id, sorted(numbers)))
-    return Retrieved(tuple(passages), exact=True) if passages else None
+            passages.append(await scope.with_context(doc.doc_id, sorted(numbers)))
+    return Findings(tuple(passages), exact=True) if passages else None
 
 
 async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
@@ -155,7 +153,7 @@ async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
 
 
 def _is_called(leaf: StoredChunk, name: str) -> bool:
-    """Return whether a value has a name, or is an item of a list of that name: `ports[0]`, and also `admin_port`, for
+    """Return True if the key of a value, without index, has all words of a name: `ports[0]`, and also `admin_port`, for
     "ports".
     """
     last = _INDEX.sub("", leaf.key_path or "").rsplit(".", 1)[-1]
@@ -180,10 +178,10 @@ _ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|g
 _WORD = re.compile(r"\w+")
 
 
-async def find_exact(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
-    """Answer by exact conditions. None: the question sets none, so that passages have to be ranked."""
-    plan = await _with_files_that_are_there(scope, plan)
-    documents = scope.chosen(plan)
+async def find_exact(scope: Scope, plan: Plan, k: int) -> Findings | None:
+    """Answer by exact conditions. None: the question has none, so that passages have to be ranked."""
+    plan = await _reread_unknown_file(scope, plan)
+    documents = scope.named_documents(plan)
     if plan.lines is not None:
         found = await _lines(scope, plan, plan.lines, documents[:k])
     else:
@@ -191,36 +189,30 @@ async def find_exact(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
     if found is None:
         return None
     if plan.unknown_file:
-        found = _elsewhere_than_asked(scope, plan, found)
+        found = _answer_from_others(scope, plan, found)
     return found if found.searched_files or not found.missing else replace(found, searched_files=names_of(documents))
 
 
-async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
-    """Treat what looks like a file name, but is found in the documents, as a name like any other: "line 17 in
-    main.py".
-    """
+async def _reread_unknown_file(scope: Scope, plan: Plan) -> Plan:
+    """Treat a file name without a document, but in the text of documents, as any other name: "line 17 in main.py"."""
     name = plan.unknown_file
-    if name is None or not await conditions.is_held(scope, name, scope.documents):
+    if name is None or not await conditions.is_in_any(scope, name, scope.documents):
         return plan
     place = () if plan.lines is None else (NameMention(f"line {plan.lines[0]}", required=False),)
     mentions = (*plan.mentions, NameMention(name, required=True), *place)
     return replace(plan, unknown_file=None, lines=None, mentions=mentions)
 
 
-def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Retrieved) -> Retrieved:
-    """Answer from other files if the named one does not exist, provided that a name or a time is left of the
-    question.
-    """
+def _answer_from_others(scope: Scope, plan: Plan, found: Findings) -> Findings:
+    """Answer from other files if the named one does not exist, provided that the question has a name or a time."""
     none = f"there is no file {plan.unknown_file}"
     if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
-        return Retrieved(missing=none, searched_files=names_of(scope.documents))
+        return Findings(missing=none, searched_files=names_of(scope.documents))
     return replace(found, notes=(f"{none}; the others were searched", *found.notes))
 
 
-async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Sequence[Document]) -> Retrieved:
-    """Return lines by their numbers, in each of the files. Everything else that is asked is looked for in these lines
-    only.
-    """
+async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Sequence[Document]) -> Findings:
+    """Return lines by their numbers, in each of the files; notes say which other conditions these lines do not meet."""
     first, last = lines
     passages: list[CitedPassage] = []
     beyond: list[str] = []
@@ -230,26 +222,26 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
             beyond.append(
                 f"line {first} is beyond the end of {doc.filename}, which has {number_of(doc.n_lines, 'line')}"
             )
-        elif plan.goes_beside:
+        elif plan.asks_for_neighbour:
             start = last if plan.position is Position.NEXT else first
-            found = await scope.neighbours(doc.doc_id, start, plan.position, plan.lines_beside)
+            found = await scope.passage_beside(doc.doc_id, start, plan.position, plan.lines_beside)
             passages += found.passages
             notes += found.notes
             beyond += [found.missing] if found.missing else []
         else:
             end = min(last, doc.n_lines, first + MANY)
-            passages.append(await scope.around(doc.doc_id, range(first, end + 1)))
-            notes += await _not_on_them(scope, plan, doc, first, end)
+            passages.append(await scope.with_context(doc.doc_id, range(first, end + 1)))
+            notes += await _note_unmet_conditions(scope, plan, doc, first, end)
     if not passages:
         many = len(beyond) > MOST_NAMED
-        return Retrieved(
+        return Findings(
             missing=f"line {first} is beyond the end of all {len(beyond)} files" if many else "; ".join(beyond)
         )
-    return Retrieved(tuple(passages), notes=(*notes, *(beyond if plan.doc_ids else ())), exact=True)
+    return Findings(tuple(passages), notes=(*notes, *(beyond if plan.doc_ids else ())), exact=True)
 
 
-async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
-    """Return notes about what the question says of these lines and is not true of them."""
+async def _note_unmet_conditions(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
+    """Return notes about conditions of the question that these lines do not meet."""
     bare = LineQuery(documents=(doc,))
     checks = {name: replace(bare, all_of=(name,)) for name in plan.identifiers}
     if plan.period:
@@ -262,52 +254,52 @@ async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last
     return [f"{place} of {doc.filename} did not match {', '.join(missing)}"] if missing else []
 
 
-async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Retrieved | None:
+async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Findings | None:
     counted = plan.aggregate is Aggregate.COUNT
-    named = await conditions.names_in(scope, plan, documents)
+    named = await conditions.find_names(scope, plan, documents)
     if named.absent:
-        elsewhere = await conditions.names_elsewhere(scope, plan, documents)
+        elsewhere = await conditions.find_names_elsewhere(scope, plan, documents)
         if elsewhere is None or counted:
             notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
             missing, names = f"no entry mentions {', '.join(named.absent)}", names_of(searched)
-            return Retrieved(missing=missing, count=0 if counted else None, notes=notes, searched_files=names)
+            return Findings(missing=missing, count=0 if counted else None, notes=notes, searched_files=names)
         named, documents = elsewhere
     logs = logs_of(documents)
-    if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
+    if plan.period and not named.found and await _asks_about_tables(scope, plan, documents):
         return await rows_at(scope, plan, documents, k)
     if not logs:
-        # Where entries of a level are put in order or counted, and there are no entries.
+        # The question puts entries of a level in order or counts them, and there are no entries.
         level = plan.severity if plan.position or plan.aggregate else None
         none = f"no log is among them, and only entries of logs have levels ({level.text})" if level else ""
-        return Retrieved(missing=none, count=0 if counted else None) if level and level.explicit else None
-    plan, components = await _written_by(scope, plan, logs)
+        return Findings(missing=none, count=0 if counted else None) if level and level.explicit else None
+    plan, components = await _find_component(scope, plan, logs)
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
     if not (_has_conditions(plan, named) or components):
         words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
         return await _by_words(scope, plan, LineQuery(documents=logs, words=words), k) if words else None
-    asked = await resolve(scope, conditions.query_of(plan, logs, named, components))
+    asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
     fit, total, notes = asked, 0, ()
     if counted:
         total = await scope.total(asked.where)
     else:
         others = [doc for doc in logs_of(scope.documents) if doc not in logs]
-        fit, total, notes = await conditions.relaxed(scope, plan, asked, others)
-    found = await _from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
-    # A name that is in other files than logs is looked for there.
+        fit, total, notes = await conditions.relax(scope, plan, asked, others)
+    found = await _answer_from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
+    # A name in files other than logs is searched there.
     return None if found and found.missing and named.found and len(logs) < len(documents) else found
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
     counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
     wants_order = (plan.asks_first_or_last or plan.aggregate is not None) and not plan.words
-    conditions_set = plan.period or named.found or plan.level_is_condition or plan.grouped_by or plan.counted_by
+    conditions_set = plan.period or named.found or plan.level_is_condition or plan.grouped_by or plan.group_keys
     return bool(conditions_set or counts_words or wants_order)
 
 
-async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
-    """Return whether a time is asked of tables: there are only tables, or the question names one of their columns."""
+async def _asks_about_tables(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
+    """Return True if there are only tables, or if the question names one of their columns."""
     tables = [doc for doc in documents if doc not in logs_of(documents)]
     if len(tables) == len(documents):
         return True
@@ -315,11 +307,11 @@ async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document])
     return any(word.casefold() in columns for word in (*plan.words, *plan.identifiers))
 
 
-async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan without the name of a component, and the component that entries are asked of."""
+async def _find_component(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
+    """Find a component that the question asks about. Returns the plan without its name, and the component."""
     if plan.aggregate is not Aggregate.COUNT and not plan.asks_first_or_last:
         return plan, ()
-    for name in plan.writers:
+    for name in plan.writer_names:
         if await scope.total(LineWhere(ids_of(logs), components=(name,))):
             spoken = {*_WORD.findall(name.casefold()), name.casefold()}
             words = tuple(word for word in plan.words if word.casefold() not in spoken)
@@ -328,28 +320,32 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
     return plan, ()
 
 
-async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Retrieved | None:
-    """Return the last of the lines that hold all words, or parts of a name. None: there are none, so that passages have
-    to be ranked.
+async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Findings | None:
+    """Return the lines that contain all words, or all parts of a name. None: there are none, so that passages have to
+    be ranked.
     """
     total = await scope.total(asked.where)
-    # Beside which of them?
-    if not total or (plan.goes_beside and total > k and not plan.start_position):
+    # A neighbour of many lines is ambiguous.
+    if not total or (plan.asks_for_neighbour and total > k and not plan.start_position):
         return None
-    return await (scope.beside(asked.where, plan) if plan.goes_beside else _in_order(scope, plan, asked, k, ()))
+    return await (
+        scope.passage_beside_match(asked.where, plan)
+        if plan.asks_for_neighbour
+        else _in_order(scope, plan, asked, k, ())
+    )
 
 
-async def _from(
+async def _answer_from(
     scope: Scope, plan: Plan, asked: LineQuery, kept: LineQuery, total: int, k: int, notes: tuple[str, ...]
-) -> Retrieved | None:
-    """Make the answer from the `total` lines that fit `kept`, the conditions that were left of `asked`."""
+) -> Findings | None:
+    """Make the answer from the `total` lines that fit `kept`: the conditions of `asked` that some lines fit."""
     if not total:
-        each = await conditions.alone(scope, asked)
+        each = await conditions.count_each(scope, asked)
         notes = (*notes, f"no line holds all of this; {each}") if each else notes
         counted = plan.aggregate is Aggregate.COUNT
         if counted and not plan.period:
-            return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
-        return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
+            return Findings(facts=f"{asked.description}: 0", count=0, notes=notes, exact=True)
+        return Findings(missing=f"there are no {asked.description}", count=0 if counted else None, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
         return await _count(scope, plan, kept, notes, k)
     sure, dropped = bool(kept.names or kept.period), kept != asked
@@ -357,61 +353,62 @@ async def _from(
         narrower = conditions.with_words(kept, plan)
         if await scope.total(narrower.where):
             kept = narrower
-        elif not sure and not (plan.goes_beside and plan.level_is_condition):
+        elif not sure and not (plan.asks_for_neighbour and plan.level_is_condition):
             return None  # its words say more than its conditions: rank
     found = await _in_order(scope, plan, kept, k, notes)
     if not dropped:
         return found
-    # What was asked for, and what was found instead: no number may be taken for the other.
-    instead = found.facts or f"{kept.described}: {await scope.total(kept.where)}"
-    return replace(found, facts=f"{asked.described}: 0\n{instead}", count=0)
+    # Say both numbers: that of the question, and that of the lines found instead.
+    instead = found.facts or f"{kept.description}: {await scope.total(kept.where)}"
+    return replace(found, facts=f"{asked.description}: 0\n{instead}", count=0)
 
 
-async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: tuple[str, ...]) -> Retrieved:
+async def _in_order(scope: Scope, plan: Plan, asked: LineQuery, k: int, notes: tuple[str, ...]) -> Findings:
     where = asked.where
     if plan.asks_first_or_last:
         limited = plan.by_time or len(asked.documents) > 1 or where != LineWhere(where.doc_ids)
         order: Order = "time" if limited else "file"  # the first line of a file is its first
         mode: Mode = "last" if plan.position is Position.LAST else "first"
-        found = await find(scope, replace(asked, mode=mode, order=order, limit=abs(plan.ordinal or plan.how_many)))
+        limit = abs(plan.ordinal or plan.how_many)
+        found = await find_lines(scope, replace(asked, mode=mode, order=order, limit=limit))
         lines, notes = found.chosen, (*notes, *found.notes)
         if found.by_place is not None and len(lines) == 1 and not plan.by_time:
             # Who says "the last one" of a file may mean either: both are shown, that of the file first.
             lines = (found.by_place, *lines)
         if plan.ordinal and found.lines < abs(plan.ordinal):
-            return Retrieved(missing=f"there are only {found.lines} {asked.described}", notes=notes)
-        return await scope.shown(lines[-1:] if plan.ordinal else lines, k, notes)
-    if plan.goes_beside and (where.holding or where.severities or plan.period or plan.start_position):
-        return await scope.beside(where, plan, notes)
+            return Findings(missing=f"there are only {found.lines} {asked.description}", notes=notes)
+        return await scope.passages_with(lines[-1:] if plan.ordinal else lines, k, notes)
+    if plan.asks_for_neighbour and (where.holding or where.severities or plan.period or plan.start_position):
+        return await scope.passage_beside_match(where, plan, notes)
     some = await scope.lines(where, MANY)
     lines = some.lines
     if plan.severity and not where.severities:
         # "Errors" in passing is no condition: entries of that level go first.
         wanted_levels = plan.severity.levels
         lines = sorted(lines, key=lambda line: line.severity not in wanted_levels)
-    found = await scope.shown(lines, k, notes)
+    found = await scope.passages_with(lines, k, notes)
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
         return found
-    return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
+    return replace(found, facts=f"{asked.description}: {some.total}", count=some.total)
 
 
-async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, ...], k: int) -> Retrieved | None:
-    """Count the lines that fit, and by what the question wants them counted by: over whole files, never over the
-    passages that happen to be shown. None: its words are not about lines.
+async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, ...], k: int) -> Findings | None:
+    """Count the lines that fit, in the groups of the question: over whole files, never over the passages that are
+    shown. None: its words are not about lines.
     """
     counted = plan.aggregate is Aggregate.COUNT
     if plan.words:
         narrower = conditions.with_words(asked, plan)
         if await scope.total(narrower.where):
             asked = narrower
-        elif not counted or plan.level_is_condition or plan.mentions or plan.grouped_by or plan.counted_by:
+        elif not counted or plan.level_is_condition or plan.mentions or plan.grouped_by or plan.group_keys:
             notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
         elif len(plan.words) > 1 or not plan.counts_mentions:
             return None
         else:
-            return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
-    found = await find(scope, replace(asked, order="file", limit=min(k, EXAMPLES)))
-    facts = [f"{asked.described}: {found.messages}"]
+            return Findings(missing=f"there are no {narrower.description}", count=0, notes=notes)
+    found = await find_lines(scope, replace(asked, order="file", limit=min(k, EXAMPLES)))
+    facts = [f"{asked.description}: {found.messages}"]
     if found.messages > found.lines:
         said = number_of(len(found.repeats), "line says", "lines say")
         notes = (*notes, f'{said} "message repeated n times", and counts n times: {found.lines} lines')
@@ -421,8 +418,8 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
     total, notes = found.messages if different is None else different, (*notes, *uncounted)
     if counted and _asks_for_a_number_alone(plan):
         names = names_of(asked.documents)
-        return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched_files=names)
-    return replace(await scope.shown(found.chosen, k, notes), facts="\n".join(facts), count=total)
+        return Findings(facts="\n".join(facts), count=total, notes=notes, exact=True, searched_files=names)
+    return replace(await scope.passages_with(found.chosen, k, notes), facts="\n".join(facts), count=total)
 
 
 async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str]) -> tuple[int | None, tuple[str, ...]]:
@@ -441,7 +438,7 @@ async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str])
             different = len(groups)
             facts.insert(0, f"different values of {column}: {different}")
     notes: tuple[str, ...] = ()
-    for key in plan.counted_by:
+    for key in plan.group_keys:
         groups, _ = await group_counts(scope, replace(asked, key=key), "key")
         facts += [f"by {key}: {_listed(groups)}"] if groups else []
         notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
@@ -449,8 +446,8 @@ async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str])
 
 
 def _asks_for_a_number_alone(plan: Plan) -> bool:
-    """Return whether a question asks for a number only, and wants to see no lines."""
-    by_groups = plan.grouped_by or plan.distinct or plan.counted_by
+    """Return True if a question asks for a number only, and wants to see no lines."""
+    by_groups = plan.grouped_by or plan.distinct or plan.group_keys
     return not (by_groups or plan.position or _ASKS_TO_SEE.search(plan.text))
 
 

@@ -1,8 +1,8 @@
 # ruff: noqa: E501 (patterns are read in one piece)
-"""One walk over a question: typed pieces with their places, and what is left over.
+"""The grammar that cuts a question into phrases, each with its kind and position.
 
-A phrase is words in their order. Capitals name a class of `vocabulary`, or a place (`_PLACES`); of `a/b`
-one word is there, `?` and `*` follow what may be missing, and `=` precedes what has to follow without being part of it.
+In a pattern of words, capitals name a class of `vocabulary` or a condition (`_CONDITIONS`). `a/b`: one of both words;
+`a?`: optional; `a*`: any number of times; `=a`: has to follow, but is not part of the phrase.
 """
 
 from __future__ import annotations
@@ -69,18 +69,18 @@ class Reading:
 
 
 def read(question: str) -> Reading:
-    """Cut a question into phrases. At each place the first kind of the grammar that fits is taken; what fits none is a
-    single word.
+    """Cut a question into phrases. At each position the first kind of the grammar that fits is taken; the last kind is
+    a single word.
     """
     found = _any_piece().finditer(question)
     return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
 
 
 async def prepare() -> None:
-    """Compile the grammar in a thread. Await this before `read` on the event loop: compiling takes longer than the loop
-    may be blocked.
+    """Compile the grammar in a thread. Await this before `read` on the event loop, which compiling would block for too
+    long.
 
-    Always uses a thread, even if nothing is left to do, so that the order of work does not depend on earlier questions.
+    It always uses a thread, so that the order of work does not depend on earlier questions.
     """
     await in_thread(_any_piece)
 
@@ -93,7 +93,7 @@ def _any_piece() -> re.Pattern[str]:
 
 _START, _STOP = r"(?<![\w./:@$-])", r"(?!\w|[-./:@=]\w)"
 _ENTRY, _LEVEL = any_of("ENTRY"), any_of("LEVEL")
-_PLACES = {
+_CONDITIONS = {
     "END": r"(?=\W*$)",
     "ENDS": r"(?=\W*$|\s++(?:in|of|for|on|and|or|between|from|at|before|after|since|please|with|across)\b|\s*+[?.,;:!)])",
     "NO_TIME": rf"(?!\s++(?:(?:about|around)\s++)?{times.MOMENT})",
@@ -105,8 +105,8 @@ def _phrase(text: str) -> str:
     pattern = ""
     for token in text.split():
         name = token.strip("?*=")
-        if name in _PLACES:
-            pattern += _PLACES[name]
+        if name in _CONDITIONS:
+            pattern += _CONDITIONS[name]
             continue
         word = rf"{any_of(*name.split('/'))}{_STOP}"
         word = rf"\s++{word}" if pattern else f"{_START}{word}"
@@ -119,7 +119,7 @@ def _phrases(*texts: str) -> str:
 
 
 def _beside(side: str) -> str:
-    """Return phrases that ask for a line's neighbour on one side: the same for both sides."""
+    """Return a pattern for phrases that ask for a line's neighbour on one side."""
     return _phrases(
         f"CLOSE {side}_ADVERB/{side}_PLACE",
         f"HAPPENED THING? {side}_ADVERB NO_TIME",

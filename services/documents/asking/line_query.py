@@ -1,4 +1,4 @@
-"""The query over lines of files, which `query_file` takes from a model and a question is compiled to."""
+"""The query over lines of files: `query_file` reads it from a model, and a plan is compiled to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re2 as _re2  # pyright: ignore[reportMissingTypeStubs] (it has no types)
 
 from services.documents import limits
 from services.documents.asking import times
-from services.documents.asking.passages import files_listed, ids_of
+from services.documents.asking.passages import ids_of, list_files
 from services.documents.asking.times import Period
 from services.documents.asking.vocabulary import LEVELS
 from services.documents.store.protocol import Document, LineWhere
@@ -19,23 +19,23 @@ from services.documents.store.protocol import Document, LineWhere
 # Patterns
 
 LONGEST_PATTERN = 200
-LONGEST_LINE = 1000  # what comes later in a line is not searched
+LONGEST_LINE = 1000  # characters of a line that are searched
 
 _RE2: Any = _re2
 _OPTIONS = _RE2.Options()
 _OPTIONS.case_sensitive = False
 _OPTIONS.log_errors = False
-# RE2 knows `\w`, `\d` and `\s` of ASCII only, and the end of the text by another name.
+# In RE2 `\w`, `\d` and `\s` match ASCII only, and the end of the text has another name.
 _PYTHON_ONLY = re.compile(r"\\(?:(?P<known>[wdsZ])|.)|(?P<class>\[\^?\]?)|(?P<end>\])", re.DOTALL)
 _UNICODE = {"w": r"\p{L}\p{M}\p{N}_", "d": r"\p{Nd}", "s": r"\s\p{Z}"}
 
 
-class Refused(Exception):
+class PatternRefused(Exception):
     """A pattern is refused; the message is one clause that says why."""
 
 
 class Match(Protocol):
-    """Where a pattern was found."""
+    """A match of a pattern in a text."""
 
     def __getitem__(self, group: int, /) -> str: ...
 
@@ -43,25 +43,25 @@ class Match(Protocol):
 
 
 class Pattern(Protocol):
-    """A pattern that a stranger may have written: no text makes it slow."""
+    """A compiled pattern, possibly from a stranger: no text makes it slow."""
 
     def search(self, text: str, /) -> Match | None: ...
 
 
-def compiled(pattern: str) -> Pattern:
-    """Return the pattern, letter case aside, for RE2: a search costs no more than in proportion to the text.
+def compile_pattern(pattern: str) -> Pattern:
+    """Compile a pattern for RE2, ignoring letter case: the time of a search is proportional to the text.
 
     Raises:
-        Refused: it is too long, or no regular expression that RE2 knows (no look-around, no back references).
+        PatternRefused: it is too long, or no regular expression that RE2 knows (no look-around, no back references).
     """
     if len(pattern) > LONGEST_PATTERN:
-        raise Refused(f"regex may have {LONGEST_PATTERN} characters")
+        raise PatternRefused(f"regex may have {LONGEST_PATTERN} characters")
     try:
         return cast("Pattern", _RE2.compile(_in_unicode(pattern), _OPTIONS))
     except _RE2.error as error:
         reason: object = error.args[0]
         said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise Refused(f"regex is not valid: {said}") from None
+        raise PatternRefused(f"regex is not valid: {said}") from None
 
 
 def _in_unicode(pattern: str) -> str:
@@ -113,11 +113,11 @@ class QueryRefused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineQuery:
-    """Which lines are wanted, and in which form. It has a field for each one of the form that a model fills in.
+    """A filter for lines, and the form of the answer. A model may fill in most of its fields.
 
     Attributes:
-        file: the file's name as given; None: all files. `documents`: the documents that are meant.
-        limit: how many lines are shown, or places in `context`. `top`: how many groups.
+        file: the file's name as given; None: all files. `documents`: the documents of that name.
+        limit: the most lines that are shown, or hits in `context`. `top`: the most groups.
     """
 
     file: str | None = None
@@ -127,9 +127,9 @@ class LineQuery:
     none_of: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # all of these, in any form; `words_any`: one of them
     words_any: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()  # what a question calls the texts
+    names: tuple[str, ...] = ()  # the texts as the question writes them
     regex: Pattern | None = None
-    levels: tuple[tuple[str, ...], ...] = ()  # each that was named, with what it may be called besides
+    levels: tuple[tuple[str, ...], ...] = ()  # each level, followed by its other names
     components: tuple[str, ...] = ()
     period: Period | None = None
     line: int | None = None
@@ -145,7 +145,7 @@ class LineQuery:
 
     @property
     def where(self) -> LineWhere:
-        """Return the filter for the store, which knows all conditions but the regex."""
+        """Return the filter for the store, which checks all conditions but the regex."""
         period = self.period or Period("")
         return LineWhere(
             ids_of(self.documents),
@@ -164,8 +164,8 @@ class LineQuery:
         )
 
     @property
-    def described(self) -> str:
-        """Describe the lines in words, with their files: exactly what the store is asked for."""
+    def description(self) -> str:
+        """Describe the conditions on the lines in words, with the files."""
         some = self.levels or self.period or self.names or self.components or self.words or self.words_any
         said = (
             ("/".join(self.where.severities), "{}"),
@@ -175,13 +175,13 @@ class LineQuery:
             (", ".join(self.words), "with the words {}"),
             (" or ".join(self.words_any), "with the words {}"),
             (self.period.text if self.period else "", "{}"),
-            (files_listed(self.documents), "in {}"),
+            (list_files(self.documents), "in {}"),
         )
         return " ".join(form.format(value) for value, form in said if value)
 
 
 def read(arguments: Mapping[str, Any], documents: Sequence[Document]) -> LineQuery:
-    """Read a model's arguments. `documents`: those that may be asked about.
+    """Read a model's arguments. `documents`: the documents to search.
 
     Raises:
         QueryRefused: a field has no valid value, or fields contradict each other.
@@ -288,8 +288,8 @@ def _regex(arguments: Mapping[str, Any]) -> Pattern | None:
     if not isinstance(pattern, str):
         raise QueryRefused("regex has to be text.")
     try:
-        return compiled(pattern)
-    except Refused as reason:
+        return compile_pattern(pattern)
+    except PatternRefused as reason:
         raise QueryRefused(f"{reason}.") from None
 
 

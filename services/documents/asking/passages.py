@@ -1,4 +1,4 @@
-"""The passages that an answer is made of, with the lines that matter, and the documents that may be asked (`Scope`)."""
+"""The passages that an answer is made of, with their matching lines, and the documents to search (`Scope`)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-MOST_NAMED = 3  # of more files only the number is given
+MOST_NAMED = 3  # more files are not named but counted
 CONTEXT_LINES = 10
-_JOINED = 2 * CONTEXT_LINES  # matches no further apart than this are shown in one passage: else they would overlap
+_JOINED = 2 * CONTEXT_LINES  # matches no further apart are shown in one passage: else their contexts would overlap
 _MOST_SPANNED = 120  # lines that one passage may have
 _YEARLESS = re.compile(r"^000[01]-")
 
@@ -26,7 +26,7 @@ class CitedPassage:
     """Lines of a file, as they are shown.
 
     Attributes:
-        score: cosine, or 1 if it was found by an exact condition; None if only words were compared.
+        score: the cosine, or 1 if it was found by an exact condition; None if only words were compared.
     """
 
     doc_id: str
@@ -34,23 +34,23 @@ class CitedPassage:
     text: str
     line_start: int
     line_end: int
-    matched: tuple[int, ...]  # the lines that answer, or that were found, the best first; the others are around them
+    matched: tuple[int, ...]  # the numbers of the matching lines, the best first; other lines are their context
     chunk_id: str
     score: float | None = None
     rank_score: float = 0.0
-    relevance: float | None = None  # what confidence is made of: the score, else the share of the question's words
+    relevance: float | None = None  # for the confidence: the score, else the share of the question's words
     timestamp: str | None = None
     severity: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
-    numbered: bool = True  # whether its lines are records, which their numbers identify
+    has_numbers: bool = True  # True if line numbers identify its lines, as in a log
     exact: bool = False
-    held: tuple[str, ...] = ()  # of a leaf of a configuration file: `key = value`
+    values: tuple[str, ...] = ()  # of a leaf of a configuration file, or of a row of a table: `key = value`
 
     @property
     def citation(self) -> Citation:
         first, last = (min(self.matched), max(self.matched)) if self.matched else (self.line_start, self.line_end)
         if self.matched and (last - first + 1 > len(self.matched) or first != self.matched[0]):
-            first = last = self.matched[0]  # scattered, or one of them matters most
+            first = last = self.matched[0]  # they are scattered, or one of them matters most
         return Citation(self.doc_id, self.source, first, last, self.timestamp, self.chunk_id)
 
     def lines(self) -> list[tuple[int, str]]:
@@ -58,21 +58,21 @@ class CitedPassage:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
+class Findings:
     """The passages and facts that were found for a question."""
 
     passages: tuple[CitedPassage, ...] = ()
-    facts: str = ""  # computed over whole files: counts and groups
+    facts: str = ""  # counts and groups that were computed over whole files
     count: int | None = None
-    notes: tuple[str, ...] = ()  # what the reader has to know: what was not there, what was dropped
-    missing: str = ""  # why nothing was found, where that is certain: `line 900 is beyond the end of app.log`
-    exact: bool = False  # whether everything was found by exact conditions
-    searched_files: tuple[str, ...] = ()  # names of those that were searched; empty: all, or the passages tell
+    notes: tuple[str, ...] = ()  # for the reader: names that are missing, conditions that were dropped
+    missing: str = ""  # the reason why nothing was found, if certain: `line 900 is beyond the end of app.log`
+    exact: bool = False  # True if everything was found by exact conditions
+    searched_files: tuple[str, ...] = ()  # the names of the searched files; empty: all, or those of the passages
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One collection, and its documents that may answer: current and searchable."""
+    """One collection, and its documents to search: the current and searchable ones."""
 
     store: DocumentStore
     name: str
@@ -81,7 +81,7 @@ class Scope:
     def document(self, doc_id: str) -> Document:
         return next(doc for doc in self.documents if doc.doc_id == doc_id)
 
-    def chosen(self, plan: Plan) -> tuple[Document, ...]:
+    def named_documents(self, plan: Plan) -> tuple[Document, ...]:
         """Return the documents that the question names; all if it names none."""
         return tuple(doc for doc in self.documents if doc.doc_id in plan.doc_ids) or self.documents
 
@@ -91,7 +91,7 @@ class Scope:
     async def total(self, where: LineWhere) -> int:
         return (await self.lines(where, 1)).total
 
-    async def around(self, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> CitedPassage:
+    async def with_context(self, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> CitedPassage:
         """Return a passage of lines around the `matched` ones."""
         first, last = max(1, min(matched) - context), max(matched) + context
         shown = (await self.lines(LineWhere((doc_id,), first=first, last=last), last - first + 1)).lines
@@ -108,13 +108,13 @@ class Scope:
             score=1.0,
             relevance=1.0,
             rank_score=1.0,
-            timestamp=said(hit) if hit else None,
+            timestamp=time_of(hit) if hit else None,
             severity=hit.severity if hit else None,
             metadata={"filename": document.filename, **document.origin.extra},
             exact=True,
         )
 
-    async def shown(self, lines: Sequence[StoredLine], k: int, notes: tuple[str, ...] = ()) -> Retrieved:
+    async def passages_with(self, lines: Sequence[StoredLine], k: int, notes: tuple[str, ...] = ()) -> Findings:
         """Return at most `k` passages with these lines, in their order. Lines close to each other share a passage."""
         groups: list[tuple[str, list[int]]] = []
         for line in lines:
@@ -125,16 +125,18 @@ class Scope:
                 near.append(line.line_no)
             else:
                 groups.append((line.doc_id, [line.line_no]))
-        passages = [await self.around(doc_id, _led(numbers)) for doc_id, numbers in groups[:k]]
+        passages = [await self.with_context(doc_id, _order(numbers)) for doc_id, numbers in groups[:k]]
         if left := sum(len(numbers) for _, numbers in groups[k:]):
             notes = (*notes, number_of(left, "more line fits and is not shown", "more lines fit and are not shown"))
-        return Retrieved(tuple(passages), notes=notes, exact=True)
+        return Findings(tuple(passages), notes=notes, exact=True)
 
-    async def end(
+    async def find_end(
         self, where: LineWhere, wanted: int = 1, *, last: bool = False
     ) -> tuple[MatchingLines, StoredLine | None, tuple[str, ...]]:
-        """Return the first or last lines by time; if the order of the file differs, also the first or last line of the
-        file and a note.
+        """Find the first or last lines by time.
+
+        Returns:
+            These lines; if the order of the file differs, the first or last line of the file, and notes about that.
         """
         by_time = await self.lines(where, wanted, last=last, by_time=True)
         if not by_time.lines or by_time.lines[0].ts is None:
@@ -147,55 +149,58 @@ class Scope:
         name, end = self.document(best.doc_id).filename, "last" if last else "first"
         place = f"the {end} of them in the file is line {by_place.line_no}"
         if by_place.ts is None:
-            return (
-                by_time,
-                by_place,
-                (f"line {best.line_no} of {name} is the {end} with a time; {place}, which has none",),
-            )
-        note = f"{name} is not in order of time: line {best.line_no} is the {end} by time; {place} ({said(by_place)})"
+            note = f"line {best.line_no} of {name} is the {end} with a time; {place}, which has none"
+            return by_time, by_place, (note,)
+        at = time_of(by_place)
+        note = f"{name} is not in order of time: line {best.line_no} is the {end} by time; {place} ({at})"
         return by_time, by_place, (note,)
 
-    async def beside(self, where: LineWhere, plan: Plan, notes: tuple[str, ...] = ()) -> Retrieved:
-        """Return the lines after or before those that fit, or after or before the first or last of them
-        (`plan.start_position`).
+    async def passage_beside_match(self, where: LineWhere, plan: Plan, notes: tuple[str, ...] = ()) -> Findings:
+        """Return the lines beside the first or last line that matches (`plan.start_position`), on the side of
+        `plan.position`.
         """
         latest = (plan.start_position or plan.position) in {Position.LAST, Position.NEXT}
         found = (await self.lines(where, 1, last=latest)).lines
         if not found:
-            return Retrieved(missing="there is no such entry", notes=notes)
-        beside = await self.neighbours(found[0].doc_id, found[0].line_no, plan.position, plan.lines_beside)
+            return Findings(missing="there is no such entry", notes=notes)
+        beside = await self.passage_beside(found[0].doc_id, found[0].line_no, plan.position, plan.lines_beside)
         return replace(beside, notes=(*notes, *beside.notes))
 
-    async def neighbours(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Retrieved:
+    async def passage_beside(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Findings:
         """Return the nearest `steps` lines on one side of a line, without blank ones."""
         after = side is Position.NEXT
-        reach = CONTEXT_LINES + 2 * steps
+        reach, verb = CONTEXT_LINES + 2 * steps, "follow" if after else "precede"
         first, last = (line_no + 1, line_no + reach) if after else (max(1, line_no - reach), line_no - 1)
         lines = (await self.lines(LineWhere((doc_id,), first=first, last=last), reach, last=not after)).lines
         near = [line.line_no for line in lines if line.text.strip()][:steps]
         name = self.document(doc_id).filename
-        if not near or last < first:
-            return Retrieved(missing=f"line {line_no} is the {'last' if after else 'first'} of {name}")
+        if not lines:
+            return Findings(missing=f"line {line_no} is the {'last' if after else 'first'} of {name}")
+        if not near:  # within the reach: further away there may be others
+            blank = number_of(len(lines), f"blank line {verb}s", f"blank lines {verb}")
+            return Findings(missing=f"{blank} line {line_no} of {name}")
         notes: tuple[str, ...] = ()
-        if len(near) < steps:
-            verb = "follow" if after else "precede"
+        if len(near) < len(lines) and len(near) < steps:
+            some = f"only {len(near)} of the {len(lines)} lines that {verb} line {line_no} of {name}"
+            notes = (f"{some} {'is' if len(near) == 1 else 'are'} not blank",)
+        elif len(near) < steps:
             notes = (f"only {number_of(len(near), f'line {verb}s', f'lines {verb}')} line {line_no} of {name}",)
-        return Retrieved((await self.around(doc_id, sorted(near)),), notes=notes, exact=True)
+        return Findings((await self.with_context(doc_id, sorted(near)),), notes=notes, exact=True)
 
 
-def said(line: StoredLine) -> str | None:
-    """Return the time of a line as people compare it: normalised if possible, else as written."""
+def time_of(line: StoredLine) -> str | None:
+    """Return the normalised time of a line if there is one with a year, else the time as written."""
     normalised = line.ts_utc if line.ts_utc and not _YEARLESS.match(line.ts_utc) else None
     return normalised or line.ts
 
 
-def yearless(text: str) -> str:
+def without_placeholder_year(text: str) -> str:
     """Remove the placeholder year of a log that leaves the year out: `06-14`."""
     return _YEARLESS.sub("", text)
 
 
-def _led(numbers: list[int]) -> list[int]:
-    """Sort line numbers; if they came in order of importance, the most important stays first."""
+def _order(numbers: list[int]) -> list[int]:
+    """Sort line numbers. If they are in order of importance, the most important one stays first."""
     ordered = sorted(numbers)
     return ordered if numbers in (ordered, ordered[::-1]) else sorted(ordered, key=lambda line: line != numbers[0])
 
@@ -222,7 +227,7 @@ def names_of(documents: Sequence[Document]) -> tuple[str, ...]:
     return tuple(doc.filename for doc in documents)
 
 
-def files_listed(documents: Sequence[Document]) -> str:
+def list_files(documents: Sequence[Document]) -> str:
     """List files by name while they are few, else by number."""
     if len(documents) > MOST_NAMED:
         return f"{len(documents)} files"

@@ -1,5 +1,5 @@
-"""Reads a question about files into a plan: which files, levels, times and names it is about, and what it wants to
-know of them.
+"""Reads a question about files into a plan: its files, levels, times and names, and the form of the answer: lines,
+counts or groups.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _MOST_DOTS = 2
 
 
 class Files(NamedTuple):
-    """The documents that a question names. `unknown`: a name that looks like a file and is none of them.
+    """The documents that a question names. `unknown`: a name that looks like a file, but is not a document.
 
-    `rest`: the question without the names; `:42` behind one has become `line 42`.
+    `rest`: the question without the names; `:42` behind a name becomes `line 42`.
     """
 
     doc_ids: tuple[str, ...]
@@ -42,13 +42,13 @@ class Files(NamedTuple):
 
 
 def find_files(question: str, documents: Sequence[Document]) -> Files:
-    """Find every file that is named. Of names that contain each other, the longest wins."""
+    """Find the files that a question names. Of names that contain each other, the longest wins."""
     names: dict[str, list[str]] = {}
     for doc in documents:
         for name in _names(doc):
             names.setdefault(name, []).append(doc.doc_id)
     found = list(_pattern([name for name in names if name in question.casefold()]).finditer(question))
-    # Beside a file that is there, another name may well be what is looked for in it.
+    # Beside the name of a document, another file name may be a text to search in it.
     others = () if found else _FILE_LIKE.finditer(question)
     unknown = next((like for like in others if not _is_host(like["said"])), None)
     rest = question
@@ -61,8 +61,8 @@ def find_files(question: str, documents: Sequence[Document]) -> Files:
 
 
 def stem_words(documents: Sequence[Document]) -> frozenset[str]:
-    """Return the words of a single file's name: of `runner.log`, a question about errors of the runner means this file.
-    Empty for several files, where it would be a guess.
+    """Return the words of the name of a single file: "errors of the runner" means the file `runner.log`. Empty for
+    several files, among which it would be a guess.
     """
     if len(documents) != 1:
         return frozenset()
@@ -86,8 +86,8 @@ def _pattern(names: list[str]) -> re.Pattern[str]:
 
 
 def _names(doc: Document) -> list[str]:
-    """Return the ways in which people name a file: its whole name, its last part, its title, or its stem ("the ERROR
-    log" means a level).
+    """Return the names that people use for a file: its whole name, its last part, its title, or its stem unless that is
+    a common word ("the ERROR log" means a level).
     """
     whole = doc.filename.casefold()
     last = whole.rsplit("/", 1)[-1]
@@ -98,8 +98,8 @@ def _names(doc: Document) -> list[str]:
 
 
 def _is_host(text: str) -> bool:
-    """Whether a text is rather a host, as `api.example.sh`, than a file, as `example.py`: a file has one dot, or a
-    path.
+    """Return True if a text is rather a host such as `api.example.sh` than a file such as `example.py`: it has several
+    dots and no path.
     """
     return "/" not in text and text.count(".") > _MOST_DOTS
 
@@ -113,9 +113,9 @@ class Severity:
     """The levels that a question names.
 
     Attributes:
-        levels: the worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
-        explicit: whether a level is named as one. A plain "errors" counts only where entries are counted, listed or put
-            in order.
+        levels: the worst first; of FATAL and CRITICAL, which may mean the same, the one in the question goes first.
+        explicit: True for the name of a level. A plain "errors" is a condition only if entries are counted, listed or
+            put in order.
     """
 
     levels: tuple[str, ...]
@@ -129,7 +129,7 @@ class Severity:
 
 
 def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
-    """Return the levels that a question means, and the phrases that name them."""
+    """Return the levels in a question, and the phrases that name them."""
     lists = {piece.start: (piece, list(_items(reading.text, piece))) for piece in reading.of("levels")}
     named = {at: pair for at, pair in lists.items() if any(map(_is_named, pair[1]))}
     plain = {at: (piece, [item for item in items if _word(item) in _PLAIN]) for at, (piece, items) in lists.items()}
@@ -230,21 +230,21 @@ _TELLING_DIGITS = 3  # smaller numbers are counts
 
 @dataclass(frozen=True, slots=True)
 class NameMention:
-    """A name that a question holds.
+    """A name in a question.
 
     Attributes:
-        forms: other spellings to look for if it is not there letter by letter: for "port 8080", `:8080`. Each is a
-            group of texts that a line must hold together.
+        forms: other spellings to search if no document has the name literally: for "port 8080", `:8080`. Each is a
+            group of texts that must be in one line.
     """
 
     text: str  # as the question writes it
-    required: bool  # whether nothing else will do: when it is nowhere, there is no answer
-    path: bool = False  # whether it may be the path of a key: `server.pool.size`, which no configuration holds as it is
+    required: bool  # True if there is no answer without it
+    path: bool = False  # True if it may be the path of a key: `server.pool.size`, which no file has literally
     forms: tuple[tuple[str, ...], ...] = ()
 
 
 def read_mention(piece: Phrase) -> NameMention | None:
-    """Return the name that a phrase is; None: it is no name."""
+    """Read a phrase as a name; None: it is no name."""
     if piece.kind == "quoted":
         return NameMention(piece.text[1:-1].strip(), required=True)
     if piece.kind == "name":
@@ -293,7 +293,7 @@ def _name(piece: Phrase) -> NameMention | None:
 
 
 def _looks_exact(text: str) -> bool:
-    """Return whether a word can only be meant letter by letter: an id, an address, a code."""
+    """Return True if a word can only be meant literally: an id, an address, a code."""
     digits = len(_DIGIT.findall(text))
     if digits and _LETTER.search(text):
         return bool(_EXACT.fullmatch(text)) or (not _AMOUNT.fullmatch(text) and digits >= _SHORTEST)
@@ -351,24 +351,24 @@ class Aggregate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The parts of a question about files: a field for each one that a question may have, most of them empty.
+    """The conditions and words of a question about files. Most fields of a plan are empty.
 
         the last three ERROR entries       severity ERROR, start_position LAST, position LAST, how_many 3
         the 5 lines after the second WARN  severity WARN, start_position FIRST, ordinal 2, position NEXT, lines_beside 5
         how many timeouts per hour?        words timeouts, aggregate COUNT, grouped_by hour
 
     Attributes:
-        doc_ids: the documents that it names; `file`: as it names them; `unknown_file`: a name that no document has.
+        doc_ids: the documents that it names; `file`: their names in it; `unknown_file`: a name that no document has.
         how_many: 3 for "the last three errors". `ordinal`: 2 for "the second error", from the end if negative.
         lines_beside: 5 for "the 5 lines after it".
-        start_position: the "first" or "last" that the question says. In "what came after the first error": FIRST, the
-            entry that `position` is relative to.
+        start_position: "first" or "last" in the question. In "what came after the first error" it is FIRST, the entry
+            that `position` is relative to.
         grouped_by: columns to count lines by: `severity`, `component`, `day`, `hour`, `minute`. `distinct`: count their
             values, as in "how many components".
     """
 
     question: str
-    text: str = ""  # the question without the file's name: what is searched for
+    text: str = ""  # the question without the file's name, for the search
     doc_ids: tuple[str, ...] = ()
     file: str | None = None
     unknown_file: str | None = None
@@ -380,25 +380,25 @@ class Plan:
     how_many: int = 1
     ordinal: int | None = None
     lines_beside: int = 1
-    by_time: bool = False  # whether first and last go by time, as in "the earliest", and not by place
+    by_time: bool = False  # True if first and last go by time, as in "the earliest", and not by line number
     aggregate: Aggregate | None = None
     grouped_by: tuple[str, ...] = ()
     distinct: bool = False
-    unit: str | None = None  # what is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`
+    unit: str | None = None  # the unit to count in whole files: `lines`, `rows`, `columns`, `keys`
     start_position: Position | None = None
-    writers: tuple[str, ...] = ()  # names that may be those of components
-    counts_lines: bool = False  # whether lines are counted and nothing else is asked: not "where is X, and how often"
-    counts_mentions: bool = False  # whether the word that is counted is meant as it is: "how often does X show up"
-    words: tuple[str, ...] = ()  # what else the question speaks of
-    either: bool = False  # whether one of the names, or of the words where there are no names, is enough: "A or B"
-    counted_by: tuple[str, ...] = ()  # what else it wants counted by, which may be the key of `key=value`: `user`
+    writer_names: tuple[str, ...] = ()  # names that may be those of components
+    counts_lines: bool = False  # True if it only counts lines: not "where is X, and how often"
+    counts_mentions: bool = False  # True if it counts a word literally: "how often does X show up"
+    words: tuple[str, ...] = ()  # all other words that say what the question is about
+    any_is_enough: bool = False  # True if one name, or one word if there are no names, is enough: "A or B"
+    group_keys: tuple[str, ...] = ()  # other things to count by, possibly the key of `key=value`: `user`
 
     @property
     def identifiers(self) -> tuple[str, ...]:
         return tuple(mention.text for mention in self.mentions)
 
     @property
-    def goes_beside(self) -> bool:
+    def asks_for_neighbour(self) -> bool:
         return self.position in {Position.NEXT, Position.PREVIOUS}
 
     @property
@@ -407,8 +407,8 @@ class Plan:
 
     @property
     def level_is_condition(self) -> bool:
-        """Whether the level is a condition. A plain "errors" is one only where entries are counted, listed, put in
-        order or taken from a time, or where nothing else is asked for.
+        """Return True if the level is a condition. A plain "errors" is one only if entries are counted, listed, put in
+        order or limited to a time, or if there are no other words or names.
         """
         level = self.severity
         if level is None or level.explicit:
@@ -433,9 +433,9 @@ class Plan:
 
 
 def plan(question: str, documents: Sequence[Document]) -> Plan:
-    """Read a question. `documents`: those that may be searched, for the names of files."""
+    """Read a question. `documents`: the documents to search, for the names of files."""
     files = find_files(question, documents)
-    understood = understand(grammar.read(files.rest), stem_words(documents))
+    understood = plan_without_files(grammar.read(files.rest), stem_words(documents))
     return replace(
         understood,
         question=question,
@@ -443,14 +443,12 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         doc_ids=files.doc_ids,
         file=" and ".join(files.named) or None,
         unknown_file=files.unknown,
-        writers=tuple(found[1] or found[2] for found in _WRITER.finditer(question)),
+        writer_names=tuple(found[1] or found[2] for found in _WRITER.finditer(question)),
     )
 
 
-def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Plan:
-    """Read a question without regard to files. `own_words`: words that say which file is meant, and are not looked
-    for.
-    """
+def plan_without_files(reading: Reading, own_words: frozenset[str] = frozenset()) -> Plan:
+    """Read a question without the names of files. `own_words`: words that name a file, and are not searched."""
     severity, level_pieces = read_severity(reading)
     period, time_pieces = _period(reading)
     names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
@@ -479,14 +477,14 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
         start_position=end,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
-        either=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
-        counted_by=keys,
+        any_is_enough=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
+        group_keys=keys,
         words=tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
     )
 
 
-def around(reading: Reading) -> int:
-    """Return 2 for "2 lines before and after it"; 0 if one side or none is asked for."""
+def lines_around(reading: Reading) -> int:
+    """Return 2 for "2 lines before and after it"; 0 for lines on one side, or none."""
     said = reading.of("around")
     return min(_some(said), _MOST_LINES_BESIDE) if said else 0
 
@@ -526,9 +524,7 @@ def _beside(reading: Reading, period: Period | None) -> Position | None:
 
 
 def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
-    """Return whether a phrase asks for a neighbour: not in "has that happened before?", nor in "10:15, what happened
-    then?".
-    """
+    """Return True if a phrase asks for a neighbour, unlike "has that happened before?" or "10:15, what was then?"."""
     before = piece.match.string[: piece.start]
     if piece.text.lower() == "then":
         return period is None or before.lower().endswith("and ")
@@ -562,7 +558,7 @@ def _counts_lines(piece: Phrase) -> bool:
 
 
 def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
-    """Return whether names, or words, are joined by commas and a last "or", and nothing else."""
+    """Return True if names, or words, are only joined by commas and a last "or"."""
     texts = [reading.text[one.end : other.start].strip() for one, other in pairwise(pieces)]
     joins = [text.lower() for text in texts] or [""]
     joins += [piece.text.lower() for piece in pieces if piece.text.lower() == "or"]
@@ -570,7 +566,7 @@ def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
 
 
 def _other_groups(text: str) -> Iterator[str]:
-    """Yield nouns to group by that are no columns of lines: `user` of "which user failed most often", `host` of "errors
+    """Yield nouns to group by other than columns of lines: `user` in "which user failed most often", `host` in "errors
     per host".
     """
     for found in _GROUPED_BY.finditer(text):
@@ -580,7 +576,7 @@ def _other_groups(text: str) -> Iterator[str]:
 
 
 def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]) -> Iterator[str]:
-    """Yield the words that are left of a question, without those that only ask."""
+    """Yield the `unread` words of a question, without words that only ask."""
     begins = reading.of("began", "stopped")
     if any(piece.text.lower().startswith("how") for piece in begins):
         return  # the whole file is meant

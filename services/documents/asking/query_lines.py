@@ -1,4 +1,4 @@
-"""Runs a structured query over lines: which match, how they are grouped and ordered, and what is shown of them."""
+"""Runs a line query: finds, groups and orders the matching lines, and renders the answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from model.words import number_of
 from services.documents.asking import line_query
 from services.documents.asking.line_query import LineQuery, Pattern, QueryRefused
-from services.documents.asking.passages import Scope, files_listed, ids_of, said, yearless
+from services.documents.asking.passages import Scope, ids_of, list_files, time_of, without_placeholder_year
 from services.documents.asking.times import without_year
 from services.documents.asking.vocabulary import LEVELS
 from services.documents.results import Citation
@@ -22,15 +22,15 @@ STORED: Mapping[str, str] = {
     "level": "severity",
     **{column: column for column in ("severity", "component", "day", "hour", "minute")},
 }
-"""The columns of the store that lines are counted by, each by its name in a question."""
-IN_ORDER = frozenset({"day", "hour", "minute"})  # their groups stand in the order of time, others by their size
+"""The columns of the store that lines are counted by, by their names in a question."""
+IN_ORDER = frozenset({"day", "hour", "minute"})  # their groups are in order of time; others are sorted by size
 
 Values = Callable[[str], Iterable[str]]
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _ADDRESS = re.compile(
     rf"(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.\d)"
-    # Nothing is given back: a run of hex digits can be cut in one way only, or a line of them would take half a second.
+    # Without backtracking: a run of hex digits can be cut in one way only, or a line of them would take half a second.
     r"|(?<![\w:.])(?>(?:[0-9a-f]{1,4}+:){2,7}):?[0-9a-f]{1,4}+(?>(?::[0-9a-f]{1,4}+){0,6})(?![\w:])",
     re.IGNORECASE,
 )
@@ -65,7 +65,7 @@ def values_of(key: str) -> Values:
     return lambda text: dict.fromkeys(next(filter(None, found.groups()), "") for found in spelt.finditer(text))
 
 
-def captured(pattern: Pattern, longest: int) -> Values:
+def captures_of(pattern: Pattern, longest: int) -> Values:
     """Return a function that reads the pattern's first group; without a group, the whole match."""
 
     def read(text: str) -> list[str]:
@@ -91,21 +91,21 @@ READ: Mapping[str, Values] = {"address": addresses, "thread": threads, "message"
 """Columns that the store does not have: each is read from the text of the line."""
 
 
-def times_said(text: str) -> int:
-    """Return how many messages a line stands for: five, for `message repeated 5 times: […]`."""
+def message_count(text: str) -> int:
+    """Return the number of messages that a line stands for: five, for `message repeated 5 times: […]`."""
     found = _REPEATED.search(text)
     return max(1, int(found[1])) if found else 1
 
 
-_SECONDS = 5.0  # for all lines that a regex is tried on
-_PAGE = 10_000  # lines that are read at once
+_SECONDS = 5.0  # the time limit of a regex, for all lines together
+_PAGE = 10_000  # lines per read
 _MOST_VALUES = 10_000
 _NO_YEAR = ("0000", "0001")
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The lines that fit: how many, in which file, and those to be shown. Of `messages` a line may say several."""
+    """The lines that fit, counted by file, and the lines to show. A line may stand for several `messages`."""
 
     lines: int
     messages: int
@@ -113,12 +113,12 @@ class Matches:
     per_document: Mapping[str, int]
     chosen: tuple[StoredLine, ...]  # from `offset`, at most `limit`
     notes: tuple[str, ...] = ()
-    by_place: StoredLine | None = None  # the first or last line of the file, where that is another than by time
+    by_place: StoredLine | None = None  # the first or last line of the file, if it is another one than by time
 
 
 async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
-    """Return the query in the terms of its files: without the year where they leave it out, and with FATAL and CRITICAL
-    as one level only where there is but one of them.
+    """Adapt the query to its files: without the year if they leave it out, and with FATAL and CRITICAL as synonyms
+    unless the files have the level that is named.
     """
     anything = LineWhere(ids_of(query.documents))
     if query.period is not None:
@@ -131,38 +131,38 @@ async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
     return query
 
 
-async def find(scope: Scope, query: LineQuery) -> Matches:
+async def find_lines(scope: Scope, query: LineQuery) -> Matches:
     """Return the lines that fit a resolved query. Raises QueryRefused: the regex takes too long on these files."""
-    return await (_scanned(scope, query) if query.regex else _stored(scope, query))
+    return await (_scan(scope, query) if query.regex else _query_store(scope, query))
 
 
-async def _stored(scope: Scope, query: LineQuery) -> Matches:
-    """Find lines by conditions that the store knows."""
+async def _query_store(scope: Scope, query: LineQuery) -> Matches:
+    """Find lines by conditions that the store can check."""
     wanted, notes, by_place = query.offset + query.limit, (), None
     last = query.mode == "last"
     if query.mode in {"first", "last"} and query.order == "time":
-        found, by_place, notes = await scope.end(query.where, wanted, last=last)
+        found, by_place, notes = await scope.find_end(query.where, wanted, last=last)
     else:
         by_time = query.order == "time" and query.mode != "context"
         found = await scope.lines(query.where, max(wanted, 1), last=last, by_time=by_time)
     chosen = found.lines[query.offset : wanted]
     repeats = await _repeats(scope, query)
-    messages = found.total + await in_thread(_more_than_lines, repeats)
+    messages = found.total + await in_thread(_extra_messages, repeats)
     return Matches(found.total, messages, repeats, found.per_document, chosen, notes, by_place)
 
 
-def _more_than_lines(repeats: Iterable[StoredLine]) -> int:
-    return sum(times_said(line.text) - 1 for line in repeats)
+def _extra_messages(repeats: Iterable[StoredLine]) -> int:
+    return sum(message_count(line.text) - 1 for line in repeats)
 
 
 async def _repeats(scope: Scope, query: LineQuery) -> tuple[StoredLine, ...]:
-    """Return the lines that fit and stand for several messages."""
+    """Return the matching lines that stand for several messages."""
     return (await scope.lines(replace(query, all_of=(*query.all_of, REPEATED)).where, _PAGE)).lines
 
 
-async def _scanned(scope: Scope, query: LineQuery) -> Matches:
+async def _scan(scope: Scope, query: LineQuery) -> Matches:
     """Find lines by a regular expression, tried on every line that fits the other conditions."""
-    fit = [line async for lines in _fitting(scope, query) for line in lines]
+    fit = [line async for lines in _matching_pages(scope, query) for line in lines]
     return await in_thread(_matches, query, fit)
 
 
@@ -174,13 +174,13 @@ def _matches(query: LineQuery, fit: Sequence[StoredLine]) -> Matches:
         timed = sorted((line for line in fit if line.ts_utc), key=lambda line: line.ts_utc or "")
         ordered = [*(reversed(timed) if last else timed), *(line for line in fit if not line.ts_utc)]
     chosen = tuple(ordered[query.offset : query.offset + query.limit])
-    repeats = tuple(line for line in fit if times_said(line.text) > 1)
-    messages = len(fit) + _more_than_lines(repeats)
+    repeats = tuple(line for line in fit if message_count(line.text) > 1)
+    messages = len(fit) + _extra_messages(repeats)
     return Matches(len(fit), messages, repeats, Counter(line.doc_id for line in fit), chosen)
 
 
-async def _fitting(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[StoredLine]]:
-    """Yield all lines that fit, file by file in their order, a limited number at a time."""
+async def _matching_pages(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[StoredLine]]:
+    """Yield all lines that fit, file by file in their order, in pages."""
     where, left = query.where, _SECONDS
     for doc in query.documents:
         end = min(where.last or doc.n_lines, doc.n_lines)
@@ -189,12 +189,12 @@ async def _fitting(scope: Scope, query: LineQuery) -> AsyncIterator[Sequence[Sto
             lines: Sequence[StoredLine] = (await scope.lines(page, _PAGE)).lines
             if query.regex:
                 begun = time.perf_counter()  # real time: a pattern that is too slow is refused, whatever it has found
-                lines = await in_thread(_searched, query.regex, lines, begun + left)
+                lines = await in_thread(_search_lines, query.regex, lines, begun + left)
                 left -= time.perf_counter() - begun
             yield lines
 
 
-def _searched(pattern: Pattern, lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
+def _search_lines(pattern: Pattern, lines: Sequence[StoredLine], until: float) -> list[StoredLine]:
     fit: list[StoredLine] = []
     for line in lines:
         if pattern.search(line.text[: line_query.LONGEST_LINE]):
@@ -207,10 +207,10 @@ def _searched(pattern: Pattern, lines: Sequence[StoredLine], until: float) -> li
 
 
 async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list[tuple[str, int]], int]:
-    """Count the messages of each value of a group, and those that have none; a line with two values counts for both.
+    """Count the messages of each value of a group, and those without a value; a line with two values counts for both.
 
-    Days, hours and minutes stand in their order, other values by their numbers. `group`: a column, or `capture` or
-    `key`, whose pattern and name the query has.
+    Days, hours and minutes are in their order, other values are sorted by count. `group`: a column, or `capture` or
+    `key`, whose pattern or name is in the query.
     """
     counts = Counter[str]()
     without = 0
@@ -221,22 +221,22 @@ async def group_counts(scope: Scope, query: LineQuery, group: str) -> tuple[list
         for line in await _repeats(scope, query):
             own = LineWhere((line.doc_id,), first=line.line_no, last=line.line_no)
             for value, _ in await scope.store.distinct(scope.name, own, column):
-                counts[value] += times_said(line.text) - 1
+                counts[value] += message_count(line.text) - 1
     else:
         read = _reader(query, group)
-        async for lines in _fitting(scope, query):
+        async for lines in _matching_pages(scope, query):
             without += await in_thread(_count, counts, read, lines)
     ranked = sorted(counts.items(), key=lambda pair: (0 if column in IN_ORDER else -pair[1], pair[0]))
-    return [(yearless(value), number) for value, number in ranked], without
+    return [(without_placeholder_year(value), number) for value, number in ranked], without
 
 
 def _count(counts: Counter[str], read: Callable[[StoredLine], Iterable[str]], lines: Sequence[StoredLine]) -> int:
-    """Add the messages of each value to the counts. Returns how many messages have none."""
+    """Add the messages of each value to the counts. Returns the number of messages without a value."""
     without = 0
     for line in lines:
         values = [value for value in read(line) if value]
-        counts.update(dict.fromkeys(values, times_said(line.text)))
-        without += 0 if values else times_said(line.text)
+        counts.update(dict.fromkeys(values, message_count(line.text)))
+        without += 0 if values else message_count(line.text)
     return without
 
 
@@ -245,7 +245,7 @@ def _reader(query: LineQuery, group: str) -> Callable[[StoredLine], Iterable[str
     if column := STORED.get(group):
         return lambda line: [_stored_value(line, column)]
     if group == "capture" and query.regex:
-        values = captured(query.regex, line_query.LONGEST_LINE)
+        values = captures_of(query.regex, line_query.LONGEST_LINE)
     else:
         values = values_of(query.key) if group == "key" and query.key else READ[group]
     return lambda line: values(line.text)
@@ -259,12 +259,12 @@ def _stored_value(line: StoredLine, column: str) -> str:
 
 LONGEST_SHOWN = 400  # characters of a line
 ROOM = 6000  # characters of all lines and groups that are shown
-_MOST_ALONE = 8  # conditions whose own counts are told
+_MOST_ALONE = 8  # conditions whose own counts are reported
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLines:
-    """The answer to a line query. `total`: how many messages fit; a line may stand for several."""
+    """The answer to a line query. `total`: the number of matching messages; a line may stand for several."""
 
     text: str
     total: int
@@ -274,22 +274,22 @@ class FoundLines:
 async def answer(scope: Scope, query: LineQuery) -> FoundLines:
     """Return the lines that fit, or why none does. Raises QueryRefused: the regex takes too long on these files."""
     query = await resolve(scope, query)
-    matches = await find(scope, query)
+    matches = await find_lines(scope, query)
     if not matches.lines:
-        return FoundLines(await _nothing(scope, query), 0)
-    counted = _counted(query, matches)
+        return FoundLines(await _explain_no_match(scope, query), 0)
+    counted = _describe_counts(query, matches)
     groups = await _groups(scope, query, query.group_by, matches) if query.group_by else []
     room = ROOM - sum(map(len, groups))
-    shown, lines = await _shown(scope, query, matches.chosen, room)
+    shown, lines = await _render_lines(scope, query, matches.chosen, room)
     kept = list(shown)
     notes = [f"Note: {note}." for note in matches.notes]
-    text = "\n".join([counted, *notes, *groups, *_left(query, matches, len(kept)), *lines])
+    text = "\n".join([counted, *notes, *groups, *_describe_rest(query, matches, len(kept)), *lines])
     return FoundLines(text, matches.messages, tuple(_citation(scope, line) for line in kept))
 
 
-def _counted(query: LineQuery, matches: Matches) -> str:
+def _describe_counts(query: LineQuery, matches: Matches) -> str:
     files = query.documents
-    said_so = f"{number_of(matches.lines, 'line fits', 'lines fit')} in {files_listed(files)}."
+    said_so = f"{number_of(matches.lines, 'line fits', 'lines fit')} in {list_files(files)}."
     if extra := matches.messages - matches.lines:
         stand = number_of(len(matches.repeats), "line says", "lines say")
         said_so += (
@@ -315,12 +315,12 @@ async def _groups(scope: Scope, query: LineQuery, group: str, matches: Matches) 
     return [f"By {name}, {number_of(len(ranked), 'value')}{more}; {what}:", *rows]
 
 
-async def _shown(
+async def _render_lines(
     scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
 ) -> tuple[list[StoredLine], list[str]]:
     """Return as many of the chosen lines as there is room for, and their text."""
     if query.mode == "context":
-        return await _in_context(scope, query, chosen, room)
+        return await _render_contexts(scope, query, chosen, room)
     kept: list[StoredLine] = []
     rows: list[str] = []
     for line in chosen:
@@ -333,7 +333,7 @@ async def _shown(
     return kept, rows
 
 
-async def _in_context(
+async def _render_contexts(
     scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
 ) -> tuple[list[StoredLine], list[str]]:
     """Return the chosen lines, marked, with the lines around them; a line in two contexts is written once."""
@@ -362,12 +362,12 @@ async def _in_context(
 
 def _row(scope: Scope, line: StoredLine) -> str:
     """Write a line as `app.log:12 (2024-05-01T10:00:00Z): text`; the time is left out if the line begins with it."""
-    at = said(line)
+    at = time_of(line)
     stamp = f" ({at})" if at and line.ts and line.ts not in line.text[:80] else ""
     return f"{scope.document(line.doc_id).filename}:{line.line_no}{stamp}: {_cut(line.text.rstrip(), LONGEST_SHOWN)}"
 
 
-def _left(query: LineQuery, matches: Matches, shown: int) -> list[str]:
+def _describe_rest(query: LineQuery, matches: Matches, shown: int) -> list[str]:
     if query.mode == "count":
         return []
     left = matches.lines - query.offset - shown
@@ -379,8 +379,8 @@ def _left(query: LineQuery, matches: Matches, shown: int) -> list[str]:
     return [f"Shown, {order}: {shown}{behind}; not shown: {max(left, 0) + query.offset}{more}."]
 
 
-async def _nothing(scope: Scope, query: LineQuery) -> str:
-    """Say that no line fits, and how many fit each condition by itself."""
+async def _explain_no_match(scope: Scope, query: LineQuery) -> str:
+    """Say that no line fits, and how many lines fit each condition by itself."""
     bare = LineQuery(documents=query.documents)
     if query.line is not None and all(query.line > doc.n_lines for doc in query.documents):
         sizes = ", ".join(f"{doc.filename} has {number_of(doc.n_lines, 'line')}" for doc in query.documents)
@@ -396,14 +396,14 @@ async def _nothing(scope: Scope, query: LineQuery) -> str:
     if query.regex and alone:
         counts.append(f"all of that without the regex: {await scope.total(query.where)}")
     each = f" Lines that fit each condition alone: {', '.join(counts)}." if len(counts) > 1 else ""
-    text = f"No line of {files_listed(query.documents)} fits all of this.{each}"
-    # Words within words are found by a regex only: who asks for Exception may mean IOException.
+    text = f"No line of {list_files(query.documents)} fits all of this.{each}"
+    # Only a regex finds words within words: Exception may mean IOException.
     return f"{text} Texts are matched as whole words; regex also finds parts of words." if alone else text
 
 
 def _citation(scope: Scope, line: StoredLine) -> Citation:
     name = scope.document(line.doc_id).filename
-    return Citation(line.doc_id, name, line.line_no, line.line_no, said(line), f"{line.doc_id}:L{line.line_no}")
+    return Citation(line.doc_id, name, line.line_no, line.line_no, time_of(line), f"{line.doc_id}:L{line.line_no}")
 
 
 def _cut(text: str, most: int) -> str:

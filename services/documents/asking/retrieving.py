@@ -1,4 +1,4 @@
-"""Turns a plan into passages: by exact conditions where the question has some, else by ranking."""
+"""Finds the passages for a plan: by exact conditions if the question has some, else by ranking."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from services.documents.asking import conditions, exact, vocabulary
-from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope, yearless
+from services.documents.asking.passages import RECORDS, CitedPassage, Findings, Scope, without_placeholder_year
 from services.documents.asking.plan import Plan
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights
 from services.search.embedding import Vectors
 
-DEPTH = 15  # how many candidates each arm gives at least
+DEPTH = 15  # the fewest candidates that keyword and vector search give each
 
-PER_DOCUMENT = 2  # how many passages one document of prose gives before others had their turn
+PER_DOCUMENT = 2  # the passages that one document of prose gives before the other documents do
 
 RARE_BONUS = 0.15
-LEVEL_BONUS = 0.2  # for lines of the level that the question speaks of, where it is no condition
+LEVEL_BONUS = 0.2  # for lines of a level in the question that is no condition
 _COMMON = 1000
 
-_LEAD = 6  # how many lines around a line pattern's first one are shown
+_LEAD = 6  # lines of context around the first line of a pattern
 
 KEYWORDS_ONLY = "keyword search only"
 
 T = TypeVar("T")
 
 Vector = Callable[[], Awaitable[tuple[Vectors, str] | None]]
-"""The question's vector and the embedder's id; None where there is no embedder."""
+"""Gives the question's vector and the embedder's id; None: there is no embedder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +41,35 @@ class Ranking:
     mode: SearchMode = SearchMode.HYBRID
 
 
-async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Retrieved:
+async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Findings:
     """Return at most `k` passages, best first, or why there are none."""
     if ranking.exact_paths:
         found = await exact.find_exact(scope, plan, k)
         if found is not None:
             return found
-    hits, keyword_only = await _ranked(scope, plan, k, ranking, vector)
-    hits, notes = _of_level(plan, hits) if ranking.exact_paths else (hits, ())
+    hits, keyword_only = await _rank(scope, plan, k, ranking, vector)
+    hits, notes = _filter_by_level(plan, hits) if ranking.exact_paths else (hits, ())
     notes = (*notes, KEYWORDS_ONLY) if keyword_only else notes
     if plan.unknown_file:
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
     if ranking.exact_paths and plan.mentions:
-        notes = (*await conditions.unmentioned(scope, plan), *notes)
-    passages = in_order_of_scores(plan, await _passages(scope, hits, k, spread=ranking.spread))
-    return Retrieved(tuple(passages), notes=notes)
+        notes = (*await conditions.note_absent_names(scope, plan), *notes)
+    passages = sort_by_score(plan, await _passages(scope, hits, k, spread=ranking.spread))
+    return Findings(tuple(passages), notes=notes)
 
 
-def in_order_of_scores(plan: Plan, passages: Sequence[CitedPassage]) -> list[CitedPassage]:
-    """Put passages that were found by meaning in the order of the scores shown, behind the best, which also words and
-    rareness tell.
+def sort_by_score(plan: Plan, passages: Sequence[CitedPassage]) -> list[CitedPassage]:
+    """Sort passages that were found by meaning by the score that is shown. The first one stays: its rank also depends
+    on words and rareness.
     """
     if plan.mentions or any(passage.score is None for passage in passages):
         return list(passages)
     return [*passages[:1], *sorted(passages[1:], key=lambda passage: -(passage.score or 0.0))]
 
 
-async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[ChunkHit], bool]:
-    """Return hits in order, and whether only words were compared."""
-    documents = scope.chosen(plan)
+async def _rank(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[ChunkHit], bool]:
+    """Return the hits in order; and True if only words were compared."""
+    documents = scope.named_documents(plan)
     embedded = await vector()
     text = plan.text
     if any(doc.kind in RECORDS for doc in documents):
@@ -78,19 +78,19 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=await conditions.telling(scope, plan),
+        identifiers=await conditions.selective_names(scope, plan),
         depth=max(3 * k, DEPTH),
         doc_ids=frozenset(doc.doc_id for doc in documents),
         weights=ranking.weights,
         mode=ranking.mode,
     )
-    found = [_raised(plan, hit) for hit in await scope.store.search(scope.name, search)]
+    found = [_add_bonus(plan, hit) for hit in await scope.store.search(scope.name, search)]
     hits = sorted(found, key=lambda hit: -hit.rank_score)  # stable: ties stay as they were
     keyword_only = embedded is None or all(hit.score is None for hit in hits)
     return hits, keyword_only and bool(hits)
 
 
-def _of_level(plan: Plan, hits: list[ChunkHit]) -> tuple[list[ChunkHit], tuple[str, ...]]:
+def _filter_by_level(plan: Plan, hits: list[ChunkHit]) -> tuple[list[ChunkHit], tuple[str, ...]]:
     """Keep the hits of a level that the question names; hits without levels may stay."""
     level = plan.severity
     if level is None or not level.explicit:
@@ -101,13 +101,13 @@ def _of_level(plan: Plan, hits: list[ChunkHit]) -> tuple[list[ChunkHit], tuple[s
     return kept or hits, (f"no entry matched {level.text}",)
 
 
-def _raised(plan: Plan, hit: ChunkHit) -> ChunkHit:
-    """Raise a hit's score by what only the question's words and the kind of chunk tell."""
+def _add_bonus(plan: Plan, hit: ChunkHit) -> ChunkHit:
+    """Raise a hit's rank score by the question's words and the kind of chunk."""
     chunk, more = hit.chunk, 0.0
     if chunk.type is ChunkType.LEAF and chunk.key_path:
         more = vocabulary.BONUS * vocabulary.fit(plan.text, chunk.key_path)
     elif chunk.type is ChunkType.PATTERN:
-        # What happened once is asked about more than what happens all the time.
+        # People ask about rare events more often than about frequent ones.
         more = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
         if plan.severity and not set(plan.severity.levels).isdisjoint(chunk.severities):
             more += LEVEL_BONUS
@@ -117,10 +117,10 @@ def _raised(plan: Plan, hit: ChunkHit) -> ChunkHit:
 async def _passages(scope: Scope, hits: Sequence[ChunkHit], k: int, *, spread: bool) -> list[CitedPassage]:
     passages: list[CitedPassage] = []
     shown: set[tuple[str, int]] = set()
-    for hit in spread_out(hits, lambda hit: hit.chunk.doc_id) if spread else hits:
+    for hit in spread_by_document(hits, lambda hit: hit.chunk.doc_id) if spread else hits:
         if len(passages) == k:
             break
-        # Two units may hold the same lines: a window, and a pattern in it.
+        # Two chunks may have the same lines: a window, and a pattern in it.
         lines = {(hit.chunk.doc_id, line) for line in _matched(hit.chunk)}
         if not lines <= shown:
             shown |= lines
@@ -128,7 +128,7 @@ async def _passages(scope: Scope, hits: Sequence[ChunkHit], k: int, *, spread: b
     return passages
 
 
-def spread_out(hits: Sequence[T], document_of: Callable[[T], str]) -> list[T]:
+def spread_by_document(hits: Sequence[T], document_of: Callable[[T], str]) -> list[T]:
     """Put the first hits of each document before all others."""
     seen = Counter[str]()
     first: list[T] = []
@@ -151,8 +151,8 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
     if hit.verbatim >= 1:
         relevance = 1.0
     if chunk.type is ChunkType.PATTERN:
-        # The first line of a shape with what is around it, and the next ones of that shape by number.
-        around = await scope.around(chunk.doc_id, [chunk.line_start], context=_LEAD)
+        # The first line of a pattern with its context, and the numbers of the next lines.
+        around = await scope.with_context(chunk.doc_id, [chunk.line_start], context=_LEAD)
         matched = chunk.lines or (chunk.line_start,)
         ranked = replace(around, score=hit.score, rank_score=hit.rank_score, relevance=relevance)
         return replace(ranked, matched=matched, chunk_id=chunk.chunk_id, exact=False)
@@ -165,8 +165,8 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
         lines = await scope.lines(LineWhere((chunk.doc_id,), first=start, last=end), end - start + 1)
         text = "\n".join(line.text for line in lines.lines)
     timestamp = chunk.ts_min
-    if timestamp and yearless(timestamp) != timestamp:
-        # The log leaves the year out: as its first line with a time says it.
+    if timestamp and without_placeholder_year(timestamp) != timestamp:
+        # The log leaves the year out: take the time as its first line writes it.
         timed = await scope.lines(LineWhere((chunk.doc_id,), first=start, last=end), end - start + 1)
         timestamp = next((line.ts for line in timed.lines if line.ts), None)
     facts = {"heading": chunk.heading, "key_path": chunk.key_path, "symbol": chunk.symbol}
@@ -181,8 +181,8 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
         timestamp=timestamp,
         severity=chunk.severities[0] if chunk.severities else None,
         metadata={**{name: value for name, value in facts.items() if value}, **chunk.extra},
-        numbered=document.kind in {*RECORDS, DocumentKind.CONFIG, DocumentKind.CODE},
-        held=(chunk.text,) if chunk.type is ChunkType.LEAF else (),
+        has_numbers=document.kind in {*RECORDS, DocumentKind.CONFIG, DocumentKind.CODE},
+        values=(chunk.text,) if chunk.type is ChunkType.LEAF else (),
         score=hit.score,
         rank_score=hit.rank_score,
         relevance=relevance,

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from services.documents.asking import grammar
 from services.documents.asking.grammar import Kind, Phrase
-from services.documents.asking.plan import NameMention, Position, around, read_mention, understand
+from services.documents.asking.plan import NameMention, Position, lines_around, plan_without_files, read_mention
 from services.documents.results import Citation, ConversationContext
 from services.documents.store.protocol import Document
 from services.search import QUERY_STOP_WORDS
@@ -53,18 +53,18 @@ _FACTS: tuple[frozenset[Kind], ...] = (
     frozenset({"line"}),
     frozenset({"time"}),
 )
-"""What a question may say anew instead of the one before."""
+"""Kinds of phrases that in a follow-up question replace those of the question before."""
 
 
 class Rewriter(Protocol):
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str | None:
-        """Return one question that makes sense by itself; it is checked before it is used. None: there is none."""
+        """Return one question that makes sense by itself, which is checked before it is used; None: it failed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """A question that can be looked for.
+class ResolvedQuestion:
+    """A question that can be searched.
 
     Attributes:
         how: `as asked`, `rewritten`, `with the previous question`, `beside the cited line`, `around the cited lines`,
@@ -72,35 +72,33 @@ class Resolved:
     """
 
     question: str  # as asked
-    query: str  # what is looked for
+    query: str  # for the search
     how: str = "as asked"
-    refused: bool = False  # whether a rewrite was rejected
-    anchors: tuple[Citation, ...] = ()  # the lines that the question starts from
-    position: Position | None = None  # on which side of them
-    lines_beside: int = 1  # how many lines of that side
+    refused: bool = False  # True if a rewrite was rejected
+    anchors: tuple[Citation, ...] = ()  # the cited lines that the question starts from
+    position: Position | None = None  # the side of the anchors
+    lines_beside: int = 1  # the number of lines on that side
 
 
 class _FollowUp:
-    """A question, split into what it says itself and what it takes from the conversation."""
+    """A question, with its own conditions and its references to the conversation."""
 
     def __init__(self, question: str) -> None:
         self.reading = grammar.read(question)
-        self.plan = plan = understand(self.reading)
+        self.plan = plan = plan_without_files(self.reading)
         self.facts = frozenset[Kind]().union(*(fact for fact in _FACTS if self.reading.has(*fact)))
         self.stands_alone = bool(plan.mentions or plan.lines or plan.period or "file" in self.facts)
         """It names a line, a time, a file or an identifier itself."""
         plain = self.reading.without({"quoted", "steps_next", "steps_previous"})
         self.points_back = _POINTS_BACK.search(plain) is not None
         self.is_about_it = all(word.casefold() in QUERY_STOP_WORDS for word in plan.words)
-        """It asks only what a cited line itself can tell: its time, its component, its text."""
+        """It asks only for properties of a cited line: its time, its component, its text."""
 
 
 def _needs_context(asked: _FollowUp) -> bool:
-    """Whether a question makes sense only after the ones before it: it has a pronoun, an ellipsis, or next to no words
-    of its own.
-    """
+    """Return True if a question needs the earlier ones: it has a pronoun, an ellipsis, or hardly any words."""
     goes_on = _GOES_ON.search(asked.reading.text) is not None
-    if goes_on and _says_only_a_fact(asked):
+    if goes_on and _is_only_a_fact(asked):
         return True
     if asked.stands_alone or goes_on or asked.points_back:
         return not asked.stands_alone
@@ -108,8 +106,8 @@ def _needs_context(asked: _FollowUp) -> bool:
     return len(words) < _FEW_WORDS and asked.plan.severity is None
 
 
-def _says_only_a_fact(asked: _FollowUp) -> bool:
-    """Whether a question names a file, line, time or level and nothing else: "and in worker.log?", "at 10:03?"."""
+def _is_only_a_fact(asked: _FollowUp) -> bool:
+    """Return True if a question is only a file, line, time or level: "and in worker.log?", "at 10:03?"."""
     if not asked.facts or asked.plan.aggregate or asked.plan.position:
         return False
     names = _names(piece for piece in asked.reading.pieces if piece.kind not in asked.facts)
@@ -117,49 +115,49 @@ def _says_only_a_fact(asked: _FollowUp) -> bool:
     return not names and not _ASKS.search(rest) and _FollowUp(rest).is_about_it
 
 
-async def resolve(question: str, context: ConversationContext | None, rewriter: Rewriter | None) -> Resolved:
-    """Return `question` in a form that can be looked for."""
+async def resolve(question: str, context: ConversationContext | None, rewriter: Rewriter | None) -> ResolvedQuestion:
+    """Return `question` in a form that can be searched."""
     await grammar.prepare()
     asked = _FollowUp(question)
     if context is None or not (context.turns or context.citations) or not _needs_context(asked):
-        return Resolved(question, question)
-    anchored = _from_the_cited_lines(asked, context.citations)
+        return ResolvedQuestion(question, question)
+    anchored = _resolve_by_citations(asked, context.citations)
     if anchored is not None:
         return anchored
     turns = tuple((said[:TURN_CHARS], answered[:TURN_CHARS]) for said, answered in context.turns[-KEPT_TURNS:])
     if not turns:
-        return Resolved(question, question)
+        return ResolvedQuestion(question, question)
     refused = False
     if rewriter is not None:
-        rewritten = await _rewritten(question, turns, rewriter)
-        if rewritten is not None and accepted(question, rewritten, turns):
-            return Resolved(question, rewritten, "rewritten")
+        rewritten = await _ask_rewriter(question, turns, rewriter)
+        if rewritten is not None and is_acceptable(question, rewritten, turns):
+            return ResolvedQuestion(question, rewritten, "rewritten")
         refused = rewritten is not None
-    previous = _without_what_changes(turns[-1][0], asked)
-    return Resolved(question, f"{previous} {question}", "with the previous question", refused=refused)
+    previous = _drop_replaced(turns[-1][0], asked)
+    return ResolvedQuestion(question, f"{previous} {question}", "with the previous question", refused=refused)
 
 
-def _from_the_cited_lines(asked: _FollowUp, cited: tuple[Citation, ...]) -> Resolved | None:
-    """Resolve a question about the lines cited before, or those beside them. None: it asks for others."""
+def _resolve_by_citations(asked: _FollowUp, cited: tuple[Citation, ...]) -> ResolvedQuestion | None:
+    """Resolve a question about the lines cited before, or their neighbours. None: it asks for other lines."""
     if not cited or asked.stands_alone:
         return None
-    plan, reach = asked.plan, around(asked.reading)
-    at_cited = Resolved(plan.question, plan.question, "the cited lines", anchors=cited)
+    plan, reach = asked.plan, lines_around(asked.reading)
+    at_cited = ResolvedQuestion(plan.question, plan.question, "the cited lines", anchors=cited)
     if reach:
         wider = (
             replace(each, line_start=max(1, each.line_start - reach), line_end=each.line_end + reach) for each in cited
         )
         return replace(at_cited, how="around the cited lines", anchors=tuple(wider))
-    if plan.goes_beside:
+    if plan.asks_for_neighbour:
         return replace(at_cited, how="beside the cited line", position=plan.position, lines_beside=plan.lines_beside)
     # "And WARN?" asks for other lines, "was it an error?" about these.
     about_them = plan.severity is None or asked.points_back
     return at_cited if about_them and not plan.position and not plan.aggregate and asked.is_about_it else None
 
 
-def _without_what_changes(previous: str, asked: _FollowUp) -> str:
-    """Return the previous question without what the new one replaces: "and the last WARN?" after "how many ERROR
-    entries".
+def _drop_replaced(previous: str, asked: _FollowUp) -> str:
+    """Return the previous question without the phrases that the new one replaces: "and the last WARN?" after "how many
+    ERROR entries".
     """
     changed = set(asked.facts)
     if asked.plan.severity is None:
@@ -169,8 +167,8 @@ def _without_what_changes(previous: str, asked: _FollowUp) -> str:
     return " ".join(grammar.read(previous).without(changed).split())
 
 
-def accepted(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) -> bool:
-    """Return whether a rewrite may replace the question: it keeps names and numbers, and invents none."""
+def is_acceptable(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) -> bool:
+    """Return True if a rewrite may replace the question: it keeps names and numbers, and invents none."""
     text = rewritten.strip()
     if not text or "\n" in text or len(text) > MAX_CHARS or _ANSWER_LIKE.match(text):
         return False
@@ -181,7 +179,7 @@ def accepted(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) 
     return all(part.casefold() in known for part in _exact_parts(text))
 
 
-async def _rewritten(question: str, turns: tuple[tuple[str, str], ...], rewriter: Rewriter) -> str | None:
+async def _ask_rewriter(question: str, turns: tuple[tuple[str, str], ...], rewriter: Rewriter) -> str | None:
     try:
         async with asyncio.timeout(SECONDS):
             return await rewriter.rewrite(question, turns)
@@ -199,13 +197,13 @@ def _names(pieces: Iterable[Phrase]) -> list[NameMention]:
 
 
 def with_citations(context: ConversationContext | None, documents: Sequence[Document]) -> ConversationContext | None:
-    """Return `context` with the citations of its last answer: as they were given, else read from its text."""
+    """Return `context` with the citations of its last answer, which are read from its text if they are missing."""
     if context is None or context.citations or not context.turns:
         return context
-    return replace(context, citations=cited_in(context.turns[-1][1], documents))
+    return replace(context, citations=find_citations(context.turns[-1][1], documents))
 
 
-def cited_in(answer: str, documents: Sequence[Document]) -> tuple[Citation, ...]:
+def find_citations(answer: str, documents: Sequence[Document]) -> tuple[Citation, ...]:
     """Find `app.log:40`, `app.log:40-44` and "line 40 of app.log" in an answer, for files that exist, in their
     order.
     """

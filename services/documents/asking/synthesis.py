@@ -1,4 +1,4 @@
-"""Makes an answer of passages, and checks that what it says is in them."""
+"""Makes an answer from passages, and checks that its citations and quotes are in them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from services.documents.asking.passages import CitedPassage, Retrieved
+from services.documents.asking.passages import CitedPassage, Findings
 from services.documents.results import Citation
 from services.search import query_tokens, tokens
 
@@ -27,7 +27,7 @@ _SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedAnswer:
     """A checked answer, and its valid citations in order, each once."""
 
     answer: str
@@ -35,9 +35,9 @@ class Checked:
     cited: tuple[Citation, ...]
 
 
-def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> Checked:
-    """Mark what an answer cites or quotes without a source. `allowed`: more text that may be quoted: the question,
-    headers, computed facts.
+def check_answer(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> CheckedAnswer:
+    """Mark the citations and quotes of an answer that have no source. `allowed`: other text that may be quoted: the
+    question, headers, computed facts.
     """
     held = _plain("\n".join([*(passage.text for passage in passages), *allowed]))
     cited: dict[tuple[str, int, int], Citation] = {}
@@ -59,7 +59,7 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
                 here = Citation(passage.doc_id, passage.source, first, last, stamp, passage.chunk_id)
                 cited.setdefault((passage.doc_id, first, last), here)
                 return match[0]
-        # Copied from a passage, it is no citation of ours.
+        # It may be copied from a passage, and is no citation then.
         return marked_if_unsupported(match[0], match[0])
 
     def line(match: re.Match[str]) -> str:
@@ -70,16 +70,14 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
     def quote(whole: str) -> str:
         return marked_if_unsupported(whole, whole[1:-1].strip(" .…,"), f"{whole} {UNVERIFIED}")
 
-    checked = "\n".join(_judged_quotes(text, held, quote) for text in answer.split("\n"))
+    checked = "\n".join(_check_quotes(text, held, quote) for text in answer.split("\n"))
     checked = _ANY_FILE_LINE.sub(located, checked)
     checked = _ARTICLE.sub(lambda match: marked_if_unsupported(match[0], match[0]), _BARE_LINE.sub(line, checked))
-    return Checked(checked, len(wrong), tuple(cited.values()))
+    return CheckedAnswer(checked, len(wrong), tuple(cited.values()))
 
 
-def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
-    """Check each quotation of a line. A quotation mark that belongs to the quoted text, or stands alone, begins
-    none.
-    """
+def _check_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
+    """Check each quotation of a line. A quotation mark within a quoted text, or without a partner, begins none."""
 
     def is_held(start: int, end: int) -> bool:
         inner = line[start + 1 : end].strip(" .…,")
@@ -100,7 +98,7 @@ def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
         whole = next((end for end in reversed(ends) if is_held(start, end)), None)
         if whole is None and (short := line.find(sign, start + 2, start + _SHORTEST_QUOTE + 1)) > start:
             whole = short  # `su`: too short to be judged
-        if whole is None and ends and not _begins_one(marks, start, line, is_held):
+        if whole is None and ends and not _next_begins_quote(marks, start, line, is_held):
             written += [line[at:start], judge(line[start : ends[0] + 1])]
             at = ends[0] + 1
         elif whole is not None:
@@ -109,10 +107,8 @@ def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
     return "".join([*written, line[at:]])
 
 
-def _begins_one(marks: Sequence[int], start: int, line: str, is_held: Callable[[int, int], bool]) -> bool:
-    """Return whether the next mark of this kind begins a quotation that a passage holds: then the one at `start` stands
-    alone.
-    """
+def _next_begins_quote(marks: Sequence[int], start: int, line: str, is_held: Callable[[int, int], bool]) -> bool:
+    """Return True if the next mark of this kind begins a quotation from a passage: the one at `start` is alone then."""
     same = [mark for mark in marks if mark > start and line[mark] == line[start]]
     pairs = ((same[0], end) for end in same[1:] if _SHORTEST_QUOTE < end - same[0] <= _LONGEST_QUOTE + 1)
     return len(same) % 2 == 0 and any(is_held(*pair) for pair in pairs)
@@ -134,7 +130,7 @@ def _plain(text: str) -> str:
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4
-CUT_CONTEXT = 3  # lines left around a match when there is not room for all
+CUT_CONTEXT = 3  # lines around a match that stay if there is no room for all
 
 _QUOTED_CHARS = 400
 _QUOTED_LINES = 6
@@ -142,13 +138,13 @@ _QUOTED_LINES = 6
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Everything that an answer is made from: question, passages, facts, rules of citing."""
+    """The material of an answer: question, passages, facts, rules of citing."""
 
     question: str
-    query: str  # the question as it was looked for, where that differs
-    found: Retrieved
+    query: str  # the question as it was searched
+    found: Findings
     headers: tuple[str, ...]  # `[Chunk 1 - Score: 0.94, …]`, one a passage
-    citations: tuple[str, ...]  # how each passage is cited in a sentence
+    citations: tuple[str, ...]  # the citation of each passage in a sentence
     system_prompt: str = ""
     citation_format: str = ""
     max_tokens: int = 500
@@ -175,16 +171,16 @@ class ExtractiveSynthesiser:
     async def answer(self, material: Material) -> str:
         parts = [f"Computed over the whole file:\n{material.found.facts}"] if material.found.facts else []
         pairs = zip(material.found.passages, material.citations, strict=True)
-        parts += [quoted(passage, citation, material) for passage, citation in pairs]
+        parts += [quote_passage(passage, citation, material) for passage, citation in pairs]
         return "\n".join(parts)
 
 
-def rendered(material: Material) -> str:
-    """The passages as the model sees them, best first, as many as there is room for."""
+def render_passages(material: Material) -> str:
+    """Render the passages for the model, best first, as many as there is room for."""
     room = CONTEXT_TOKENS * CHARS_PER_TOKEN
-    texts = [numbered(passage) for passage in material.found.passages]
+    texts = [number_lines(passage) for passage in material.found.passages]
     if sum(map(len, texts)) > room:
-        texts = [numbered(shortened(passage)) for passage in material.found.passages]
+        texts = [number_lines(shorten(passage)) for passage in material.found.passages]
     kept: list[str] = []
     for header, text in zip(material.headers, texts, strict=True):
         block = f"{header}\n{text}\n"
@@ -195,15 +191,15 @@ def rendered(material: Material) -> str:
     return "\n---\n".join(kept)
 
 
-def numbered(passage: CitedPassage) -> str:
+def number_lines(passage: CitedPassage) -> str:
     """Put numbers before the lines of records, so that one can be cited; matched lines are marked."""
-    if not passage.numbered:
+    if not passage.has_numbers:
         return passage.text
     matched = set(passage.matched)
     return "\n".join(f"{'>' if number in matched else ' '}{number}: {line}" for number, line in passage.lines())
 
 
-def shortened(passage: CitedPassage) -> CitedPassage:
+def shorten(passage: CitedPassage) -> CitedPassage:
     """Keep only the matched lines and those next to them."""
     if not passage.exact or not passage.matched:
         return passage
@@ -213,18 +209,18 @@ def shortened(passage: CitedPassage) -> CitedPassage:
     return replace(passage, text="\n".join(lines), line_start=first, line_end=last)
 
 
-def quoted(passage: CitedPassage, citation: str, material: Material) -> str:
+def quote_passage(passage: CitedPassage, citation: str, material: Material) -> str:
     """Quote one passage in a few lines."""
-    if passage.held:
-        return f"{citation}: {' '.join(passage.held)}"
+    if passage.values:
+        return f"{citation}: {' '.join(passage.values)}"
     words = set(query_tokens(material.query))
-    if passage.numbered:
+    if passage.has_numbers:
         return _quoted_lines(passage, citation, words)
     return f"{citation}: {_excerpt(passage.text, words, material.max_tokens * 2)}"
 
 
 def _quoted_lines(passage: CitedPassage, citation: str, words: set[str]) -> str:
-    """Quote each line under its own number, so that none is taken for another."""
+    """Quote each line with its own number."""
     matched = set(passage.matched)
     lines = [(number, line.strip()) for number, line in passage.lines() if number in matched and line.strip()]
     lines.sort(key=lambda line: line[0] != passage.matched[0])  # the best first, as it is cited

@@ -62,7 +62,7 @@ class Period:
     clocks: tuple[str, str] | None = None
     days: tuple[str, str] | None = None
     instants: tuple[str, str] | None = None
-    limits: int = 0  # how many of them are named: two of a span, one of "before" and "after"
+    limits: int = 0  # the number of moments in the text: two of a span, one of "before" or "after"
 
 
 def read(text: str) -> Period:
@@ -160,7 +160,7 @@ def _next_to(day: str, days: int) -> str:
         return day
     if full == day:
         return other.isoformat()
-    # Before the first day of a year without a number, and after its last, there is none.
+    # A year without a number has no day before its first or after its last.
     return other.isoformat()[5:] if other.year == _LEAP_YEAR else ("00-00" if days < 0 else "13-00")
 
 

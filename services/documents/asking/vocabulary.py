@@ -1,5 +1,5 @@
-"""The words in which people ask about files: number words, levels, what is counted, and what logs and configurations
-call the same thing.
+"""The words in which people ask about files: number words, levels, columns, and the words of logs and configurations
+for the same things.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from services.search import smallest_tokens
 
 _ALIKE = {"FATAL": ("FATAL", "CRITICAL"), "CRITICAL": ("CRITICAL", "FATAL")}
 LEVELS = {word: _ALIKE.get(level, (level,)) for level, words in limits.LEVELS.items() for word in words.split()}
-"""What people call a level. FATAL and CRITICAL may mean the same: the one that was said comes first."""
+"""Levels by the words for them. FATAL and CRITICAL may mean the same: the one that the word names comes first."""
 
 COLUMNS = {
     "severity": "(?:log_)?levels? severit(?:y|ies)",
@@ -26,7 +26,7 @@ COLUMNS = {
     "thread": "threads?",
     "address": "ip(?:s|_address(?:es)?)? address(?:es)?",
 }
-"""What lines can be counted by."""
+"""The columns that lines can be counted by, with the words for them."""
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -55,7 +55,7 @@ SIDES = {
     "before": "earlier_than older_than prior_to ahead_of before",
     "after": "later_than newer_than more_recent_than past after",
 }
-"""Which side of a time is meant."""
+"""The sides of a time, with the words for them."""
 
 _FEW = "a_couple_of a_few two three four five six seven eight nine ten"
 _CLASSES = {
@@ -110,7 +110,7 @@ _ASKING = """
 
 
 def any_of(*names: str) -> str:
-    """Return a pattern for the words of the named classes, and for other words as they are.
+    """Return a pattern for the words of the named classes, and for other words literally.
 
     Each word is a regular expression, letter case aside; `_` means a space.
     """
@@ -129,7 +129,7 @@ _STRUCTURE = re.compile(
 
 
 def asks(word: str) -> bool:
-    """Return whether a word belongs to the wording of a question, and is not looked for."""
+    """Return True if a word belongs to the wording of a question, and is not searched."""
     return not word.isdigit() and _STRUCTURE.fullmatch(word) is not None
 
 
@@ -139,7 +139,7 @@ _LINES = re.compile(
 
 
 def asks_for_lines(noun: str) -> bool:
-    """Return whether a noun means lines themselves, or their levels: "which entries", "which errors"."""
+    """Return True if a noun means lines or their levels: "which entries", "which errors"."""
     return _LINES.fullmatch(noun) is not None
 
 
@@ -153,8 +153,8 @@ def number_of(words: str) -> int:
 
 
 BONUS = 2.0
-"""How much a path that fits in every part adds to a rank score, which is between 0 and 1 without identifiers: more than
-everything else, so that the same setting of another owner, which holds the same words, comes after it."""
+"""The bonus for a path that fits in every part. Rank scores are between 0 and 1 without identifiers: the bonus outweighs
+all else, so that the same setting of another owner, with the same words, ranks lower."""
 
 _LAST_SHARE = 0.5
 _SPELT, _FORMS, _MEANT = 1.0, 0.85, 0.75
@@ -226,10 +226,10 @@ def words_in_logs(question: str) -> str:
 
 
 def fit(question: str, key_path: str) -> float:
-    """How well the path of a value fits a question, 0 to 1.
+    """Return how well the path of a value fits a question, 0 to 1.
 
-    "How often is the health of db checked" names `db`, and says in other words `healthcheck.interval`. Each name on a
-    path that the question holds counts, the last one most.
+    "How often is the health of db checked" contains `db`, and means `healthcheck.interval` in other words. Each name of
+    the path in the question counts, the last one most.
     """
     *owners, last = [name for name in _INDEX.sub("", key_path).split(".") if name] or [""]
     asked = _asked(question)

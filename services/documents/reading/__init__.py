@@ -1,4 +1,4 @@
-"""From the bytes of a file to what is stored: decoded, classified, redacted and cut into chunks."""
+"""Reads the bytes of a file into a prepared document: decodes, classifies, redacts and cuts it into chunks."""
 
 # pyright: reportUnusedImport=false
 from services.documents.reading.preparing import prepare

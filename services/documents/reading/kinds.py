@@ -1,4 +1,4 @@
-"""Classifies a document by what the user says, else by its name, else by its beginning."""
+"""Classifies a document by the user's choice, else by its name, else by its beginning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DetectedKind(NamedTuple):
 
 
 def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> DetectedKind:
-    """Return the kind of a document and how sure that is. Text where nothing is sure enough."""
+    """Return the kind of a document, with its confidence; text if no kind is sure enough."""
     if chosen is not None:
         return DetectedKind(chosen, 1.0)
     if named := KINDS.get(extension(filename)):
@@ -114,7 +114,7 @@ def _log_signs(lines: list[str]) -> int:
 
 
 def _is_table(lines: list[str]) -> bool:
-    """Return whether the lines are a row of names and rows of the same width that hold numbers."""
+    """Return True if the lines are a row of names and rows of the same width that hold numbers."""
     for separator in (",", "\t", ";"):
         try:
             rows = list(csv.reader(lines[:20], delimiter=separator))

@@ -21,14 +21,14 @@ _SHORT = {
     "INFO": "information informational inf",
     "DEBUG": "dbg fine verbose",
     "TRACE": "finer finest vrb",
-}  # what only a program calls a level
+}  # words for levels that only programs use
 ALARMING = frozenset({"FATAL", "CRITICAL", "ERROR", "WARN"})
 
 _BY_WORD = {word: level for level, words in LEVELS.items() for word in f"{words} {_SHORT[level]}".split()}
 _BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}  # as in JavaScript
 
-_REACH = 120  # how far behind the time the field may end
-_MOST_FIELDS = 4  # how many words may come before it: process, thread, host, logger
+_REACH = 120  # the most characters from the end of the time to the end of the field
+_MOST_FIELDS = 4  # the most words before it: process, thread, host, logger
 
 _CASES = sorted(
     {form for word in _BY_WORD for form in (word, word.upper(), word.capitalize())}, key=lambda word: (-len(word), word)
@@ -88,10 +88,10 @@ def level_keyword(message: str) -> str | None:
 
 
 def _is_field(line: str, start: int, end: int, word: str, timed: int) -> bool:
-    """Whether a level word is a field of the line, and no word of its message: it is in capitals, or stands among marks
-    as fields do.
+    """Return True if a level word is a field of the line, and no word of its message: it is in capitals, or between
+    the marks of fields.
 
-    `timed`: where the time ends, 0 if there is none.
+    `timed`: the end of the time, 0 if there is none.
     """
     before, after = line[start - 1 : start], line[end : end + 1]
     if before == "/":
@@ -174,17 +174,17 @@ _TRACE = re.compile(
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.$]{0,200}(?:Error|Exception|Warning|Exit|Interrupt|Failure)(?::|$)")
 _TRACEBACK = "Traceback (most recent"
 
-MOST_FOLLOWING = 60  # so many lines stay with the line that they belong to
+MOST_FOLLOWING = 60  # the most lines that continue another one
 
 
 class Line(NamedTuple):
-    """The facts that one line states."""
+    """The fields of one line."""
 
     stamp: Stamp | None = None
-    ts: str | None = None  # the time as written, unless `stamp` says where it is in the line
+    ts: str | None = None  # the time as written, if `stamp` has no position in the line
     severity: str | None = None
     component: str | None = None
-    continues: bool = False  # it belongs to the line before: then it is no entry of its own, and has no severity
+    continues: bool = False  # True if it continues the entry of the line before; it has no severity then
     in_trace: bool = False  # it is part of a stack trace
 
 
@@ -195,14 +195,14 @@ def read_log_lines(lines: Iterable[str]) -> list[Line]:
 
 
 class _LineReader:
-    """Reads a log line by line, and remembers what came before."""
+    """Reads a log line by line, and remembers the state of the entry."""
 
     def __init__(self) -> None:
         self._times = TimeReader()
         self._begun = False
         self._in_traceback = False
         self._following = 0
-        """How many more lines without a time may belong to the last line, if that had one."""
+        """The number of further lines without a time that may continue the last line with one."""
 
     def read(self, text: str) -> Line:
         line = (_json_line(text) if text.startswith("{") else None) or self._line(text)
@@ -270,19 +270,19 @@ def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
     return next((fields[name] for name in names if name in fields), None)
 
 
-def says_what_broke(text: str) -> bool:
-    """Return whether a line within a stack trace names the error, rather than a place in the code."""
+def names_error(text: str) -> bool:
+    """Return True if a line within a stack trace names the error, rather than a place in the code."""
     bare = text.lstrip().removeprefix("Caused by: ")
     return len(bare) < len(text.lstrip()) or _EXCEPTION.match(bare) is not None
 
 
 WINDOW_LINES = 20
 GAP_SECONDS = 5 * 60
-FEW_WINDOWS = 200  # with so many or more, windows are not embedded: that would take too long
+FEW_WINDOWS = 200  # of a log with more windows, none is embedded: that would take too long
 MOST_PATTERNS = 2000
-MOST_LISTED = 1000  # so many lines of a pattern are listed
+MOST_LISTED = 1000  # the most lines of a pattern that are listed
 MOST_COMPONENTS = 20
-_MASKED_CHARS = 400  # what comes later in a line does not make it another pattern
+_MASKED_CHARS = 400  # characters of a line that decide its pattern
 _VARIABLE = re.compile(
     r"-?(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|0[xX][0-9a-fA-F]+"
@@ -360,7 +360,7 @@ def _patterns(lines: Sequence[str], read: Sequence[Line], records: Sequence[Line
     """Group line numbers by pattern: alarming patterns first, then rare ones."""
     shapes: dict[str, list[int]] = {}
     for number, (text, line) in enumerate(zip(lines, read, strict=True), start=1):
-        if text.strip() and (not line.in_trace or says_what_broke(text)):
+        if text.strip() and (not line.in_trace or names_error(text)):
             shapes.setdefault(mask(text), []).append(number)
     ranked = sorted(shapes.values(), key=lambda of: (records[of[0] - 1].severity not in ALARMING, len(of), of[0]))
     return ranked[:MOST_PATTERNS]

@@ -22,7 +22,7 @@ from services.redaction import Path, compile_run, end_of_run, leads_to_secret
 LONGEST_VALUE = 500
 LONGEST_NAME = 100
 MOST_KEPT = 100_000
-DEEPEST = 64  # what is nested deeper was not written by hand; paths that grow with each level would fill the memory
+DEEPEST = 64  # deeper files are not written by hand; paths that grow with each level would fill the memory
 _NAMES = frozenset({"name", "key", "id", "job_name"})
 
 
@@ -45,7 +45,7 @@ class Leaf(NamedTuple):
     line_end: int
     start: int = 0
     end: int = 0
-    called: str = ""  # the name of the element that it is in: `<name>x</name><value>…</value>`
+    called: str = ""  # the name in the element around it: `<name>x</name><value>…</value>`
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Outline:
     keys: list[ConfigKey] = field(default_factory=list[ConfigKey])
     leaves: list[Leaf] = field(default_factory=list[Leaf])
     comments: tuple[str, ...] = ("#",)
-    n_values: int = 0  # how many values the file has: of very many, not all are kept
+    n_values: int = 0  # the number of values in the file: of very many, not all are kept
 
     def add_key(self, path: Path, line: int) -> None:
         """Add a key. Of several keys in one line only the first is kept, since sections begin at lines."""
@@ -140,7 +140,7 @@ _REMARK = re.compile(r"\s{1,60}[#;]\s")
 
 
 def read_ini(text: str) -> Outline:
-    """Read keys and values of any text that is built of lines. Prose gives an empty or a meaningless outline."""
+    """Read keys and values of any text with one setting a line. Prose gives an empty or a meaningless outline."""
     reader = _Reader()
     at = 0
     for number, line in enumerate(lines_of(text), start=1):
@@ -199,7 +199,7 @@ class _Reader:
             self.outline.add(leaf)
 
     def _nested(self, bare: str, number: int) -> bool:
-        """Read a line that opens or closes a block in braces or tags, as web servers have them. Returns whether it
+        """Read a line that opens or closes a block in braces or tags, as web servers have them. Returns True if it
         did.
         """
         if bare in ("}", "};", "},"):
@@ -343,7 +343,7 @@ class _Walk:
         if level.is_list:
             level.count += 1
             return (*level.path, f"[{level.count - 1}]")
-        # A mapping as the key of a mapping: named by its place.
+        # A mapping as the key of a mapping has no name but its position.
         key = ("?",) if level.key is None else level.key
         level.key = ("?",) if level.key is None else None
         return (*level.path, *key)
@@ -646,7 +646,7 @@ class _XmlReader:
         self._path: Path = ()
         self._open: list[_Element] = []
         self._at = (0, 0)
-        """How far the file was read: in bytes, in characters."""
+        """The position in the file: in bytes, in characters."""
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._path) >= DEEPEST:
@@ -696,13 +696,13 @@ class _XmlReader:
         raise Unreadable("entities are declared")
 
     def _behind_tag(self, start: int) -> int:
-        """Return where the tag that begins at `start` ends; `start` if there is none."""
+        """Return the end of the tag that begins at `start`; `start` if there is none."""
         name = _TAG_NAME.match(self._source, start)
         end = end_of_run(_TO_END_OF_TAG, self._source, name.end()) if name else start
         return end + 1 if name and self._source.startswith(">", end) else start
 
     def _tag_begins(self) -> int:
-        """Return where in the text the current tag begins. Must be called in the order of the file."""
+        """Return the position of the current tag in the text. Must be called in the order of the file."""
         read, at = self._at
         here = self.parser.CurrentByteIndex
         self._at = here, at + len(self.data[read:here].decode("utf-8", "replace"))

@@ -18,9 +18,9 @@ from services.documents.limits import (
     check_lines,
     check_name,
     check_size,
+    display_name,
     extension,
     lines_of,
-    shown,
 )
 from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
 from services.documents.reading.kinds import classify
@@ -51,7 +51,7 @@ def prepare(
     check_name(filename)
     check_size(filename, len(data), limits.max_file_bytes)
     raw, flags = decode(filename, data)
-    check_size(filename, len(raw), limits.max_file_bytes)  # empty but for a byte order mark
+    check_size(filename, len(raw), limits.max_file_bytes)  # refuses a file of a byte order mark only
     n_lines = len(lines_of(raw))
     check_lines(filename, n_lines, limits.max_lines)
     found = classify(filename, raw, kind)
@@ -92,7 +92,7 @@ def prepare(
     )
 
 
-MOST_UNDECODABLE = 0.05  # the share of undecodable bytes beyond which a file is taken for binary
+MOST_UNDECODABLE = 0.05  # a file with a larger share of undecodable bytes counts as binary
 
 REPLACED = "undecodable bytes were replaced"
 COLOURS = "terminal colour codes were taken out"
@@ -109,10 +109,10 @@ def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
     else:
         text, given = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"), data.count("\ufffd".encode())
     if "\x00" in text:
-        raise FileRefused("nul_bytes", name=shown(filename))
+        raise FileRefused("nul_bytes", name=display_name(filename))
     replaced = text.count("\ufffd") - given
     if replaced > MOST_UNDECODABLE * len(data):
-        raise FileRefused("undecodable", name=shown(filename), share=f"{replaced / len(data):.0%}")
+        raise FileRefused("undecodable", name=display_name(filename), share=f"{replaced / len(data):.0%}")
     flags = [REPLACED] if replaced > 0 else []
     if "\x1b[" in text:
         text, coloured = _COLOUR.subn("", text)

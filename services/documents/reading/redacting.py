@@ -1,4 +1,4 @@
-"""Secrets and personal details become labels before a document is cut up, stored or embedded."""
+"""Replaces secrets and personal details by labels before a document is cut, stored or embedded."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Redacted:
         hidden = {(leaf.path[:-1], leaf.value) for leaf in self._secrets}
         self.names = {path: name for path, name in outline.names.items() if (path, name) not in hidden}
         self.part = redactor.text
-        # The keys show what no shape does: a value on the next line, in a block of lines, or in a list.
+        # Keys show secrets that no pattern finds: a value on the next line, in a block of lines, or in a list.
         parts: list[str] = []
         at = count = 0
         for start, end in sorted((leaf.start, leaf.end) for leaf in self._secrets if leaf.start < leaf.end):
@@ -94,7 +94,7 @@ class Redacted:
         value = self.part(leaf.value)
         if len(after) > _LONG_LINES or after == before or value in " ".join(after.split()) or value in after:
             return value
-        # Together with other lines it was a secret, as a line of a private key is.
+        # It was a secret together with other lines, such as a line of a private key.
         return SECRET
 
 

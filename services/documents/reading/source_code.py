@@ -1,4 +1,4 @@
-"""Program code: Python by functions and classes, all else in blocks of lines."""
+"""Cuts program code into chunks: Python by functions and classes, other languages in blocks of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and metrics: rows under their header, and what the columns hold."""
+"""Cuts tables and metrics into chunks: rows below their header, and a summary of the columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Column:
     name: str
     values: list[float] = field(default_factory=list[float])  # its numbers; `lines`: the line of each
     lines: list[int] = field(default_factory=list[int])
-    others: int = 0  # how many cells are neither empty nor a number
+    others: int = 0  # the number of cells that are neither empty nor a number
 
     def take(self, cell: str, line: int) -> None:
         value = _number(cell)
@@ -85,7 +85,7 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
         return []
     header = None if any(_number(cell) is not None for cell in rows[0].cells) else rows[0]
     names = header.cells if header else [f"column {at + 1}" for at in range(len(rows[0].cells))]
-    # A header alone is all that there is to find.
+    # The table has only a header.
     body = rows[1:] if header and len(rows) > 1 else rows
     columns = [_Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MOST_COLUMNS]]
     for row in body:

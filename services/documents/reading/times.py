@@ -1,4 +1,4 @@
-"""When a line was logged: the time formats of logs.
+"""The time formats of log lines.
 
 A time in UTC is written with `Z`, the writer's local time without. Where a log leaves the year out it is written as
 0000 (0001 after the turn of the year), and where it leaves the day out as well, as 0000-01-01 (the next day after
@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-REACH = 160  # how far into a line its time is looked for
+REACH = 160  # characters of a line in which its time is searched
 
 _MOST_FRACTION = 6
 _HALF_A_YEAR = 6
@@ -30,18 +30,18 @@ _CLOCK = r"(?P<clock>(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60))(?:[.,](?
 _ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})(?![\w:]))?"
 _HALF = r"(?P<clock>(?:0?[1-9]|1[0-2]):[0-5][0-9]:[0-5][0-9])(?:[.,](?P<fraction>[0-9]{1,9}))?\s(?P<half>[AaPp][Mm])"
 _LEAD = r"(?:[\w.-]{1,60} {0,40}\| {0,4})?[\[(<\"']?"
-"""What may precede it: the name that docker compose writes, a bracket."""
+"""A time may follow the name that docker compose writes, or a bracket."""
 
 
 class Stamp(NamedTuple):
     """A time in a line."""
 
-    start: int  # where in the line it begins; `end`: where it ends
+    start: int  # the positions in the line of its begin and, in `end`, of its end
     end: int
     moment: str  # such as `2015-10-18T18:01:47`
     fraction: str  # the digits behind the second: `978`
     zone: str  # `Z` or nothing
-    local: str  # the moment in the writer's time, which people read in the file
+    local: str  # the moment in the writer's local time, as in the file
 
     @property
     def local_time(self) -> str:

@@ -39,11 +39,11 @@ TAIL = ".documents"  # of the names of our collections in Chroma: others may lie
 AT_ONCE = 20  # pieces in one request
 
 HEADS_AT_ONCE = 5000
-"""Of the 5,461 records that a server takes. Where more change at once, they do so in steps, each a write of its own."""
+"""A server takes 5,461 records in one write. More changes are written in steps."""
 
 TRIES = 5
 ABANDONED_SECONDS = 3600.0
-"""When a piece that belongs to no document is what a crash left, and nothing that is only just being written."""
+"""An older piece without a document was left by a crash; a newer one may be of a write in progress."""
 
 _CONSTANT = [1.0]  # Chroma wants a vector for each record
 
@@ -299,8 +299,8 @@ def _batches(items: Iterable[str], size: int = AT_ONCE) -> Iterator[list[str]]:
 
 
 def _is_missing(error: Exception) -> bool:
-    """Whether an error says that the collection is not there. The client's error classes cannot be imported without the
-    client.
+    """Return True if an error says that the collection does not exist. The client's error classes cannot be imported
+    without the client.
     """
     return type(error).__name__ == "NotFoundError"
 
@@ -345,7 +345,7 @@ class ChromaCollections:
         """
         self._address = address
         self._copies = SqliteCollections(Folders(folder, folder))
-        self._held: dict[str, KeptRecords] = {}  # what each copy that is up to date was made from
+        self._held: dict[str, KeptRecords] = {}  # the records that each up-to-date copy was made from
         self._locks: dict[str, asyncio.Lock] = {}
         self._records = (
             ChromaRecords(lambda: connected(address, request_seconds), disconnect)
@@ -440,7 +440,7 @@ class ChromaCollections:
             ) from error
 
     def _lock(self, name: str) -> asyncio.Lock:
-        protocol.checked(name)
+        protocol.check_name(name)
         return self._locks.setdefault(name, asyncio.Lock())
 
 

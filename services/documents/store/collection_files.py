@@ -176,7 +176,7 @@ class CollectionFiles:
                     file.lock.release()
 
     def delete(self, name: str) -> bool:
-        """Delete a collection. Returns whether it was there."""
+        """Delete a collection. Returns True if it was there."""
         path = self._path(name)
         with self._writer_of(name):
             there = path.exists()
@@ -246,7 +246,7 @@ class CollectionFiles:
             file.close()
 
     def _path(self, name: str) -> Path:
-        return self._folders.of(name) / f"{protocol.checked(name)}{SUFFIX}"
+        return self._folders.of(name) / f"{protocol.check_name(name)}{SUFFIX}"
 
     def _writer_of(self, name: str) -> threading.Lock:
         with self._guard:
@@ -270,7 +270,7 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     )
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+        connection.execute("PRAGMA secure_delete = ON")  # deleted content is overwritten
         searching.prepare(connection)
     except BaseException:
         connection.close()
@@ -373,11 +373,11 @@ class SqliteCollections:
         return await self.read(name, lambda file: writing.version(file.connection), None)
 
     async def copy(self, name: str, target: Path) -> bool:
-        """As `CollectionFiles.copy`."""
+        """See `CollectionFiles.copy`."""
         return await _guarded(self._files.copy, name, target)
 
     async def move_in(self, name: str, source: Path) -> None:
-        """As `CollectionFiles.move_in`."""
+        """See `CollectionFiles.move_in`."""
         await _guarded(self._files.move_in, name, source)
 
 

@@ -1,4 +1,4 @@
-"""How much of the disk the files of all threads and all runbooks take, and how much of it is one person's."""
+"""Limits the disk space of the files of all threads and runbooks, and the share of one person."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.documents.limits import FileRefused, amount, shown
+from services.documents.limits import FileRefused, display_name, format_size
 from services.documents.store.collection_files import SUFFIX, open_to_read
 from services.documents.store.protocol import Origin, StoreUnavailable
 
@@ -37,7 +37,7 @@ class DiskSpace:
     )
     """By collection: its sizes and times when it was read, and the part of each uploader."""
 
-    def look_for_room(self, origin: Origin) -> None:
+    def check_room(self, origin: Origin) -> None:
         """Look whether another document is taken in. Blocking.
 
         Raises DiskFull: the files take what all may take. Raises FileRefused: those of its uploader take one person's
@@ -61,8 +61,10 @@ class DiskSpace:
                 parts = self._parts_of(path, (*state, *(log or (0, 0.0))), has_log=log is not None)
                 taken += parts.get(origin.uploader_id, 0.0)
         if taken >= most:
-            name = shown(origin.filename)
-            raise FileRefused("your_part_is_full", "delete_one", name=name, size=amount(int(taken)), most=amount(most))
+            name = display_name(origin.filename)
+            raise FileRefused(
+                "your_part_is_full", "delete_one", name=name, size=format_size(int(taken)), most=format_size(most)
+            )
 
     def _parts_of(self, path: Path, state: tuple[float, ...], *, has_log: bool) -> dict[int | None, float]:
         known = self._parts.get(path)

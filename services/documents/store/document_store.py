@@ -1,4 +1,4 @@
-"""The store of documents: everything that is read of collections and written to them, wherever they are kept."""
+"""The store of documents: all reads and writes of collections, wherever they are kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Collections(Protocol):
-    """Where collections are kept, each as an SQLite file to which work is applied in a thread.
+    """Keeps collections as SQLite files, and runs work on them in threads.
 
     Each method raises StoreUnavailable.
     """
@@ -49,11 +49,11 @@ class Collections(Protocol):
         erase: bool = False,
         soon: bool = False,
     ) -> T | None:
-        """Run `work` in one transaction and return its result; None if there is no such collection, and none to
-        `create`. `work` may be run again where another process has written first.
+        """Run `work` in one transaction and return its result; None if there is no such collection, and `create` is
+        None. `work` may be run again if another process has written first.
 
-        `erase`: nothing of what was deleted may be left in a file. `soon`: other processes need not see the change
-        before a few seconds have passed.
+        `erase`: leave nothing of deleted content in a file. `soon`: other processes may see the change some seconds
+        later.
         """
         ...
 
@@ -62,7 +62,7 @@ class Collections(Protocol):
         ...
 
     async def delete(self, name: str) -> bool:
-        """Delete a collection from memory and disk. False: it was not there."""
+        """Delete a collection from memory and disk. False: it did not exist."""
         ...
 
     async def names(self, prefix: str = "") -> list[str]:
@@ -74,11 +74,10 @@ class Collections(Protocol):
 
 class DocumentStore:
     """Keeps collections of documents. Reading a collection that does not exist gives an empty result and creates
-    nothing.
-    Every method raises StoreUnavailable.
+    nothing. Every method raises StoreUnavailable.
 
     Attributes:
-        disk: the room for more documents. None: there is no end of it.
+        disk: limits the disk space of documents; None: no limit.
     """
 
     def __init__(self, collections: Collections) -> None:
@@ -86,9 +85,9 @@ class DocumentStore:
         self.disk: DiskSpace | None = None
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:
-        """Note that a document is about to come (`pending`); creates the collection if it is missing.
+        """Announce a document (`pending`); creates the collection if it is missing.
 
-        Called again for the same attachment, it returns the same document.
+        A repeated call for the same attachment returns the same document.
         """
 
         def work(connection: sqlite3.Connection) -> Document:
@@ -99,10 +98,10 @@ class DocumentStore:
         return document
 
     async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
-        """Add documents: searchable by words.
+        """Add documents, which are searchable by words then.
 
-        For a file that is there already, only its new origin is noted. A document that was expected for the same
-        attachment becomes this one. Without `create`, nothing is written or returned if the collection does not exist.
+        If the same file is in the collection already, only its new origin is added. A document that was expected for
+        the same attachment becomes this one. Without `create`, a collection that does not exist stays so.
         """
         return await self._take_in(collection, docs, (), create=create)
 
@@ -110,13 +109,13 @@ class DocumentStore:
         """Add and delete documents in one step: a search finds either the old state or the new."""
         return await self._take_in(collection, docs, drop, create=True)
 
-    async def look_for_room(self, origin: Origin) -> None:
-        """Raises DiskFull: no more documents are taken in. Raises FileRefused: none of this uploader's."""
+    async def check_room(self, origin: Origin) -> None:
+        """Raises DiskFull: no more documents are accepted. Raises FileRefused: no more of this uploader's."""
         if self.disk is not None:
-            await in_thread(self.disk.look_for_room, origin)
+            await in_thread(self.disk.check_room, origin)
 
     async def fail(self, name: str, doc_id: str, reason: str, size: int = 0) -> bool:
-        """Note why a document could not be read, and how many bytes were. False: the document does not exist."""
+        """Note why a document could not be read, and its size. False: the document does not exist."""
         return bool(await self.collections.change(name, lambda at: writing.fail(at, doc_id, reason, size)))
 
     async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
@@ -136,8 +135,8 @@ class DocumentStore:
         return bool(await self.collections.change(name, work, soon=True))
 
     async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
-        """Return hits, best first: the union of the best by words, the best by meaning, and chunks that hold an
-        identifier literally.
+        """Return hits, best first: the best by words, the best by meaning, and chunks that contain an identifier
+        literally.
         """
 
         def work(file: OpenFile) -> list[ChunkHit]:
@@ -148,7 +147,7 @@ class DocumentStore:
     async def lines(
         self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
     ) -> MatchingLines:
-        """Return lines that fit, at most `limit`, and how many fit in all."""
+        """Return at most `limit` lines that fit, and the number of all."""
 
         def work(file: OpenFile) -> MatchingLines:
             return searching.find(file.connection, where, limit, newest_first=newest_first, by_time=by_time)
@@ -156,8 +155,8 @@ class DocumentStore:
         return await self.collections.read(name, work, MatchingLines(0, ()))
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        """Return the values of `column` in the lines that fit, with counts: for `severity` and `component` the most
-        frequent first, for `day`, `hour` and `minute` in order.
+        """Return the values of `column` in the lines that fit, with counts: of `severity` and `component` the most
+        frequent first; `day`, `hour` and `minute` in order.
         """
         return await self.collections.read(
             name, lambda file: searching.distinct(file.connection, where, column, limit), []
@@ -167,9 +166,11 @@ class DocumentStore:
         """Return the chunks of a document with these indices."""
         return await self.collections.read(name, lambda file: writing.chunks(file.connection, doc_id, indices), [])
 
-    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        """Return for each word how many chunks hold it, and how many chunks there are."""
-        return await self.collections.read(name, lambda file: writing.holders(file.connection, words), ({}, 0))
+    async def count_chunks_with(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        """Return the number of chunks with each word, and the number of all chunks."""
+        return await self.collections.read(
+            name, lambda file: writing.count_chunks_with(file.connection, words), ({}, 0)
+        )
 
     async def describe(self, name: str) -> CollectionSummary | None:
         """Return the collection and its documents, in order of arrival; None: there is no such collection."""
@@ -200,7 +201,7 @@ class DocumentStore:
         return bool(await self.collections.change(name, lambda at: writing.withdraw(at, doc_id, gone), erase=True))
 
     async def delete_collection(self, name: str) -> bool:
-        """Delete a collection from memory and disk. False: it was not there."""
+        """Delete a collection from memory and disk. False: it did not exist."""
         return await self.collections.delete(name)
 
     async def list_collections(self, prefix: str = "") -> list[str]:
@@ -215,7 +216,7 @@ class DocumentStore:
         self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
     ) -> list[Document]:
         for doc in docs if create else ():
-            await self.look_for_room(doc.origin)
+            await self.check_room(doc.origin)
         # The slow part: done before the file is locked.
         rows = [doc.rows or await in_thread(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
 

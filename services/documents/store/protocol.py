@@ -1,6 +1,4 @@
-"""The store of files that questions are asked about: what is kept of a file, what can be asked of it, and how stores
-that several processes share say who reads what.
-"""
+"""The types of the document store: collections, documents, chunks, lines, filters, and notes that processes share."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from services.search.embedding import Vectors
 
 T = TypeVar("T")
 
-Row = tuple[Any, ...]  # SQLite says nothing of the types of its columns; `schema.TABLES` does
+Row = tuple[Any, ...]  # the types of the columns are in `schema.TABLES`
 
 _SLICE = 250
 
@@ -33,9 +31,9 @@ class Rows:
 
 
 class Slices(SizedIterable[T]):
-    """A collection whose items are kept pickled, and unpickled in small batches during iteration.
+    """A sequence of items that are kept pickled, and unpickled in small batches during iteration.
 
-    So a million items are handed from process to process as some thousand buffers, and are never all in memory.
+    A million items go from process to process as some thousand buffers, and are never all in memory.
     """
 
     def __init__(self, length: int, pickled: Sequence[bytes]) -> None:
@@ -56,7 +54,7 @@ class Slices(SizedIterable[T]):
         return any(item == each for each in self)
 
 
-def sliced(items: Sequence[T]) -> Slices[T]:
+def slice_pickled(items: Sequence[T]) -> Slices[T]:
     starts = range(0, len(items), _SLICE)
     return Slices(len(items), [pickle.dumps(items[at : at + _SLICE], pickle.HIGHEST_PROTOCOL) for at in starts])
 
@@ -68,15 +66,15 @@ _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 
 
-def case(thread_id: str) -> str:
+def case_collection(thread_id: str) -> str:
     return f"{CASE_PREFIX}{_snowflake(thread_id)}"
 
 
-def user(user_id: str) -> str:
+def user_collection(user_id: str) -> str:
     return f"{USER_PREFIX}{_snowflake(user_id)}_kb"
 
 
-def checked(name: str) -> str:
+def check_name(name: str) -> str:
     """Return `name` if it is safe as a file name. Raises ValueError: it is not, and could lead out of its folder."""
     if not _SAFE.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a collection")
@@ -90,8 +88,8 @@ def _snowflake(scope_id: str) -> str:
 
 
 class State(StrEnum):
-    PENDING = "pending"  # announced; nothing of it can be searched yet
-    LEXICAL = "lexical"  # searchable by words; its vectors are still to come
+    PENDING = "pending"  # announced, and not searchable yet
+    LEXICAL = "lexical"  # searchable by words; its vectors are missing
     READY = "ready"
     FAILED = "failed"
 
@@ -110,7 +108,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a document comes from: file name, uploader, message."""
+    """The origin of a document: file name, uploader, message."""
 
     filename: str
     uploader_id: int | None = None
@@ -125,7 +123,7 @@ class Origin:
 class NewDocument:
     origin: Origin
     prepared: Prepared
-    rows: Rows | None = None  # made where the document was read, which then has neither text nor chunks here
+    rows: Rows | None = None  # made by the process that read the document; `prepared` has no text and chunks then
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +136,15 @@ class Document:
     kind: DocumentKind = DocumentKind.TEXT
     sha256: str = ""
     size: int = 0
-    revision: int = 1  # of its file name: a file posted again with other content is the next one
-    current: bool = True  # whether it is the newest searchable one of its name: older ones are kept, and not searched
+    revision: int = 1  # a file posted again with other content is the next revision
+    current: bool = True  # True for the newest searchable revision of its name: only this one is searched
     error: str = ""  # why it failed, in words for people
-    embedder_id: str = ""  # whose vectors it has
+    embedder_id: str = ""  # the embedder of its vectors
     n_lines: int = 0
     n_chunks: int = 0
     redactions: Mapping[str, int] = field(default_factory=dict[str, int])
     flags: tuple[str, ...] = ()
-    others: tuple[Origin, ...] = ()  # from where it came besides: messages that brought the same file again
+    others: tuple[Origin, ...] = ()  # further messages with the same file
 
     @property
     def filename(self) -> str:
@@ -156,11 +154,11 @@ class Document:
     def origins(self) -> tuple[Origin, ...]:
         return (self.origin, *self.others)
 
-    def came_as(self, attachment_id: int | None) -> bool:
+    def has_attachment(self, attachment_id: int | None) -> bool:
         return any(origin.attachment_id == attachment_id for origin in self.origins)
 
     def is_unfinished(self, embedder_id: str) -> bool:
-        """Whether the document still has to be read or embedded: it has no vectors, or those of another embedder."""
+        """Return True if it has to be read or embedded: it has no vectors, or those of another embedder."""
         if self.state in {State.PENDING, State.LEXICAL}:
             return True
         return self.state is State.READY and bool(embedder_id) and self.embedder_id not in {"", embedder_id}
@@ -172,14 +170,14 @@ class CollectionSummary:
 
     collection: Collection
     created_at: str
-    version: int  # one more with each write; a collection made anew goes on counting where the deleted one stopped
+    version: int  # grows by one with each write, also after the collection is deleted and created again
     documents: tuple[Document, ...] = ()
     n_bytes: int = 0  # on disk
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How keyword and vector search are weighed against each other."""
+    """The weights of keyword and vector search."""
 
     prose: float = 0.7
     window: float = 0.5
@@ -192,10 +190,10 @@ class Weights:
 
 
 class SearchMode(StrEnum):
-    """How passages are searched. Identifiers are looked for literally in both modes."""
+    """The way passages are searched. Identifiers are searched literally in both modes."""
 
     HYBRID = "hybrid"
-    VECTOR = "vector"  # by meaning alone; by words where there are no vectors, or none yet
+    VECTOR = "vector"  # by meaning alone; by words as long as there are no vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +201,9 @@ class ChunkSearch:
     text: str
     vector: Vectors | None = None  # of one row; None: by words only
     embedder_id: str = ""  # vectors of another embedder are never compared with it
-    identifiers: tuple[str, ...] = ()  # what is looked for literally, letter case aside
-    depth: int = 15  # how many candidates each arm gives
-    doc_ids: frozenset[str] | None = None  # where to search; None: the current revision of every document
+    identifiers: tuple[str, ...] = ()  # texts that are searched literally, ignoring letter case
+    depth: int = 15  # the candidates that keyword and vector search give each
+    doc_ids: frozenset[str] | None = None  # the documents to search; None: the current revision of each
     weights: Weights = field(default_factory=Weights)
     mode: SearchMode = SearchMode.HYBRID
 
@@ -236,11 +234,11 @@ class StoredChunk:
 @dataclass(frozen=True, slots=True)
 class ChunkHit:
     chunk: StoredChunk
-    score: float | None  # the cosine with the question, an absolute figure; None where there is no vector to compare
+    score: float | None  # the cosine with the question, comparable between searches; None: there is no vector
     rank_score: float  # for order only
     keywords: float = 0.0  # BM25, not comparable between searches
-    verbatim: float = 0.0  # the share of the identifiers that it holds literally
-    coverage: float = 0.0  # the share of the question's words that it holds, rare words counting more
+    verbatim: float = 0.0  # the share of the identifiers that it contains literally
+    coverage: float = 0.0  # the share of the question's words that it contains; rare words weigh more
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +264,8 @@ class LineWhere:
     instants: tuple[str, str] | None = None
     """From (included) and to (excluded), as `YYYY-MM-DDTHH:MM:SS`; or `MM-DDTHH:MM:SS`, of any year."""
     severities: tuple[str, ...] = ()
-    components: tuple[str, ...] = ()  # any of them: a whole name or its last part, letter case aside
-    holding: tuple[str, ...] = ()  # all of these, literally, letter case aside
+    components: tuple[str, ...] = ()  # any of them: a whole name or its last part, ignoring letter case
+    holding: tuple[str, ...] = ()  # all of these texts, literally, ignoring letter case
     holding_any: tuple[str, ...] = ()  # one of these at least, likewise
     lacking: tuple[str, ...] = ()  # none of these, likewise
     words: tuple[str, ...] = ()  # all of these, as words in any form
@@ -276,10 +274,10 @@ class LineWhere:
 
 @dataclass(frozen=True, slots=True)
 class MatchingLines:
-    """Some of the lines that fit a filter, and how many fit in all."""
+    """Some of the lines that fit a filter, and the number of all."""
 
     total: int
-    lines: tuple[StoredLine, ...]  # in the order asked for
+    lines: tuple[StoredLine, ...]  # in the order of the request
     per_document: Mapping[str, int] = field(default_factory=dict[str, int])
 
 

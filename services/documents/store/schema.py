@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.documents.limits import Chunk, ChunkType, DocumentKind, Prepared
-from services.documents.store.protocol import Document, Origin, Row, Rows, State, StoredChunk, sliced
+from services.documents.store.protocol import Document, Origin, Row, Rows, State, StoredChunk, slice_pickled
 from services.search import tokenizer
 
 FORMAT = 1
@@ -68,7 +68,7 @@ _STAMP = re.compile(
 _SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBERED = re.compile(r"\b(?=\w*\d)[\w.:/-]+\b")
 
-_OTHERS = "also_posted"  # where the metadata of a document keep its other origins; no chunk inherits them
+_OTHERS = "also_posted"  # the key of a document's other origins in its metadata; no chunk inherits them
 
 
 def document_id(collection: str, origin: Origin, sha256: str) -> str:
@@ -98,10 +98,10 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
     ]
     line_tokens = [tokenizer.fts5_text(list(dict.fromkeys(tokenizer.tokens(text)))) for text in texts]
     return Rows(
-        chunks=sliced(chunks),
-        chunk_tokens=sliced([tokenizer.fts5_text(found) for found in chunk_tokens]),
-        lines=sliced(lines),
-        line_tokens=sliced(line_tokens),
+        chunks=slice_pickled(chunks),
+        chunk_tokens=slice_pickled([tokenizer.fts5_text(found) for found in chunk_tokens]),
+        lines=slice_pickled(lines),
+        line_tokens=slice_pickled(line_tokens),
     )
 
 
@@ -117,7 +117,7 @@ def to_embed(prepared: Prepared) -> list[Chunk]:
 
 
 def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
-    """What is turned into a vector: `filename › heading or key path` and the text.
+    """Return the text to embed: `filename › heading or key path` and the text of the chunk.
 
     A line pattern goes without a name: names of files say nothing about what happened.
     """

@@ -28,7 +28,7 @@ from services.search.embedding import Vectors
 
 Mask = NDArray[np.bool_]
 
-VERBATIM_KEPT = 200  # how many of the chunks that hold an identifier are considered, the first ones
+VERBATIM_KEPT = 200  # the most chunks with an identifier that are considered
 
 CURRENT = "SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename"
 
@@ -51,7 +51,7 @@ class ChunkFrame:
     vectors: Vectors  # of those that have one
     embedded: NDArray[np.int64]  # the positions of the chunks whose vectors these are
     postings: OrderedDict[str, Postings] = field(default_factory=OrderedDict[str, Postings])
-    """For words asked for before: the positions of the chunks that hold them, and how often."""
+    """The postings of the words of earlier searches."""
 
     @property
     def n_bytes(self) -> int:
@@ -60,15 +60,15 @@ class ChunkFrame:
     def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.searchsorted(self.rows, rows)
 
-    def says_nothing(self, connection: sqlite3.Connection, word: str) -> bool:
-        """Return whether a word is too common to search for: most of many chunks hold it."""
+    def is_too_common(self, connection: sqlite3.Connection, word: str) -> bool:
+        """Return True if a word is too common to search for: most of many chunks hold it."""
         if len(self.rows) < MANY or word in self.postings:
             return False
         row = connection.execute("SELECT doc FROM words_held WHERE term = ?", (word,)).fetchone()
         return row is not None and row[0] > MOST * len(self.rows)
 
     def holders(self, connection: sqlite3.Connection, word: str) -> Postings:
-        """Return the positions of the chunks that hold a word, and how often each does."""
+        """Return the positions of the chunks with a word, and its count in each."""
         known = self.postings.get(word)
         if known is not None:
             self.postings.move_to_end(word)
@@ -117,7 +117,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     if not len(allowed):
         return []
     words = tokenizer.query_tokens(asked.text)
-    telling = [word for word in words if not frame.says_nothing(connection, word)]
+    telling = [word for word in words if not frame.is_too_common(connection, word)]
     held = [frame.holders(connection, word) for word in telling or words]
     weights = asked.weights
     keywords, coverage = scoring.bm25(held, frame.lengths, k1=weights.bm25_k1, b=weights.bm25_b)
@@ -225,7 +225,7 @@ def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions)
 
 
 def weights_of(frame: ChunkFrame, positions: Positions, weights: Weights, verbatim: Floats) -> Floats:
-    """Return for each chunk how much the vector score counts."""
+    """Return the weight of the vector score for each chunk."""
     by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
     table = np.array([by_kind.get(kind, weights.prose) for kind in KINDS], dtype=np.float32)
     return np.where(verbatim.max(initial=0.0) > 0, weights.identifier, table[frame.kinds[positions]]).astype(np.float32)

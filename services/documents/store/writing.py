@@ -75,7 +75,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: Rows)
             delete_document(connection, expected.doc_id)
         _note_origin(connection, same[0], origin)
         return _document(connection, same[0])
-    # Half-written ones, failed ones and those expected are written anew.
+    # Documents that were expected, failed or half written are written anew.
     stale = connection.execute(
         "SELECT doc_id FROM documents WHERE sha256 = ? AND filename = ?", (prepared.sha256, origin.filename)
     ).fetchone()
@@ -140,7 +140,7 @@ def chunks(connection: sqlite3.Connection, doc_id: str, indices: Sequence[int]) 
     return [schema.chunk_of(row) for row in rows]
 
 
-def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[str, int], int]:
+def count_chunks_with(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[str, int], int]:
     count = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
     counts: dict[str, int] = {}
     for word in words:
@@ -148,7 +148,7 @@ def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[
             connection.execute("SELECT doc FROM words_held WHERE term = ?", (part,)).fetchone()
             for part in tokenizer.smallest_tokens(word)
         ]
-        # What holds a name of several parts holds its rarest part.
+        # A chunk with a name of several parts also has its rarest part.
         counts[word] = min((row[0] if row else 0 for row in held), default=0)
     return counts, count
 
@@ -243,7 +243,7 @@ def _insert(
 
 
 def insert_rows(connection: sqlite3.Connection, number: int, rows: Rows) -> None:
-    """Insert rows, numbered on from those that are there."""
+    """Insert rows, with numbers after those of existing rows."""
     next_chunk = _next(connection, "chunks", "chunk_no")
     connection.executemany(
         f"INSERT INTO chunks VALUES ({schema.marks(20)})",
@@ -272,7 +272,7 @@ def _by_attachment(connection: sqlite3.Connection, origin: Origin) -> Document |
     if origin.attachment_id is None:
         return None
     named = _documents(connection, "filename = ?", origin.filename)
-    return next((doc for doc in named if doc.came_as(origin.attachment_id)), None)
+    return next((doc for doc in named if doc.has_attachment(origin.attachment_id)), None)
 
 
 def _document(connection: sqlite3.Connection, doc_id: str) -> Document:
@@ -309,7 +309,7 @@ VECTORS_A_PIECE = 64  # chunks whose vectors lie together
 _NAME_CHARS = 32
 
 Record = dict[str, Any]
-"""The metadata of a record: plain values. Chroma adds what is written to what is there, so each has all its keys."""
+"""The metadata of a record: plain values. Chroma merges old and new metadata, so each record has all its keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""One call of a document tool, from question to result: answers that are remembered for a while, reading, retrieving,
-and judging what was found.
+"""One call of a document tool, from question to result: the cache of answers, reading the question, retrieving
+passages, and making the result.
 
-What differs between libraries is in their `KBConfig`. Nothing is kept between calls but the answers in the cache.
+The differences between libraries are in their `KBConfig`. Only the answers in the cache are kept between calls.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import clock
 from clock.shared_calls import SharedCalls
 from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
-from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved
+from services.documents.asking.passages import MOST_NAMED, CitedPassage, Findings
 from services.documents.asking.plan import Plan, plan
-from services.documents.asking.rewriting import Resolved, Rewriter, with_citations
-from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
-from services.documents.limits import shown
+from services.documents.asking.rewriting import ResolvedQuestion, Rewriter, with_citations
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check_answer
+from services.documents.limits import display_name
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.tools.libraries import DEFAULT_K, MAX_QUESTION_CHARS, MOST_K, KBConfig
@@ -113,7 +113,7 @@ class AnswerCache:
 def normalised(question: str) -> str:
     """Return the question without differences of width, letter case, spaces and end punctuation.
 
-    Where letter case changes the meaning it changes the plan, which is another part of the key.
+    If letter case changes the meaning, it changes the plan, which is another part of the key.
     """
     text = unicodedata.normalize("NFKC", question).casefold()
     return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")
@@ -131,17 +131,17 @@ def no_result(config: KBConfig, status: Status) -> QAResult:
 
 
 def unready_result(documents: Sequence[Document], wording: Phrases) -> QAResult | None:
-    """Return why there is nothing to search: all documents are pending or unreadable. None: there is something."""
+    """Say why no document can be searched: all are pending or unreadable. None: some can be."""
     if not documents or any(doc.state.searchable for doc in documents):
         return None
     if is_pending(documents):
         return _indexing(documents, wording)
-    return QAResult("\n".join(f"{unreadable(doc)}." for doc in documents), Status.NOT_INDEXED)
+    return QAResult("\n".join(f"{describe_failure(doc)}." for doc in documents), Status.NOT_INDEXED)
 
 
-def unreadable(doc: Document) -> str:
+def describe_failure(doc: Document) -> str:
     """Say in one clause, without a full stop, which file could not be read and why, or that it was removed."""
-    name, reason = shown(doc.filename), doc.error.strip().removesuffix(".")
+    name, reason = display_name(doc.filename), doc.error.strip().removesuffix(".")
     for called in (name, doc.filename):
         if reason.startswith(f"{called} "):
             rest = reason.removeprefix(called).strip()
@@ -153,14 +153,14 @@ def unreadable(doc: Document) -> str:
 async def judge(
     config: KBConfig,
     synthesiser: Synthesiser,
-    found: Retrieved,
-    resolved: Resolved,
+    found: Findings,
+    resolved: ResolvedQuestion,
     documents: Sequence[Document],
     visible: Sequence[Document],
     wording: Phrases,
 ) -> QAResult:
-    """Make the result. `documents`: those that were searched. `visible`: all that the asker may see. `wording`: phrases
-    in the asker's language.
+    """Make the result. `documents`: the searched ones. `visible`: all that the asker may see. `wording`: phrases in the
+    asker's language.
     """
     pending = is_pending(visible)
     if not found.passages and not found.facts:
@@ -170,7 +170,7 @@ async def judge(
     if _too_far(config, found):
         return no_result(config, Status.REFUSED_IRRELEVANT)
     notes = [f"{_pending(visible)} still being indexed"] if pending else []
-    notes += [unreadable(doc) for doc in visible if doc.state is State.FAILED]
+    notes += [describe_failure(doc) for doc in visible if doc.state is State.FAILED]
     return await _condensed(config, synthesiser, replace(found, notes=(*found.notes, *notes)), resolved)
 
 
@@ -188,12 +188,12 @@ def _indexing(documents: Sequence[Document], wording: Phrases, also: str = "") -
     return QAResult(f"{wording.indexing(pending, len(documents))}{also}", Status.INDEXING)
 
 
-def _not_found(documents: Sequence[Document], found: Retrieved, asked: str, wording: Phrases) -> QAResult:
+def _not_found(documents: Sequence[Document], found: Findings, asked: str, wording: Phrases) -> QAResult:
     names = found.searched_files or tuple(doc.filename for doc in documents)
     listed = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
     if not found.missing and not found.notes and found.count is None:
         return QAResult(wording.searched(f"{wording.files(len(names))}{listed}", asked), Status.NOT_FOUND)
-    # What is missing is told in English: it was understood from English words.
+    # `missing` is in English, like the words of the question that led to it.
     text = f'Searched {number_of(len(names), "file")}{listed} for "{asked}": {found.missing or "no entry matched"}.'
     text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
     if found.count is None:
@@ -202,8 +202,8 @@ def _not_found(documents: Sequence[Document], found: Retrieved, asked: str, word
     return QAResult(f"{text} That makes {counted}.", Status.NOT_FOUND, plan={"count": found.count})
 
 
-def _too_far(config: KBConfig, found: Retrieved) -> bool:
-    """Return whether even the best passage is too far from the question. Never judged by a fused score."""
+def _too_far(config: KBConfig, found: Findings) -> bool:
+    """Return True if even the best passage is too far from the question, by cosine or by words."""
     if found.exact or not found.passages or any(passage.relevance == 1.0 for passage in found.passages):
         return False
     cosines = [passage.score for passage in found.passages if passage.score is not None]
@@ -212,8 +212,10 @@ def _too_far(config: KBConfig, found: Retrieved) -> bool:
     return threshold is not None and best < threshold
 
 
-async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieved, resolved: Resolved) -> QAResult:
-    """Return the answer from passages; the best passages as they are if no model could condense them."""
+async def _condensed(
+    config: KBConfig, synthesiser: Synthesiser, found: Findings, resolved: ResolvedQuestion
+) -> QAResult:
+    """Condense the passages into the answer; quote the best ones if that fails."""
     status, extra = Status.OK, ""
     material = _material(config, found, resolved)
     try:
@@ -226,12 +228,12 @@ async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieve
         best = replace(found, passages=found.passages[:VERBATIM_PASSAGES])
         answer = await ExtractiveSynthesiser().answer(_material(config, best, resolved))
     allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
-    checked = check(answer, found.passages, allowed)
+    checked = check_answer(answer, found.passages, allowed)
     if checked.unverified:
         log.info("%s: citations or quotes that are in no passage: %d", config.name, checked.unverified)
     noted = [f"Note: {note}." for note in found.notes if note]
     relevances = [passage.relevance for passage in found.passages if passage.relevance is not None]
-    # What was computed over whole files is certain without any passage.
+    # Facts about whole files are certain without any passage.
     confidence = sum(relevances) / len(relevances) if relevances else float(bool(found.facts))
     return QAResult(
         answer="\n".join(part for part in (extra, checked.answer.strip(), *noted) if part),
@@ -246,7 +248,7 @@ async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieve
     )
 
 
-def _material(config: KBConfig, found: Retrieved, resolved: Resolved) -> Material:
+def _material(config: KBConfig, found: Findings, resolved: ResolvedQuestion) -> Material:
     described = [_metadata(passage) for passage in found.passages]
     pairs = zip(described, found.passages, strict=True)
     shown = [config.format_chunk_metadata(metadata, passage.score) for metadata, passage in pairs]
@@ -310,10 +312,10 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A question that has been understood."""
+    """A question with its plan and search scope."""
 
     scope: SearchScope
-    resolved: Resolved
+    resolved: ResolvedQuestion
     plan: Plan
     k: int
     filters: Mapping[str, str]
@@ -345,8 +347,8 @@ class DocumentQATool:
         """Raise NotImplementedError: a blocking call would stop the bot."""
         raise NotImplementedError(f"{self.config.name} is asynchronous: await its run()")
 
-    async def offered(self, ctx: ToolContext) -> bool:
-        """Return whether this person may ask here and has something to ask about."""
+    async def is_available(self, ctx: ToolContext) -> bool:
+        """Return True if this person may ask here, and there are documents."""
         try:
             opened = self.config.admits(ctx) and await self.shelf.open(self.config, self.config.scope_of(ctx), {}, ctx)
         except (ValueError, StoreUnavailable):
@@ -360,7 +362,7 @@ class DocumentQATool:
         k: int = DEFAULT_K,
         conversation_context: ConversationContext | None = None,
     ) -> str:
-        """Answer as text, with sources. Never raises but for a cancelled call."""
+        """Answer as text, with sources. Raises only if the call is cancelled."""
         return self.response(await self.ask(ctx, question, k, conversation_context))
 
     async def ask(
@@ -370,13 +372,13 @@ class DocumentQATool:
         k: int = DEFAULT_K,
         conversation_context: ConversationContext | None = None,
     ) -> QAResult:
-        """As `run`, with everything that is known about the answer. Who may ask is checked first."""
+        """Like `run`, but return the full result. Access is checked first."""
         result = no_result(self.config, Status.DENIED)
         if self.config.admits(ctx):
             conversation = ctx.conversation if conversation_context is None else conversation_context
             result = await self.answer_question(question, self.config.scope_of(ctx), k, conversation, asker=ctx)
         if result.status is Status.DENIED:
-            # Ids, no content: and nothing in the answer says whether there is anything.
+            # Log ids, no content; the answer does not reveal whether there are documents.
             where = (ctx.asker_id, ctx.guild_id, ctx.thread_id, ctx.execution_id)
             log.info("%s: denied to %s in guild %s, thread %s (%s)", self.config.name, *where)
         return result
@@ -391,7 +393,7 @@ class DocumentQATool:
         *,
         asker: ToolContext | None = None,
     ) -> QAResult:
-        """Answer without checking `config.admits`. Never raises but for a cancelled call. `asker`: denied if the
+        """Answer without checking `config.admits`. Raises only if the call is cancelled. `asker`: denied if the
         collection belongs to another guild; None: not checked.
         """
         begun = time.perf_counter()  # real time: measured for people, and no result depends on it
@@ -415,9 +417,7 @@ class DocumentQATool:
         return self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
 
     async def scope_for(self, ctx: ToolContext) -> SearchScope | QAResult:
-        """Return what this person may search here, or why there is nothing, by the rules of `ask`; for other ways to
-        search.
-        """
+        """Open the search scope of this person, with the access rules of `ask`; or say why there is none."""
         if not self.config.admits(ctx):
             return no_result(self.config, Status.DENIED)
         try:
@@ -428,15 +428,15 @@ class DocumentQATool:
     async def _opened(
         self, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None, wording: Phrases
     ) -> SearchScope | QAResult:
-        """Return what may be searched, or why there is nothing. Raises ValueError as `KBConfig.get_collection_name`."""
+        """Open a search scope, or say why there is none. Raises ValueError as `KBConfig.get_collection_name`."""
         opened = await self.with_retries(lambda: self.shelf.open(self.config, scope_id, filters, asker))
         if isinstance(opened, Status):
             return no_result(self.config, opened)
         return opened if isinstance(opened, QAResult) else unready_result(opened.visible, wording) or opened
 
     async def with_retries(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
-        """Run a search with a time limit, retries, and a pause for a store that has stopped working. Returns what
-        it gives, or a result that says that the store does not answer.
+        """Run a search with a time limit, retries, and a circuit breaker. Returns its result, or a `QAResult` that says
+        that the store does not answer.
         """
         if not self.breaker.is_open:
             for left in range(STORE_RETRIES, -1, -1):
@@ -452,7 +452,7 @@ class DocumentQATool:
         return no_result(self.config, Status.RETRIEVAL_ERROR)
 
     def response(self, result: QAResult) -> str:
-        """Return a result as text for the model: the answer with its sources, cut to what the model can take."""
+        """Return a result as text for the model: the answer with its sources, cut at the limit of the library."""
         if result.status not in {Status.OK, Status.SYNTHESIS_ERROR}:
             return result.answer
         whole = self.config.format_response(result.answer, result.sources, result.chunk_count, result.confidence)
@@ -465,7 +465,7 @@ class DocumentQATool:
 
     async def _fresh(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
         search_began = time.perf_counter()
-        vectors: list[tuple[Vectors, str] | None] = []  # made once, and only if it is wanted; None: that failed
+        vectors: list[tuple[Vectors, str] | None] = []  # made once, on demand; None: that failed
 
         async def vector() -> tuple[Vectors, str] | None:
             if self.embedder is not None and not vectors:
@@ -492,13 +492,13 @@ class DocumentQATool:
             timings_ms={span: (end - start) * 1000 for span, (start, end) in spans.items()},
         )
         purged = self.cache.purges != purges
-        # What may be better in a moment is not kept.
+        # An answer that may be better in a moment is not cached.
         if not (asked.resolved.refused or is_pending(visible) or purged or None in vectors):
             self.cache.put(key, asked.scope.name, result, self.config.cache_ttl)
         return result
 
     def _invalid(self, question: str, scope_id: str | None, filters: Mapping[str, str]) -> str:
-        """Return what is wrong with a call; empty: nothing."""
+        """Say what is wrong with a call; empty: nothing."""
         try:
             self.config.get_collection_name(scope_id)
         except ValueError:

@@ -1,4 +1,4 @@
-"""The libraries as data: the core knows none of them by name."""
+"""The settings of the document libraries: the code of the tools is the same for all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PARAMETERS: Mapping[str, Any] = {
     "required": ["question"],
     "additionalProperties": False,
 }
-"""The JSON schema of every tool's arguments: who asks, and where, is never the model's to say."""
+"""The JSON schema of every tool's arguments. It has no asker or place, which a model must not choose."""
 
 NO_RESULT: Mapping[Status, str] = {
     Status.NOT_INDEXED: "Nothing has been stored here yet.",
@@ -67,17 +67,17 @@ NO_RESULT: Mapping[Status, str] = {
 
 _TITLE_CHARS = 100
 SECTION_CHARS = 3000
-"""A section of documentation up to so long is given whole; of a longer one, the passage that was found."""
+"""A longer section of documentation is cut down to the passage that was found."""
 _CLOCK = re.compile(r"(?:^|[T ])(\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """How a library of published text is shown.
+    """Functions that turn passages of published text into text and metadata.
 
     Attributes:
         namespace: of its sources.
-        text: of the unit that a passage is in, as it is quoted and given to a model. `unit`: tells units apart.
+        unit: identifies the section or pair of a passage; `text`: its text for quotes and for a model.
         about: the metadata of a passage.
     """
 
@@ -89,14 +89,14 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KBConfig:
-    """The settings of one library: what a model reads about it, who may ask, where it is kept, and how passages and
-    answers look. It has a field for each difference between libraries, as their code is the same.
+    """The settings of one document library: its description for a model, its access rule, its collections, and the
+    form of passages and answers.
 
     Attributes:
         system_prompt, citation_format: how a model is to condense and cite passages.
-        admits: whether this asker may ask here.
-        published: how text that search finds is shown; None: the library is kept in collections of documents.
-        keyword_threshold: like `relevance_threshold`, where only words are compared: the least share of the question's
+        admits: returns True if an asker may use it.
+        published: for published text; None: the library is kept in collections of documents.
+        keyword_threshold: like `relevance_threshold`, if only words are compared: the least share of the question's
             words in the best passage.
     """
 
@@ -104,22 +104,22 @@ class KBConfig:
     description: str  # purpose, sample questions, what comes back, and which tool to use instead
     system_prompt: str
     citation_format: str
-    collection: Callable[[str], str]  # names the collection of a scope id
-    scope: str = ""  # what a scope id stands for, such as `a thread`; empty: there is one collection for all
-    scope_of: Callable[[ToolContext], str] = lambda _: ""  # the scope id of a call; empty: there is none here
+    collection: Callable[[str], str]  # returns the name of the collection by scope id
+    scope: str = ""  # the meaning of a scope id, such as `a thread`; empty: there is one collection for all
+    scope_of: Callable[[ToolContext], str] = lambda _: ""  # returns the scope id of a call; empty: it has none
     admits: Callable[[ToolContext], bool] = lambda _: True
     published: Published | None = None
     cache_ttl: int  # how long answers are kept, in seconds
-    header: Mapping[str, str]  # the label of each part of a passage's header, and the metadata that it shows
-    cited: Mapping[str, str]  # the metadata that make up a citation, and how each is written
-    named_by: Sequence[str]  # the metadata that name a source, the first that has a value; else it is `unnamed`
+    header: Mapping[str, str]  # the labels in the header of a passage, and the metadata behind each
+    cited: Mapping[str, str]  # the metadata in a citation, and the format of each
+    named_by: Sequence[str]  # the metadata that name a source: the first with a value counts, else `unnamed`
     unnamed: str
-    footer: str  # what introduces the sources below an answer, of which `most_sources` are named
+    footer: str  # the words before the sources below an answer, of which `most_sources` are named
     most_sources: int = 5
-    nothing_yet: str = NO_RESULT[Status.NOT_INDEXED]  # what is said when the collection is empty
+    nothing_yet: str = NO_RESULT[Status.NOT_INDEXED]  # the answer if the collection is empty
     search_mode: SearchMode = SearchMode.HYBRID
-    exact_paths: bool = False  # whether lines, times and levels are looked up instead of ranked
-    spread: bool = True  # whether no document may give more than two passages before others had their turn
+    exact_paths: bool = False  # True to find lines, times and levels exactly instead of ranking
+    spread: bool = True  # True to take two passages of a document at most before those of others
     relevance_threshold: float | None = None  # the least cosine of the best passage; valid for one embedder only
     keyword_threshold: float | None = None
     answer_char_allowance: int | None = None
@@ -132,8 +132,8 @@ class KBConfig:
         return bool(self.scope)
 
     def get_collection_name(self, scope_id: str | None) -> str:
-        """Return the collection's name for a scope. Raises ValueError: a scope is needed and `scope_id` is none, or no
-        valid one.
+        """Return the collection's name for a scope. Raises ValueError: the library needs a scope, and `scope_id` is not
+        valid.
         """
         if self.scope and not scope_id:
             raise ValueError(f"{self.scope} is needed")
@@ -157,7 +157,7 @@ class KBConfig:
         return "".join(form.format(shown[key]) for key, form in self.cited.items() if shown.get(key))
 
     def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str:
-        """`📎 Sources: a.log, b.yaml (+2 more) (5 chunks, 94% relevance)` below the answer, if there are sources.
+        """Append `📎 Sources: a.log, b.yaml (+2 more) (5 chunks, 94% relevance)` to the answer, if there are sources.
 
         The wording is fixed, also for a single chunk: `(1 chunks, …)`.
         """
@@ -165,7 +165,7 @@ class KBConfig:
         return self.shown(answer, sources, f" ({chunk_count} chunks, {relevance}% relevance)")
 
     def shown(self, answer: str, sources: Sequence[str], figures: str = "") -> str:
-        """Return the answer with its sources for people: names only."""
+        """Return the answer with the names of its sources, for people."""
         if not sources:
             return answer
         named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
@@ -210,7 +210,7 @@ def _about_article(passage: StoredPassage) -> Metadata:
 
 
 async def _exchange(search: LibrarySearch, passage: StoredPassage) -> str:
-    """Return the whole conversation, with what of it no longer holds."""
+    """Return the whole conversation, with notes about superseded statements."""
     try:
         pair = pair_for_model((await search.load(passage.source_id)).text, passage.anchor)
     except SourceUnavailable:
@@ -240,7 +240,7 @@ You read evidence: logs, configuration and other files from one support case. Na
 everything you state. Quote error codes and messages letter by letter. Keep events in the order in which they happened,
 and tell severities apart: a warning is not an error. Say which part of the question the evidence does not show.""",
     citation_format="server.log:1045 (14:32:15Z), with the line's own number and time",
-    collection=protocol.case,
+    collection=protocol.case_collection,
     scope="a thread",
     scope_of=lambda ctx: str(ctx.thread_id or ""),
     admits=lambda ctx: ctx.asker_can_view,
@@ -272,10 +272,10 @@ Not for the team's answers (answer_from_team_kb) or product documentation (answe
 You read a person's own runbooks. Give the procedure as numbered steps, in the document's order and in the words that
 its author uses; leave no step out, keep every branch ("if it still fails, …") where it stands. Name the document.""",
     citation_format='"Database Timeout Runbook" section 3, with the title and section of the document',
-    collection=protocol.user,
+    collection=protocol.user_collection,
     scope="a user",
     scope_of=lambda ctx: str(ctx.asker_id),  # the owner: nobody can ask for another's
-    admits=lambda ctx: not ctx.read_by_others,
+    admits=lambda ctx: not ctx.is_read_by_others,
     cache_ttl=24 * HOUR,
     header={"Doc": "source", "Section": "section", "Category": "category", "Tags": "tags"},
     named_by=("document_title",),

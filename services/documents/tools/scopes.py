@@ -1,4 +1,4 @@
-"""What a tool looks things up in, for one asker: the files of a collection, or text that is published."""
+"""The search scopes of document tools: for one asker, the files of a collection, or published text."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from services.documents.asking.passages import CitedPassage, Retrieved, Scope
+from services.documents.asking.passages import CitedPassage, Findings, Scope
 from services.documents.asking.plan import Plan, Position
 from services.documents.asking.retrieving import (
     KEYWORDS_ONLY,
     Ranking,
     Vector,
-    in_order_of_scores,
     retrieve,
-    spread_out,
+    sort_by_score,
+    spread_by_document,
 )
-from services.documents.asking.rewriting import Resolved
+from services.documents.asking.rewriting import ResolvedQuestion
 from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
@@ -25,16 +25,16 @@ from services.knowledge import LibrarySearch
 from services.search import Hit, QueryVector
 
 RARE_AMONG_HITS = 2
-"""A name that more of the passages found hold is a common word."""
+"""A name in more of the hits is a common word."""
 
 
 class SearchScope(Protocol):
-    """The documents in which one asker may look things up now.
+    """The documents that one asker may search now.
 
     Attributes:
         name: of the collection, by which cached answers are dropped.
         version: changes with every change of the content.
-        documents: those that are searched. visible: all that the asker may see, searchable or not. Both are empty for
+        documents: the documents to search. visible: all that the asker may see, searchable or not. Both are empty for
             published text, whose sources are no documents of the store.
     """
 
@@ -47,19 +47,19 @@ class SearchScope(Protocol):
     @property
     def visible(self) -> tuple[Document, ...]: ...
 
-    async def retrieve(self, plan: Plan, resolved: Resolved, k: int, vector: Vector) -> Retrieved:
+    async def retrieve(self, plan: Plan, resolved: ResolvedQuestion, k: int, vector: Vector) -> Findings:
         """Return at most `k` passages for a question, best first, or why there are none. Raises StoreUnavailable."""
         ...
 
 
 class Shelf(Protocol):
-    """Where a tool's library is kept."""
+    """Keeps the document library of a tool."""
 
     async def open(
         self, config: KBConfig, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None
     ) -> SearchScope | Status:
-        """Return what may be searched, or why there is nothing. `asker`: None: any guild's. Raises StoreUnavailable;
-        ValueError as `KBConfig.get_collection_name`.
+        """Open the search scope of an asker, or return why there is none. `asker` None: do not check the guild. Raises
+        StoreUnavailable, and ValueError as `KBConfig.get_collection_name`.
         """
         ...
 
@@ -81,7 +81,7 @@ class FileScope:
     def documents(self) -> tuple[Document, ...]:
         return self.scope.documents
 
-    async def retrieve(self, plan: Plan, resolved: Resolved, k: int, vector: Vector) -> Retrieved:
+    async def retrieve(self, plan: Plan, resolved: ResolvedQuestion, k: int, vector: Vector) -> Findings:
         anchored = await _anchored(self.scope, resolved)
         if anchored is not None:
             return anchored
@@ -117,11 +117,11 @@ class FileShelf:
 
 @dataclass(frozen=True, slots=True)
 class PublishedScope:
-    """Documentation, or the team's topics, as the search of sources has them.
+    """Documentation, or the team's topics, in the search of sources.
 
     Attributes:
-        sources: the ids of those that may be found.
-        scope_id: the team, where the library has one.
+        sources: the ids of the sources that can be found.
+        scope_id: the team, if the library belongs to one.
     """
 
     config: KBConfig
@@ -137,8 +137,8 @@ class PublishedScope:
     def name(self) -> str:
         return self.config.name
 
-    async def retrieve(self, plan: Plan, resolved: Resolved, k: int, vector: Vector) -> Retrieved:
-        del resolved  # nothing published is cited by lines, which a follow-up could go on from
+    async def retrieve(self, plan: Plan, resolved: ResolvedQuestion, k: int, vector: Vector) -> Findings:
+        del resolved  # published text is not cited by lines, to which a follow-up could refer
         embedded = await vector()
         meaning = None if embedded is None else QueryVector(*embedded, calibrated=False)
         hits = await self.search.find_in(self.published.namespace, plan.text, meaning)
@@ -146,12 +146,12 @@ class PublishedScope:
         best: dict[Hashable, tuple[Hit, float]] = {}  # of each unit
         for hit, share in sorted(zip(hits, shares, strict=True), key=lambda pair: -pair[1]):
             best.setdefault(self.published.unit(hit.passage), (hit, share))
-        ordered = spread_out(list(best.values()), lambda pair: pair[0].source_id)
+        ordered = spread_by_document(list(best.values()), lambda pair: pair[0].source_id)
         passages = [await self._passage(hit, verbatim=share == 1) for hit, share in ordered[:k]]
         words_only = bool(hits) and all(hit.cosine is None for hit in hits)
         names = tuple(source.partition(":")[2] for source in self.sources)
         notes = (KEYWORDS_ONLY,) if words_only else ()
-        return Retrieved(tuple(in_order_of_scores(plan, passages)), notes=notes, searched_files=names)
+        return Findings(tuple(sort_by_score(plan, passages)), notes=notes, searched_files=names)
 
     async def _passage(self, hit: Hit, *, verbatim: bool) -> CitedPassage:
         metadata = {"team_name": self.scope_id, **self.published.about(hit.passage)}
@@ -164,7 +164,7 @@ class PublishedScope:
             matched=(),
             chunk_id=f"{hit.source_id}#{hit.passage.section}",
             metadata=metadata,
-            numbered=False,
+            has_numbers=False,
             score=hit.cosine,
             rank_score=hit.score,
             relevance=1.0 if verbatim else hit.coverage if hit.cosine is None else hit.cosine,
@@ -172,7 +172,7 @@ class PublishedScope:
 
 
 def _verbatim(identifiers: Sequence[str], texts: Sequence[str]) -> list[float]:
-    """Return for each text the share of the selective names that it holds literally, letter case aside."""
+    """Return for each text the share of the selective names that it contains literally, ignoring letter case."""
     folded = [text.casefold() for text in texts]
     names = [name.casefold() for name in identifiers]
     telling = [name for name in names if 0 < sum(name in text for text in folded) <= RARE_AMONG_HITS]
@@ -209,19 +209,19 @@ def _in_scope(documents: tuple[Document, ...], filters: Mapping[str, str]) -> tu
     return tuple(doc for doc in documents if doc.current and doc.state.searchable and fits(doc))
 
 
-async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
-    """Return the lines cited before, or those beside them, for a follow-up question. None: they are gone."""
+async def _anchored(scope: Scope, resolved: ResolvedQuestion) -> Findings | None:
+    """Return the cited lines, or their neighbours, for a follow-up question. None: they do not exist any more."""
     known = {doc.doc_id for doc in scope.documents}
     anchors = [anchor for anchor in resolved.anchors if anchor.doc_id in known]
     if not anchors:
         return None
     if resolved.position is None:
         passages = [
-            await scope.around(anchor.doc_id, range(anchor.line_start, last + 1))
+            await scope.with_context(anchor.doc_id, range(anchor.line_start, last + 1))
             for anchor in anchors
             if anchor.line_start <= (last := min(anchor.line_end, scope.document(anchor.doc_id).n_lines))
         ]
-        return Retrieved(tuple(passages), exact=True)
+        return Findings(tuple(passages), exact=True)
     anchor = anchors[0]
     line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
-    return await scope.neighbours(anchor.doc_id, line, resolved.position, resolved.lines_beside)
+    return await scope.passage_beside(anchor.doc_id, line, resolved.position, resolved.lines_beside)

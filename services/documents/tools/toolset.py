@@ -1,4 +1,4 @@
-"""The document tools as a model is given them, bound to one thread and asker; `query_file` among them."""
+"""The document tools for a model, with `query_file`, bound to one thread and asker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.documents.asking import line_query, query_lines
 from services.documents.asking.line_query import GROUPS, MODES, MOST_AROUND, MOST_LINES, MOST_TOP, ORDERS, QueryRefused
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS
-from services.documents.asking.synthesis import ExtractiveSynthesiser, check
+from services.documents.asking.synthesis import ExtractiveSynthesiser, check_answer
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.document_store import DocumentStore
@@ -106,8 +106,8 @@ QUERY_PARAMETERS: Mapping[str, Any] = {
 
 
 async def query_file(evidence: DocumentQATool, ctx: ToolContext, arguments: Mapping[str, Any]) -> QAResult:
-    """Answer a line query over the files of the case evidence tool, by that tool's rules of access. Never raises but
-    for a cancelled call. `INVALID`: an argument is wrong, and the answer says how.
+    """Answer a line query over the files of the case evidence tool, with the same access rules. Raises only if the call
+    is cancelled. `INVALID`: an argument is wrong, and the answer says how.
     """
     opened = await evidence.scope_for(ctx)
     if isinstance(opened, QAResult):
@@ -141,7 +141,7 @@ _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 
 @dataclass(frozen=True, slots=True)
 class ToolModel:
-    """Condenses passages and rewrites follow-ups; what it uses counts towards `usage`."""
+    """The model that condenses passages and rewrites follow-ups; its calls are counted in `usage`."""
 
     asker: Asker
     name: str
@@ -160,10 +160,10 @@ def build(
     store_seconds: float = STORE_SECONDS,
     reply_language: str = "question",
 ) -> dict[str, DocumentQATool]:
-    """Build the tools by name, with one cache between them: over the `store` of files and runbooks, and over the
-    `search` of what is published (None: there are no tools for that).
+    """Build the tools by name, with one shared cache: for the `store` of files and runbooks, and for the `search` of
+    published text (None: without such tools).
 
-    `embedder`: of the store. `model`: None: passages are quoted. `configs`: of the libraries. `shares`: whether a
+    `embedder`: of the store. `model` None: quote passages. `configs`: of the libraries. `shares`: returns True if a
     person shows their runbooks in public threads; None: there are no runbooks.
     """
     libraries = {config.name: config for config in configs}
@@ -174,11 +174,11 @@ def build(
     else:
 
         def admits(ctx: ToolContext) -> bool:
-            return not ctx.read_by_others or shares(ctx.asker_id)
+            return not ctx.is_read_by_others or shares(ctx.asker_id)
 
         libraries[USER] = replace(libraries[USER], admits=admits)
     cache = AnswerCache() if cache is None else cache
-    # What is published is brought up to date before it is read: where that takes long, files are read all the same.
+    # Published text is updated before it is read: if that takes long, the tools for files must still work.
     breakers = {published: Breaker() for published in (True, False)}
     if model is None:
         synthesiser, rewriter = ExtractiveSynthesiser(), None
@@ -205,10 +205,10 @@ def build(
 
 
 class Toolset:
-    """The tools for one answer, bound to its place and its asker. Remembers what they found.
+    """The tools for one answer, bound to its place and its asker. Remembers their results.
 
     Attributes:
-        files: files and runbooks that exist, each in a few words.
+        files: the files and runbooks, each in a few words.
     """
 
     def __init__(
@@ -219,9 +219,7 @@ class Toolset:
         *,
         wait: Callable[[], Awaitable[Iterable[str] | None]] | None = None,
     ) -> None:
-        """`wait`: returns when the files that are being read are searchable, or are not worth waiting for; gives the
-        files as they are then.
-        """
+        """`wait`: waits for files that are being read, for a limited time, and returns the list of files then."""
         self.files = tuple(files)
         self._found: list[tuple[str, QAResult]] = []
         self._matched: list[str] = []
@@ -230,23 +228,23 @@ class Toolset:
         self._wait = wait
         self._offered: dict[str, DocumentQATool] = {}
 
-    async def ready(self) -> None:
-        """Wait for files that are being read, then see which tools can be offered."""
+    async def prepare(self) -> None:
+        """Wait for files that are being read, then find the tools that can be offered."""
         if self._wait is not None:
             files = await self._wait()
             self.files = self.files if files is None else tuple(files)
-        self._offered = {name: tool for name, tool in self._tools.items() if await tool.offered(self._context)}
+        self._offered = {name: tool for name, tool in self._tools.items() if await tool.is_available(self._context)}
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         configs = [tool.config for tool in self._offered.values()]
         tools = [Tool(each.name, each.description, PARAMETERS, self._runner(each.name)) for each in configs]
         if CASE in self._offered:
-            tools.append(Tool(QUERY_FILE, QUERY_DESCRIPTION, QUERY_PARAMETERS, self._queried))
+            tools.append(Tool(QUERY_FILE, QUERY_DESCRIPTION, QUERY_PARAMETERS, self._run_query))
         return tuple(tools)
 
     async def ask(self, name: str, question: str, k: int = DEFAULT_K) -> QAResult:
-        """Ask one tool. Never raises but for a cancelled call."""
+        """Ask one tool. Raises only if the call is cancelled."""
         known = self._context.conversation
         result = await self._offered[name].ask(self._context, question, k)
         self._found.append((name, result))
@@ -256,51 +254,51 @@ class Toolset:
         return result
 
     async def query(self, arguments: Mapping[str, Any]) -> QAResult:
-        """Run a line query on the files of the thread (`query_file`). Never raises but for a cancelled call."""
+        """Run a line query on the files of the thread (`query_file`). Raises only if the call is cancelled."""
         result = await query_file(self._tools[CASE], self._context, arguments)
         self._found.append((QUERY_FILE, result))
         if result.status is Status.OK:
-            # Lines hold what was asked for literally, also those that were only counted.
+            # Matching lines contain these texts, also lines that were only counted.
             self._matched += [str(each) for each in arguments.get("all_of") or ()]
             self._context = replace(
                 self._context, conversation=replace(self._context.conversation, citations=result.citations)
             )
         return result
 
-    def text(self, name: str, result: QAResult) -> str:
-        """Return a result with its sources for a model; each source in the form in which it may be cited."""
+    def render_for_model(self, name: str, result: QAResult) -> str:
+        """Return a result with its sources for a model; each source in the form of a citation."""
         if name == QUERY_FILE:
             return _with_places(result.answer, result)
         return _with_places(self._offered[name].response(result), result)
 
-    def shown(self, name: str, result: QAResult) -> str:
-        """Return a result with its sources for people, without figures about the search."""
+    def render(self, name: str, result: QAResult) -> str:
+        """Return a result with its sources for people, without statistics of the search."""
         return result.answer if name == QUERY_FILE else self._offered[name].config.shown(result.answer, result.sources)
 
-    def found(self) -> tuple[Source, ...]:
-        """Return what was found as sources that an answer can be checked against."""
+    def found_sources(self) -> tuple[Source, ...]:
+        """Return the results as sources, by which an answer can be checked."""
         return tuple(
-            Source(", ".join(result.sources), self.text(name, result))
+            Source(", ".join(result.sources), self.render_for_model(name, result))
             for name, result in self._found
             if result.status is Status.OK and result.sources
         )
 
-    def checked(self, text: str, known: Iterable[str]) -> str:
-        """Return `text` with a mark at each line of a file and each quotation that is neither in what was found nor in
-        `known`.
-        """
+    def mark_unsupported(self, text: str, known: Iterable[str]) -> str:
+        """Mark each line of a file and each quotation in `text` that is neither in a result nor in `known`."""
         places = [
             CitedPassage(each.doc_id, each.source, "", each.line_start, each.line_end, (), each.chunk_id)
             for each in self._cited
         ]
-        given = [self.text(name, result) for name, result in self._found]
-        checked = check(text, places, [*given, *self.files, *self._matched, *known])
+        given = [self.render_for_model(name, result) for name, result in self._found]
+        checked = check_answer(text, places, [*given, *self.files, *self._matched, *known])
         if checked.unverified:
             log.info("answer: citations or quotes that are in nothing that was given: %d", checked.unverified)
         return checked.answer
 
-    def citations(self, named: Iterable[str]) -> list[str]:
-        """Return those that name what was found: `server.log:1045`, or `server.log` if only the file was."""
+    def valid_citations(self, named: Iterable[str]) -> list[str]:
+        """Return the citations in `named` that the results confirm: `server.log:1045`, or `server.log` if only the file
+        is confirmed.
+        """
         sources = {source for _, result in self._found for source in result.sources}
         kept = (_known_citation(one.strip(), sources, self._cited) for one in named)
         return list(dict.fromkeys(each for each in kept if each is not None))
@@ -309,15 +307,15 @@ class Toolset:
     def _cited(self) -> list[Citation]:
         return [citation for _, result in self._found for citation in result.citations]
 
-    async def _queried(self, arguments: Mapping[str, Any]) -> CountedResult:
+    async def _run_query(self, arguments: Mapping[str, Any]) -> CountedResult:
         result = await self.query(arguments)
-        return CountedResult(self.text(QUERY_FILE, result), counts=result.status is Status.OK)
+        return CountedResult(self.render_for_model(QUERY_FILE, result), counts=result.status is Status.OK)
 
     def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:
             # They fit the schema (services.llm.tool_calls).
             question, k = str(arguments["question"]), int(arguments.get("k", DEFAULT_K))
-            return self.text(name, await self.ask(name, question, k))
+            return self.render_for_model(name, await self.ask(name, question, k))
 
         return run
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from model.conversations import Conversation, Role, Turn
-from services.assistant.citations import cited_in, linkable_texts, links_block, remove_foreign_links
+from services.assistant.citations import linkable_texts, links_block, remove_foreign_links, resolve_citations
 from services.knowledge.library import Source
 
 
@@ -9,25 +9,25 @@ def test_an_invented_id_costs_nothing_but_itself() -> None:
     """Pitfalls 17 and 44: ids that no index holds are dropped, the others keep the model's order."""
     index = ["kb:a.md", "kb:b.md", "kb:https://example.org/x"]
     cited = ["kb:b.md", "kb:http://169.254.169.254/", " kb:a.md\n", "kb:b.md", "kb:../.env", "team:/etc/passwd"]
-    found = cited_in(cited, [Source(each, "") for each in index])
+    found = resolve_citations(cited, [Source(each, "") for each in index])
     assert found.sources == ("kb:b.md", "kb:a.md")
     assert found.unknown == ("kb:http://169.254.169.254/", "kb:../.env", "team:/etc/passwd")
 
 
 def test_citations_are_kept_when_they_name_a_loaded_source_once_each() -> None:
     loaded = [Source("kb:a", "A."), Source("kb:b", "B.")]
-    assert cited_in(["kb:b", "kb:x", "kb:a", "kb:b"], loaded).sources == ("kb:b", "kb:a")
-    assert cited_in(["c"], loaded) == ((), (), ("c",))
+    assert resolve_citations(["kb:b", "kb:x", "kb:a", "kb:b"], loaded).sources == ("kb:b", "kb:a")
+    assert resolve_citations(["c"], loaded) == ((), (), ("c",))
 
 
 def test_a_conversation_of_the_team_is_cited_with_its_source() -> None:
     pairs = [f"--- QA ---\nid: qa_2026020{n}_000000.000000\nUser: why?\nTeam: so.\n\n" for n in (1, 2, 3)]
     topic, page = Source("team:a.txt", "".join(pairs[:2])), Source("kb:a.md", pairs[2])
     first, second = "qa_20260201_000000.000000", "qa_20260202_000000.000000"
-    cited = cited_in(["kb:a.md", f"`{second}`", "team:a.txt", first, second], [topic, page])
+    cited = resolve_citations(["kb:a.md", f"`{second}`", "team:a.txt", first, second], [topic, page])
     assert cited.sources == ("kb:a.md", "team:a.txt")
     assert cited.pairs == (("team:a.txt", second), ("team:a.txt", first))
-    assert cited_in(["qa_20260203_000000.000000"], [topic, page]).sources == ()
+    assert resolve_citations(["qa_20260203_000000.000000"], [topic, page]).sources == ()
 
 
 def test_links_follow_after_an_empty_line_without_previews() -> None:

@@ -7,8 +7,8 @@ from model.messages import Attachment
 from services.assistant.curator import (
     ImageSummary,
     ImageSummaryResult,
-    conversation_with,
-    summaries_in,
+    conversation_of_capture,
+    match_summaries,
     with_image_summaries,
 )
 from services.llm.endpoint import BadOutput
@@ -50,7 +50,7 @@ def test_a_summary_cannot_leave_its_place_nor_run_on_nor_hold_a_secret() -> None
 
 def test_each_image_stands_in_the_turn_of_its_message() -> None:
     pictures = {each: Image(each.attachment.filename, "image/png", b"") for each in (ONE, TWO, THREE)}
-    turns = conversation_with(CAPTURE, pictures).turns
+    turns = conversation_of_capture(CAPTURE, pictures).turns
     assert [[image.name for image in turn.images] for turn in turns] == [["a.png", "b.png"], ["c.png"]]
     assert [(turn.role, turn.from_team) for turn in turns] == [(Role.USER, False), (Role.ASSISTANT, True)]
 
@@ -62,10 +62,10 @@ def result(*given: tuple[str, int, str]) -> ImageSummaryResult:
 
 
 def test_indices_count_the_images_that_were_shown() -> None:
-    assert summaries_in(result(("1", 0, "b"), ("2", 0, "c\n d")), [TWO, THREE]) == {TWO: "b", THREE: "c d"}
+    assert match_summaries(result(("1", 0, "b"), ("2", 0, "c\n d")), [TWO, THREE]) == {TWO: "b", THREE: "c d"}
 
 
 @pytest.mark.parametrize("given", [(), (("1", 1, "b"),), (("2", 0, "c"),), (("1", 0, " \n"),)])
 def test_an_image_without_a_summary_makes_the_answer_unusable(given: tuple[tuple[str, int, str], ...]) -> None:
     with pytest.raises(BadOutput, match="attachment 71"):
-        summaries_in(result(*given), [ONE])
+        match_summaries(result(*given), [ONE])

@@ -30,7 +30,7 @@ IMAGE = Image("a.png", "image/png", b"a")
 CONVERSATION = Conversation((Turn(Role.USER, "Why?", (IMAGE,), asked_now=True),))
 SOURCES = [Source("kb:a.md", "Because.", title="A", is_excerpt=True)]
 LATER = prompts.about("later", "answer: the draft.", "Shorten it.", draft="Because.")
-OFFERED = [prompts.Offered("kb:a.md", "Why.")]
+OFFERED = [prompts.Choice("kb:a.md", "Why.")]
 
 
 class ScriptedAsker:

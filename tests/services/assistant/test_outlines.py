@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.assistant.describing import plain_article, says_nothing, summary_text
+from services.assistant.describing import has_no_content, plain_article, summary_text
 from services.search.text.article import Article, Block, BlockKind, Section
 
 
@@ -77,7 +77,7 @@ def test_it_is_never_longer_than_allowed(sections: list[Section], max_chars: int
     ],
 )
 def test_titles_contents_and_links_say_nothing(article: Article) -> None:
-    assert says_nothing(article)
+    assert has_no_content(article)
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_titles_contents_and_links_say_nothing(article: Article) -> None:
     ],
 )
 def test_prose_and_code_say_something(article: Article) -> None:
-    assert not says_nothing(article)
+    assert not has_no_content(article)

@@ -7,7 +7,7 @@ import pytest
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.prompts import OFFERED_CHARS, Offered, Tasks, beginning, description_chars
+from services.assistant.prompts import OFFERED_CHARS, Choice, Tasks, beginning, description_chars
 from services.documents.lookup import OwnRunbook
 from services.knowledge.library import Source
 from services.llm import prompting
@@ -27,7 +27,7 @@ CONVERSATION = Conversation(
     )
 )
 SOURCES = [Source("team:a.txt", "User: why?\nTeam: so."), Source("kb:b.md", "# B\nYou: text", title="B")]
-INDEX = [Offered("team:a.txt", "What the team said."), Offered("kb:b.md", "B.", "B › Ports")]
+INDEX = [Choice("team:a.txt", "What the team said."), Choice("kb:b.md", "B.", "B › Ports")]
 DEFAULTS = Tasks(AnswerSettings().tasks)
 SECTIONS = {
     "gate": ["conversation"],
@@ -43,7 +43,7 @@ def every_prompt(
     tasks: Tasks = TASKS,
     conversation: Conversation = CONVERSATION,
     sources: Sequence[Source] = SOURCES,
-    index: Sequence[Offered] = INDEX,
+    index: Sequence[Choice] = INDEX,
     text: str = "why?",
 ) -> dict[str, Prompt]:
     """`text`: question and draft."""
@@ -187,7 +187,7 @@ def test_system_texts_do_not_depend_on_what_comes_from_outside() -> None:
 def test_text_from_outside_cannot_leave_its_section(hostile: str) -> None:
     """Pitfall 19: in turns, sources, ids, descriptions, queries and drafts alike."""
     conversation = Conversation((Turn(Role.USER, hostile),))
-    source, entry = Source(f"kb:{hostile}", hostile, title=hostile), Offered(f"kb:{hostile}", hostile, hostile)
+    source, entry = Source(f"kb:{hostile}", hostile, title=hostile), Choice(f"kb:{hostile}", hostile, hostile)
     for step, prompt in every_prompt(TASKS, conversation, [source], [entry], hostile).items():
         lines = prompt.user.splitlines()
         opened = [line for line in lines if line.startswith("<<<") and "end of" not in line]
@@ -264,7 +264,7 @@ def test_descriptions_are_cut_to_whole_sentences_where_they_can_be() -> None:
     assert beginning("No. " + "word " * 50, 40) == "No. word word word word word word word…"
     assert beginning("x" * 50, 40) == "x" * 39 + "…"
     assert beginning("這是第一句話。" + "字" * 50, 20) == "這是第一句話。"
-    entry = Offered("kb:a.md", "Covers all. " * 100)
+    entry = Choice("kb:a.md", "Covers all. " * 100)
     about = sections(prompts.select(TASKS, "why?", "", [entry], 3))[0][1][-1]
     assert len(about.text) <= OFFERED_CHARS
 
@@ -285,9 +285,7 @@ def test_an_answer_costs_at_most_four_thousand_tokens() -> None:
     conversation = Conversation((Turn(Role.USER, asked, asked_now=True),))
     query = "How can the cache directory of the tool be set to another disk?"
     description = "It says how the cache works, where it is kept, and how it is cleared. " * 12
-    entries = [
-        Offered(f"kb:concepts/projects/page-{n}.md", description, "Caching › Cache directory") for n in range(30)
-    ]
+    entries = [Choice(f"kb:concepts/projects/page-{n}.md", description, "Caching › Cache directory") for n in range(30)]
     given = [Source("kb:concepts/cache.md", "x" * 2_800, title="Caching", is_excerpt=True)]
     chain = [
         prompts.gate(DEFAULTS, conversation),

@@ -13,14 +13,14 @@ from services.assistant import Addresses, first_quote, is_worth_showing, nothing
 from services.assistant.pointing import best_line
 from services.assistant.quoting import (
     Quote,
-    around,
+    choose_hits,
     compose,
-    from_the_team,
+    extend,
     in_known_languages,
-    others,
+    other_pages,
+    quote_team,
     section_name,
-    shortened,
-    to_quote,
+    shorten,
 )
 from services.conversations import phrases
 from services.search import NOTHING, Hit, Level, SearchResult, StoredPassage, best_passage
@@ -54,18 +54,16 @@ def test_an_answer_of_the_team_is_called_that_with_its_question_and_its_day_and_
     said = kept(source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
     text = "@anna, @ben: the left one.\n```\n@wraps\ndef f(): ...\n```"
     head = "> which lever (image: x.png)?\n\nthe left one.\n```\n@wraps\ndef f(): ...\n```\n\n"
-    assert from_the_team(said, text, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
+    assert quote_team(said, text, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
     dated = said._replace(day="2026-02-01")
-    assert from_the_team(dated, text, SAY, 2_000).startswith(
-        f"From an answer that the team gave on 2026-02-01:\n{head}"
-    )
-    assert from_the_team(dated, text, SAY, 60) == ""
+    assert quote_team(dated, text, SAY, 2_000).startswith(f"From an answer that the team gave on 2026-02-01:\n{head}")
+    assert quote_team(dated, text, SAY, 60) == ""
 
 
 def test_where_the_bot_points_an_answer_of_the_team_is_named_with_the_question_that_it_was_given_to() -> None:
     """Pitfall 62."""
     said = kept(source_id="team:press.txt", headings=("@ben which lever?",), text="@anna: pull the left lever twice.")
-    told = Addresses(of_pair=lambda _: "https://discord.example/1")
+    told = Addresses(pair_address=lambda _: "https://discord.example/1")
     line = "(<https://discord.example/1>): “which lever?” pull the left lever twice."
     shown = pointers(found(said, level=Level.POINT), "which lever?", SAY, told)[0]
     assert shown.split("\n")[1:] == [f"• [an earlier answer by the team]{line}"]
@@ -101,7 +99,7 @@ def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
 
 def test_the_frame_is_in_the_language_asked_for() -> None:
     """Pitfall 57."""
-    answer = from_the_team(kept(source_id="team:a.txt", headings=()), "So ist es.", phrases("de"), 2_000)
+    answer = quote_team(kept(source_id="team:a.txt", headings=()), "So ist es.", phrases("de"), 2_000)
     assert answer.startswith("Aus einer früheren Antwort des Teams:\n\nSo ist es.")
 
 
@@ -117,40 +115,40 @@ def test_no_answer_is_longer_than_asked_for(texts: list[str], others_named: int,
 def test_a_second_section_is_quoted_if_it_fits_nearly_as_well() -> None:
     first = hit(1.0)
     near, same, far = hit(0.9, section=1), hit(0.95), hit(0.8, section=2)
-    assert to_quote([first, same, near, far]) == [first, near]
-    assert to_quote([first, same, far]) == [first]
-    assert to_quote([]) == []
+    assert choose_hits([first, same, near, far]) == [first, near]
+    assert choose_hits([first, same, far]) == [first]
+    assert choose_hits([]) == []
 
 
 def test_pages_that_fit_nearly_as_well_are_named_beside_the_quoted_ones() -> None:
     pages = [hit(1.0), *(hit(score, source_id=f"kb:{score}.md") for score in (0.9, 0.8, 0.75, 0.3))]
-    assert [page.score for page in others(pages, ["kb:guide/press.md", "kb:0.9.md"])] == [0.8, 0.75]
-    assert others(pages[:1], []) == []
+    assert [page.score for page in other_pages(pages, ["kb:guide/press.md", "kb:0.9.md"])] == [0.8, 0.75]
+    assert other_pages(pages[:1], []) == []
 
 
 def test_a_passage_is_quoted_with_as_much_of_its_section_as_fits() -> None:
     section = [kept(text) for text in ("one" * 10, "two" * 10, "three" * 10, "four" * 10)]
-    assert around(section[1], section, 1_000) == "\n\n".join(each.text for each in section)
-    assert around(section[1], section, 89) == f"…\n{'two' * 10}\n\n{'three' * 10}\n…"
-    assert around(section[1], section, 119) == f"{'one' * 10}\n\n{'two' * 10}\n\n{'three' * 10}\n…"
-    assert around(section[3], section, 79) == f"…\n{'four' * 10}"
-    assert around(kept("elsewhere"), section, 1_000) == "elsewhere"
+    assert extend(section[1], section, 1_000) == "\n\n".join(each.text for each in section)
+    assert extend(section[1], section, 89) == f"…\n{'two' * 10}\n\n{'three' * 10}\n…"
+    assert extend(section[1], section, 119) == f"{'one' * 10}\n\n{'two' * 10}\n\n{'three' * 10}\n…"
+    assert extend(section[3], section, 79) == f"…\n{'four' * 10}"
+    assert extend(kept("elsewhere"), section, 1_000) == "elsewhere"
 
 
 def test_code_has_what_is_said_before_it_and_what_announces_nothing_is_left_out() -> None:
     section = [kept(text) for text in ("A long story. " * 20 + "\n\nPull it so:", "```\npull it\n```", "End. " * 90)]
-    assert around(section[1], section, 200) == "…\nPull it so:\n\n```\npull it\n```\n…"
+    assert extend(section[1], section, 200) == "…\nPull it so:\n\n```\npull it\n```\n…"
     assert (
-        around(kept("Nothing is pulled by hand in this house."), [], 200) == "Nothing is pulled by hand in this house."
+        extend(kept("Nothing is pulled by hand in this house."), [], 200) == "Nothing is pulled by hand in this house."
     )
     alone = kept("Nothing is pulled by hand in this house.\n\nThese are the levers:")
-    assert around(alone, [alone], 200) == "Nothing is pulled by hand in this house.\n…"
+    assert extend(alone, [alone], 200) == "Nothing is pulled by hand in this house.\n…"
 
 
 @given(st.text(max_size=300), st.integers(0, 300))
 @QUICKLY
 def test_a_shortened_text_keeps_to_its_length(text: str, max_chars: int) -> None:
-    cut = shortened(text, max_chars)
+    cut = shorten(text, max_chars)
     assert len(cut) <= max_chars
     assert cut in {text, ""} or cut.endswith("\n…")
 
@@ -163,25 +161,25 @@ SLANTED = ("`code here`", "*slanted text*", "**bold**", "lever", "press,", "and.
 @given(MARKED, st.integers(0, 400))
 @QUICKLY
 def test_no_link_code_or_bold_text_is_cut_open(text: str, max_chars: int) -> None:
-    cut = shortened(text, max_chars)
+    cut = shorten(text, max_chars)
     assert cut.count("`") % 2 == cut.count("**") % 2 == 0
     assert cut.count("[") == cut.count("](") == cut.count(")")
 
 
 def test_shortening_closes_a_code_fence_and_prefers_the_end_of_a_line() -> None:
-    assert shortened("Run:\n```\n" + "make one\n" * 30 + "```", 100).endswith("make one\n```\n…")
-    assert shortened("one two " * 30, 100).startswith("one two one")
-    assert shortened("x" * 200, 100) == "x" * 94 + "\n…"
+    assert shorten("Run:\n```\n" + "make one\n" * 30 + "```", 100).endswith("make one\n```\n…")
+    assert shorten("one two " * 30, 100).startswith("one two one")
+    assert shorten("x" * 200, 100) == "x" * 94 + "\n…"
 
 
 def test_what_is_cut_ends_with_a_sentence_and_not_with_what_announces_the_rest() -> None:
-    assert shortened("Pull the lever now. Then wait for the bell. And then " + "wait on " * 9, 60) == (
+    assert shorten("Pull the lever now. Then wait for the bell. And then " + "wait on " * 9, 60) == (
         "Pull the lever now. Then wait for the bell.\n…"
     )
     code = "```\n" + "make one\n" * 20 + "```"
     said = "The press is pulled twice, and then one waits for the bell."
     for last in ("To pull it, run:", "**On Windows**"):
-        assert shortened(f"{said}\n\n{last}\n\n{code}", 100) == f"{said}\n…"
+        assert shorten(f"{said}\n\n{last}\n\n{code}", 100) == f"{said}\n…"
 
 
 def test_translations_are_not_named_beside_an_answer() -> None:
@@ -278,7 +276,7 @@ def test_where_nothing_was_found_one_sentence_says_so_and_names_the_nearest_page
 
 def test_where_nothing_fits_the_nearest_question_of_the_team_is_named_if_it_is_nearer_than_any_page() -> None:
     said = found(kept(source_id="team:press.txt", headings=("which lever?",)), level=Level.POINT)
-    told = Addresses(of_pair=lambda _: "https://discord.example/1")
+    told = Addresses(pair_address=lambda _: "https://discord.example/1")
     hardly = said._replace(team_answers=(said.team_answers[0]._replace(confidence=0.05),), documents_confidence=0.001)
     nothing = "I found nothing about this in the documentation."
     link = "[“which lever?”](<https://discord.example/1>)"

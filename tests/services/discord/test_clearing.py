@@ -32,7 +32,7 @@ def clear() -> RecordingFilter:
 
 
 def payload(clear: RecordingFilter, t: str, d: Mapping[str, object]) -> object:
-    cleared = clear.clear(Dispatch(5.0, t, d))
+    cleared = clear.filter(Dispatch(5.0, t, d))
     if cleared is None:
         return None
     assert (cleared.at, cleared.t) == (5.0, t)

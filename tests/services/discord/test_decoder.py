@@ -9,7 +9,7 @@ import pytest
 from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing
 from model.messages import Attachment, Author, Place, PlaceKind
 from services.discord.dispatches import Dispatch
-from services.discord.wire import Decoder, OddPayload, message
+from services.discord.wire import Decoder, OddPayload, read_message
 
 POST: dict[str, object] = {"id": "40", "channel_id": "20", "author": {"id": "7", "username": "ada"}, "content": "hi"}
 
@@ -68,8 +68,8 @@ def test_where_the_role_of_everyone_cannot_be_read_nothing_is_public() -> None:
 def test_a_message_comes_with_what_it_quotes() -> None:
     target: dict[str, object] = {**POST, "id": "39"}
     reply = {**POST, "type": 19, "message_reference": {"message_id": "39"}, "referenced_message": target}
-    assert decode("MESSAGE_CREATE", POST) == (Posted(5.0, message(POST)),)
-    assert decode("MESSAGE_CREATE", reply) == (Posted(5.0, message(reply), message(target)),)
+    assert decode("MESSAGE_CREATE", POST) == (Posted(5.0, read_message(POST)),)
+    assert decode("MESSAGE_CREATE", reply) == (Posted(5.0, read_message(reply), read_message(target)),)
 
 
 def test_an_edit_says_what_is_new_and_nothing_else() -> None:

@@ -28,11 +28,11 @@ def guild(everyone: int | None = VIEW_CHANNEL, **more: object) -> dict[str, obje
 
 
 def place(payload: dict[str, object], places: GuildPlaces | None = None) -> Place:
-    return (places or GuildPlaces()).seen(payload)[0]
+    return (places or GuildPlaces()).update(payload)[0]
 
 
 def public(places: GuildPlaces, payload: dict[str, object]) -> bool:
-    return places.seen(payload)[0].public
+    return places.update(payload)[0].public
 
 
 @pytest.mark.parametrize("kind", [0, 2, 5, 13, 15, 16])
@@ -49,7 +49,7 @@ def test_threads_know_their_parent_and_owner(kind: int) -> None:
 
 def test_a_thread_in_a_known_forum_is_a_post() -> None:
     places = GuildPlaces()
-    places.seen(channel(type=15))
+    places.update(channel(type=15))
     assert place(thread(), places).kind is PlaceKind.FORUM_POST
     assert place(thread(parent_id=None), places).kind is PlaceKind.THREAD
 
@@ -68,7 +68,7 @@ def test_categories_and_direct_messages_are_no_places(kind: int) -> None:
 
 
 def test_a_guild_gives_its_channels_then_its_threads_and_leaves_out_what_is_odd() -> None:
-    found = GuildPlaces().guild(
+    found = GuildPlaces().add_guild(
         guild(
             channels=[channel(guild_id=None), {"id": "4", "type": 4}, "?", channel(id="21", type=15)],
             threads=[thread(), thread(id="31", parent_id="21")],
@@ -81,7 +81,7 @@ def test_a_guild_gives_its_channels_then_its_threads_and_leaves_out_what_is_odd(
 
 
 def test_an_unavailable_guild_has_no_places() -> None:
-    assert GuildPlaces().guild({"id": "1", "unavailable": True}) == []
+    assert GuildPlaces().add_guild({"id": "1", "unavailable": True}) == []
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_channel_is_public_when_everyone_can_view_it(
 ) -> None:
     """A recording carries no permissions (None): there every channel is public that nothing hides."""
     places = GuildPlaces()
-    places.guild(guild(everyone))
+    places.add_guild(guild(everyone))
     assert public(places, channel(permission_overwrites=overwrites)) is expected
     assert public(places, thread()) is expected
     assert public(places, thread(type=12)) is False
@@ -131,34 +131,34 @@ def test_a_thread_whose_parent_is_not_known_is_private_where_permissions_are_kno
     places = GuildPlaces()
     assert public(places, thread())
     assert public(places, thread(parent_id=None))
-    places.guild(guild())
+    places.add_guild(guild())
     assert not public(places, thread(parent_id=555))
 
 
 def test_hiding_a_channel_hides_its_known_threads_too() -> None:
     places = GuildPlaces()
-    places.guild(guild(channels=[channel()], threads=[thread(), thread(id="31", parent_id="21")]))
-    found = places.seen(channel(permission_overwrites=[HIDDEN]))
+    places.add_guild(guild(channels=[channel()], threads=[thread(), thread(id="31", parent_id="21")]))
+    found = places.update(channel(permission_overwrites=[HIDDEN]))
     assert [(each.id, each.public) for each in found] == [(TEXT, False), (THREAD, False)]
-    assert [each.id for each in places.seen(channel(permission_overwrites=[HIDDEN], name="x"))] == [TEXT]
+    assert [each.id for each in places.update(channel(permission_overwrites=[HIDDEN], name="x"))] == [TEXT]
 
 
 def test_a_change_of_the_everyone_role_changes_what_is_public() -> None:
     places = GuildPlaces()
-    places.guild(guild(channels=[channel(), channel(id="21", permission_overwrites=[SHOWN])], threads=[thread()]))
+    places.add_guild(guild(channels=[channel(), channel(id="21", permission_overwrites=[SHOWN])], threads=[thread()]))
     other = {"guild_id": "1", "role": {"id": "99", "permissions": "0"}}
-    assert places.role(other) == []
-    found = places.role({"guild_id": "1", "role": {"id": "1", "permissions": "0"}})
+    assert places.update_role(other) == []
+    found = places.update_role({"guild_id": "1", "role": {"id": "1", "permissions": "0"}})
     assert [(each.id, each.public) for each in found] == [(TEXT, False), (THREAD, False)]
-    assert places.role({"guild_id": "2", "role": {"id": "2", "permissions": "0"}}) == []
+    assert places.update_role({"guild_id": "2", "role": {"id": "2", "permissions": "0"}}) == []
 
 
 def test_only_channels_and_open_threads_are_remembered() -> None:
     places = GuildPlaces()
-    places.guild(guild(channels=[channel()], threads=[thread()]))
-    places.seen(thread(thread_metadata={"archived": True}))
-    places.seen(thread(id="31"))
-    assert places.gone({"id": "31"}) == 31
+    places.add_guild(guild(channels=[channel()], threads=[thread()]))
+    places.update(thread(thread_metadata={"archived": True}))
+    places.update(thread(id="31"))
+    assert places.remove({"id": "31"}) == 31
     assert not places._threads  # pyright: ignore[reportPrivateUsage] (what is kept is the point)
-    assert places.gone({"id": str(TEXT)}) == TEXT
+    assert places.remove({"id": str(TEXT)}) == TEXT
     assert not places._channels  # pyright: ignore[reportPrivateUsage] (as above)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from services.documents.condensing import CondensedAnswer, RewrittenQuestion
-from services.documents.ingesting import fill
+from services.documents.ingesting import embed_document
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
@@ -83,7 +83,7 @@ def new(filename: str, text: str, **extra: str) -> NewDocument:
 
 
 def case(thread: int = THREAD, guild: int = GUILD) -> Collection:
-    return Collection(protocol.case(str(thread)), "case", str(thread), guild)
+    return Collection(protocol.case_collection(str(thread)), "case", str(thread), guild)
 
 
 async def keep_as_before(data: Path, name: str, text: str) -> None:
@@ -95,14 +95,14 @@ async def keep_as_before(data: Path, name: str, text: str) -> None:
 
 async def post(store: DocumentStore, filename: str, text: str, thread: int = THREAD) -> Document:
     (document,) = await store.add(case(thread), [new(filename, text)])
-    await fill(store, HashingEmbedder(), case(thread).name, document.doc_id)
+    await embed_document(store, HashingEmbedder(), case(thread).name, document.doc_id)
     return document
 
 
 async def write_runbook(store: DocumentStore, text: str, user: int, title: str = "Database timeout runbook") -> None:
-    collection = Collection(protocol.user(str(user)), "user", str(user))
+    collection = Collection(protocol.user_collection(str(user)), "user", str(user))
     (document,) = await store.add(collection, [new("runbook.md", text, title=title, category="Procedures")])
-    await fill(store, HashingEmbedder(), collection.name, document.doc_id)
+    await embed_document(store, HashingEmbedder(), collection.name, document.doc_id)
 
 
 def tools_over(

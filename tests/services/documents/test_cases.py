@@ -36,8 +36,8 @@ async def test_a_file_is_taken_on_once() -> None:
     assert cases.begin(candidate()) is None
     assert cases.has_files(7)
     assert cases.unread(7) == [job.candidate]
-    cases.settle(job)
-    cases.settle(job)
+    cases.finish(job)
+    cases.finish(job)
     assert cases.unread(7) == []
     assert cases.begin(candidate()) is None
 
@@ -46,10 +46,10 @@ async def test_whoever_waits_hears_when_the_last_file_can_be_searched() -> None:
     cases = ThreadFiles()
     first, second = begun(cases, 1), begun(cases, 2)
     waiting = asyncio.create_task(cases.wait(7, 10))
-    cases.settle(first)
+    cases.finish(first)
     await asyncio.sleep(1)
     assert not waiting.done()
-    cases.settle(second)
+    cases.finish(second)
     assert await waiting
     assert await cases.wait(8, 10), "there is nothing to wait for"
 
@@ -73,7 +73,7 @@ async def test_closing_calls_off_what_is_under_way_and_lets_files_come_anew() ->
 async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() -> None:
     cases = ThreadFiles()
     gone, kept, other = begun(cases, 1), begun(cases, 2), begun(cases, 3, message_id=71)
-    assert cases.with_files_of([70, 5]) == {7}
+    assert cases.cases_of_messages([70, 5]) == {7}
     DropFiles(7, frozenset([70]), frozenset([2])).call_off(cases)
     DropFiles(99, frozenset([70, 71])).call_off(cases)
     assert [job.token.error is not None for job in (gone, kept, other)] == [True, False, False]
@@ -84,7 +84,7 @@ async def test_a_file_of_before_the_closing_does_not_settle_the_one_of_after() -
     before = begun(cases)
     cases.close(7)
     after = begun(cases)
-    cases.settle(before)
+    cases.finish(before)
     assert cases.unread(7) == [after.candidate]
 
 
@@ -94,11 +94,11 @@ async def test_of_threads_that_were_closed_nothing_stays_once_nothing_is_read() 
     for case_id in range(1, 1_000):
         before = begun(cases, case_id, case_id=case_id)
         if case_id % 2:
-            cases.settle(before)
+            cases.finish(before)
         cases.close(case_id)
         if not case_id % 2:
             assert cases.unread(case_id) == [before.candidate], "until the reading has ended"
-            cases.settle(before)
+            cases.finish(before)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 50_000
@@ -107,14 +107,14 @@ async def test_of_threads_that_were_closed_nothing_stays_once_nothing_is_read() 
 async def test_threads_of_long_ago_are_forgotten_unless_something_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases_module, "REMEMBERED", 2)
     cases = ThreadFiles()
-    cases.settle(begun(cases, 1, case_id=1))
+    cases.finish(begun(cases, 1, case_id=1))
     under_way = begun(cases, 2, case_id=2)
     more = begun(cases, 3, case_id=3)
     assert cases.begin(candidate(1, case_id=1)) is not None, "it is looked up in the store then"
     assert cases.unread(2) == [under_way.candidate]
     assert cases.begin(candidate(3, case_id=3)) is None
-    cases.settle(more)
-    cases.know(5)
+    cases.finish(more)
+    cases.note_collection(5)
     assert cases.has_files(5)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking.passages import Retrieved
+from services.documents.asking.passages import Findings
 from services.documents.asking.synthesis import Material
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.llm.endpoint import CallOptions, LLMError, TimedOut, Unavailable
@@ -14,7 +14,7 @@ from tests.services.llm.asking import ScriptedEndpoint, patient, reply_of
 
 
 def material(max_tokens: int = 500) -> Material:
-    return Material("why?", "why?", Retrieved(), (), (), max_tokens=max_tokens)
+    return Material("why?", "why?", Findings(), (), (), max_tokens=max_tokens)
 
 
 def asker(endpoint: ScriptedEndpoint, max_retries: int = 2) -> StructuredLLM:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.documents.asking.query_lines import READ, times_said, values_of
+from services.documents.asking.query_lines import READ, message_count, values_of
 from services.documents.limits import FileLimits
 from services.documents.reading.outlines import Outline, Unreadable, read_json, read_toml, read_xml
 from services.documents.reading.preparing import prepare
@@ -157,5 +157,5 @@ def test_a_line_that_nearly_holds_values_costs_no_more_than_a_scan_of_a_file(uni
     """A line of hex digits that could be cut in 20,000 ways took half a second, and a log has thousands of lines."""
     line, file = (unit * 1_000)[:4_000], re.compile(".")
     scan = cost(lambda: sum(1 for _ in file.finditer("a" * 100_000)))
-    for read in (*READ.values(), values_of("k"), times_said):
+    for read in (*READ.values(), values_of("k"), message_count):
         assert cost(lambda read=read: read(line)) < 4 * scan

@@ -38,26 +38,26 @@ def kept(path: Path) -> dict[str, Any]:
 async def test_what_was_removed_is_known_after_a_restart_until_its_message_is_gone(path: Path) -> None:
     await Tombstones(path).add([FILE.origin, FILE.origin, BLOCK.origin, Origin("runbook.md")])
     again = Tombstones(path)
-    assert [again.holds(candidate) for candidate in (FILE, BLOCK, OTHER_BLOCK)] == [True, True, False]
+    assert [again.forbids(candidate) for candidate in (FILE, BLOCK, OTHER_BLOCK)] == [True, True, False]
     assert kept(path)["files"] == {"70": ["700", "message-70-block-1.log"]}
     await again.forget_messages([71])
-    assert again.holds(FILE)
+    assert again.forbids(FILE)
     await again.forget_messages([70])
-    assert not Tombstones(path).holds(FILE)
+    assert not Tombstones(path).forbids(FILE)
 
 
 async def test_of_a_closed_thread_only_later_files_are_read_and_that_is_announced_once(path: Path) -> None:
     gone = Tombstones(path)
     assert not gone.is_unannounced(7)
     await gone.close(7, 1000.0)
-    assert gone.holds(FILE)
-    assert not gone.holds(replace(FILE, at=1000.1))
-    assert not gone.holds(replace(FILE, case_id=8))
+    assert gone.forbids(FILE)
+    assert not gone.forbids(replace(FILE, at=1000.1))
+    assert not gone.forbids(replace(FILE, case_id=8))
     assert Tombstones(path).is_unannounced(7)
     for _ in range(2):
-        await gone.announced(7)
+        await gone.note_announced(7)
     assert not Tombstones(path).is_unannounced(7)
-    assert Tombstones(path).holds(FILE)
+    assert Tombstones(path).forbids(FILE)
     await gone.close(7, 2000.0)
     assert gone.is_unannounced(7)
 
@@ -78,12 +78,12 @@ def test_a_damaged_file_is_told_and_taken_for_empty(path: Path, caplog: pytest.L
     path.parent.mkdir()
     path.write_text(content)
     with caplog.at_level(logging.WARNING):
-        assert not Tombstones(path).holds(FILE)
+        assert not Tombstones(path).forbids(FILE)
     assert "damaged" in caplog.text
 
 
 async def test_without_a_path_it_is_known_for_as_long_as_the_process_lives() -> None:
     gone = Tombstones()
     await gone.add([FILE.origin])
-    assert gone.holds(FILE)
-    assert not Tombstones().holds(FILE)
+    assert gone.forbids(FILE)
+    assert not Tombstones().forbids(FILE)

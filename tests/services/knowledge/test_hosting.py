@@ -25,20 +25,26 @@ from services.knowledge import hosted_address
 )
 def test_a_file_is_shown_by_its_host(source_id: str, address: str | None) -> None:
     assert hosted_address(source_id) == address
-    assert Addresses({"": "https://docs.example"}).of(f"kb:{source_id}") == (
-        address or (None if source_id.startswith("git:") else Addresses({"": "https://docs.example"}).of(source_id))
+    assert Addresses({"": "https://docs.example"}).address_of(f"kb:{source_id}") == (
+        address
+        or (None if source_id.startswith("git:") else Addresses({"": "https://docs.example"}).address_of(source_id))
     )
 
 
 def test_an_operator_knows_better_where_files_are_published() -> None:
     bases = {"git:github.com/mill/rye//docs": "https://docs.example"}
-    assert Addresses(bases).of("kb:git:github.com/mill/rye//docs/a.md", anchor="top") == "https://docs.example/a/#top"
-    assert Addresses(bases).of("kb:git:github.com/mill/rye//b.md") == "https://github.com/mill/rye/blob/HEAD/b.md"
+    assert (
+        Addresses(bases).address_of("kb:git:github.com/mill/rye//docs/a.md", anchor="top")
+        == "https://docs.example/a/#top"
+    )
+    assert (
+        Addresses(bases).address_of("kb:git:github.com/mill/rye//b.md") == "https://github.com/mill/rye/blob/HEAD/b.md"
+    )
 
 
 def test_a_link_between_two_files_leads_to_where_the_other_is_shown() -> None:
     text = "See [more](../more.md#how) and [top](#top)."
-    assert Addresses().absolute(text, "kb:git:github.com/mill/rye@v1//docs/a.md") == (
+    assert Addresses().make_absolute(text, "kb:git:github.com/mill/rye@v1//docs/a.md") == (
         "See [more](<https://github.com/mill/rye/blob/v1/more.md#how>) and "
         "[top](<https://github.com/mill/rye/blob/v1/docs/a.md#top>)."
     )

@@ -7,7 +7,7 @@ from asyncio.subprocess import PIPE
 import pytest
 
 import clock
-from services.llm.resilience import unreachable_because
+from services.llm.resilience import why_unreachable
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import KEY, settings_of
@@ -16,9 +16,9 @@ from tests.services.llm.asking import KEY, settings_of
 async def test_an_endpoint_that_lists_its_models_is_reachable() -> None:
     async with LLMServer() as server:
         begun = clock.now()
-        assert await unreachable_because(settings_of(server.base_url + "/")) is None
+        assert await why_unreachable(settings_of(server.base_url + "/")) is None
         assert server.others[0].headers["Authorization"] == f"Bearer {KEY}"
-        assert await unreachable_because(settings_of(server.base_url, api_key="")) is None
+        assert await why_unreachable(settings_of(server.base_url, api_key="")) is None
         assert "Authorization" not in server.others[1].headers
         assert clock.now() == begun
 
@@ -39,7 +39,7 @@ async def test_what_is_wrong_is_one_sentence(scene: scenes.Scene, says: str) -> 
     """22: and the key is not in it."""
     limit = 0.2 if "0.2 s" in says else 5
     async with LLMServer(models=scene) as server:
-        because = await unreachable_because(settings_of(server.base_url), timeout_seconds=limit)
+        because = await why_unreachable(settings_of(server.base_url), timeout_seconds=limit)
     assert because is not None
     assert because.startswith("LLM m at 127.0.0.1")
     assert says in because
@@ -48,14 +48,14 @@ async def test_what_is_wrong_is_one_sentence(scene: scenes.Scene, says: str) -> 
 
 async def test_an_endpoint_that_is_busy_is_reachable() -> None:
     async with LLMServer(models=scenes.status(429)) as server:
-        assert await unreachable_because(settings_of(server.base_url)) is None
+        assert await why_unreachable(settings_of(server.base_url)) is None
 
 
 @pytest.mark.parametrize(
     "base_url", ["http://127.0.0.1:9/v1", "http://me:hunter2@127.0.0.1:9/v1", "nonsense", "ftp://x"]
 )
 async def test_an_address_where_nobody_is_is_unreachable(base_url: str) -> None:
-    because = await unreachable_because(settings_of(base_url))
+    because = await why_unreachable(settings_of(base_url))
     assert because is not None
     assert "check base_url" in because
     assert "hunter2" not in because
@@ -68,6 +68,6 @@ async def test_the_loopback_server_runs_by_hand() -> None:
     )
     assert running.stdout is not None
     base_url = (await running.stdout.readline()).decode().strip()
-    assert await unreachable_because(settings_of(base_url)) is None
+    assert await why_unreachable(settings_of(base_url)) is None
     running.terminate()
     await running.communicate()

@@ -205,6 +205,29 @@ async def test_while_a_probe_is_under_way_nobody_else_asks() -> None:
     assert await probe
 
 
+async def test_a_call_from_before_the_pause_does_not_lengthen_it_while_a_probe_is_under_way() -> None:
+    breaker = Breaker()
+    breaker.inner = held = Held()
+    breaker.endpoint = patient(held, breaker.clock)
+    held.go.clear()
+    before = asyncio.create_task(breaker.endpoint.ask(request_of()))
+    await asyncio.sleep(0)
+    gate, held.go = held.go, asyncio.Event()
+    held.go.set()
+    await breaker.fail()
+    breaker.clock.now += OPEN_SECONDS
+    held.go.clear()
+    probe = asyncio.create_task(breaker.endpoint.ask(request_of()))
+    await asyncio.sleep(0)
+    held.then(Unavailable("late"))
+    gate.set()
+    with pytest.raises(Unavailable, match="late"):
+        await before
+    assert "until the call that probes it has ended" in await breaker.refused()
+    held.go.set()
+    assert await probe
+
+
 async def test_a_call_from_before_the_pause_does_not_lengthen_it_and_its_success_ends_it() -> None:
     breaker = Breaker()
     breaker.inner = held = Held()

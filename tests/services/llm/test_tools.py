@@ -13,7 +13,7 @@ import pytest
 
 from services.llm.endpoint import BadOutput, Endpoint, Method, Reply, Request, RequestedCall, Unavailable
 from services.llm.prompting import Prompt, parse
-from services.llm.recording import ReplayEndpoint, as_recorded
+from services.llm.recording import ReplayEndpoint, to_json
 from services.llm.resilience import ChatEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
@@ -284,7 +284,7 @@ async def test_an_endpoint_that_is_down_between_two_calls_is_asked_again() -> No
 
 
 def test_a_request_without_tools_is_kept_as_it_always_was() -> None:
-    assert set(as_recorded(request_of())) == {"system", "user", "schema_name", "schema"}
+    assert set(to_json(request_of())) == {"system", "user", "schema_name", "schema"}
 
 
 def test_a_conversation_replays_whatever_ids_the_calls_had(tmp_path: Path) -> None:

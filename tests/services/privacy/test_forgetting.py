@@ -31,7 +31,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
-from services.telemetry import PartOutcome, parse_part_outcome, people, render_part_outcome
+from services.telemetry import PartOutcome, current_people, parse_part_outcome, render_part_outcome
 from tests.services.quickly import QUICKLY
 from tests.services.team.test_archive import a_pair
 
@@ -241,9 +241,9 @@ def test_a_vote_about_an_answer_that_is_noted_no_more_is_found_by_its_question(f
 def test_exchanges_that_say_whose_words_they_hold_are_found_without_them(folder: DataFolder) -> None:
     """Pitfall 67: a question without a reply is kept nowhere else."""
     path = folder.llm_recordings / "today.jsonl"
-    people.set(frozenset({ADA, BOB}))
+    current_people.set(frozenset({ADA, BOB}))
     path.write_text(exchange("gate", "Wie?") + path.read_text())
-    people.set(frozenset())
+    current_people.set(frozenset())
     assert forget(folder, folder.team_raw, 999).exchanges == 0
     assert forget(folder, folder.team_raw, ADA).exchanges == 3
     assert "Wie?" not in path.read_text()
@@ -254,9 +254,9 @@ def test_what_others_ask_in_a_few_common_words_stays_theirs(tmp_path: Path) -> N
     common, own = "how do i install the", "how do i install the lantern without waking the whole house"
     lines: list[str] = []
     for who, said in ((None, common), (BOB, f"{common} lamp"), (BOB, f"Ada asked: {own}")):
-        people.set(frozenset({who} if who else ()))
+        current_people.set(frozenset({who} if who else ()))
         lines.append(exchange("gate", asked(said)))
-    people.set(frozenset())
+    current_people.set(frozenset())
     path.write_text("".join(lines))
     left = drop_exchanges([path], ADA, [common, own])
     assert left.exchanges == 2

@@ -129,7 +129,7 @@ async def test_no_word_of_it_can_be_asked_for(way: str, tmp_path: Path) -> None:
     filename, write = WAYS[way]
     store = sqlite_store(Folders(tmp_path, tmp_path))
     prepared = prepare(filename, write("private_key", "hunter2abc").encode(), limits=FileLimits())
-    await store.add(Collection(protocol.case("7"), "case", "7"), [NewDocument(Origin(filename), prepared)])
+    await store.add(Collection(protocol.case_collection("7"), "case", "7"), [NewDocument(Origin(filename), prepared)])
     tool = DocumentQATool(config=CASE_EVIDENCE, shelf=FileShelf(store))
     named = await tool.answer_question("What is the private_key?", "7")
     assert named.status is Status.OK

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.telemetry import PartOutcome, ended, parse_part_outcome, render_part_outcome
+from services.telemetry import PartOutcome, parse_part_outcome, part_outcome_of, render_part_outcome
 
 ASKER = Author(311, "ada")
 
@@ -30,12 +30,14 @@ def plain(text: str) -> str:
 def test_of_a_very_long_question_the_beginning_is_recorded_without_its_secrets() -> None:
     asked = outcome()
     long = replace(asked.part.last, text="word " * 2_000 + "the end")
-    entry = ended(replace(asked, part=replace(asked.part, messages=(long,))), lambda text: text.replace("word", "*"))
+    entry = part_outcome_of(
+        replace(asked, part=replace(asked.part, messages=(long,))), lambda text: text.replace("word", "*")
+    )
     assert entry.question == ("* " * 2_000).strip()
 
 
 def test_an_outcome_is_read_as_it_was_written() -> None:
-    entry = ended(
+    entry = part_outcome_of(
         outcome(
             level="answer",
             sources=("kb:setup.md",),
@@ -53,7 +55,7 @@ def test_an_outcome_is_read_as_it_was_written() -> None:
 
 def test_a_reply_stays_in_memory() -> None:
     """It may quote a file that is deleted with its thread."""
-    entry = ended(outcome(reply_text="line 3 of secret.log says so"), plain)
+    entry = part_outcome_of(outcome(reply_text="line 3 of secret.log says so"), plain)
     assert entry.reply == "line 3 of secret.log says so"
     assert b"secret.log" not in render_part_outcome(entry)
 
@@ -61,7 +63,9 @@ def test_a_reply_stays_in_memory() -> None:
 def test_a_file_is_not_named() -> None:
     """It is deleted with its thread, and its name may be of somebody who is forgotten."""
     cited = ("kb:setup.md", "diary-of-berta.log:2", "kb:diary-of-berta.log:3-4", "notes.yaml:port")
-    entry = ended(outcome(sources=cited, decisions={"generate": {"answer": True, "citations": list(cited)}}), plain)
+    entry = part_outcome_of(
+        outcome(sources=cited, decisions={"generate": {"answer": True, "citations": list(cited)}}), plain
+    )
     assert entry.sources == cited
     line = render_part_outcome(entry)
     assert b"berta" not in line
@@ -77,12 +81,14 @@ def test_the_words_of_a_model_are_not_written() -> None:
         "tools": ["query_file"],
         "verify": {"good_enough": False, "issues": ["line 3"]},
     }
-    line = json.loads(render_part_outcome(ended(outcome(decisions=path), plain)))
+    line = json.loads(render_part_outcome(part_outcome_of(outcome(decisions=path), plain)))
     assert line["path"] == {"gate": {"question": True}, "verify": {"good_enough": False, "issues": 1}}
 
 
 def test_secrets_are_taken_out_of_a_question() -> None:
-    assert ended(outcome(), lambda text: text.replace("install", "[secret]")).question == "How do I\n[secret]?"
+    assert (
+        part_outcome_of(outcome(), lambda text: text.replace("install", "[secret]")).question == "How do I\n[secret]?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,17 +107,17 @@ def test_only_what_was_asked_is_kept_in_words(
     result: OutcomeKind, reason: str | None, *, question: bool | None, kept: bool
 ) -> None:
     gate = {} if question is None else {"gate": {"question": question}}
-    assert bool(ended(outcome(result, reason, decisions=gate), plain).question) is kept
+    assert bool(part_outcome_of(outcome(result, reason, decisions=gate), plain).question) is kept
 
 
 def test_what_the_team_says_is_not_kept_in_words() -> None:
     said = outcome(OutcomeKind.CAPTURED, qa_id="2026-W48-1")
-    entry = ended(replace(said, part=replace(said.part, author_type=AuthorType.TEAM_MEMBER)), plain)
+    entry = part_outcome_of(replace(said, part=replace(said.part, author_type=AuthorType.TEAM_MEMBER)), plain)
     assert (entry.question, entry.qa_id) == ("", "2026-W48-1")
 
 
 def test_a_line_of_a_later_program_is_read() -> None:
-    line = json.loads(render_part_outcome(ended(outcome(), plain)))
+    line = json.loads(render_part_outcome(part_outcome_of(outcome(), plain)))
     read = parse_part_outcome(json.dumps({**line, "mood": "good"}).encode())
     assert read == parse_part_outcome(json.dumps(line).encode()) is not None
 
@@ -120,7 +126,9 @@ DAMAGED = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text() | st.integers(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-LINE = json.loads(render_part_outcome(ended(outcome(tokens={("gate", "prompt"): 4}, sources=("kb:a",)), plain)))
+LINE = json.loads(
+    render_part_outcome(part_outcome_of(outcome(tokens={("gate", "prompt"): 4}, sources=("kb:a",)), plain))
+)
 
 
 @given(name=st.sampled_from(sorted(LINE)), value=DAMAGED)

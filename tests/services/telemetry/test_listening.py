@@ -29,9 +29,9 @@ class Echo(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         peer = self._transport.get_extra_info("peername")
         if data.startswith(b"!"):
-            self._connections.authenticated(peer)
+            self._connections.on_login(peer)
         else:
-            self._connections.answered(peer)
+            self._connections.on_answer(peer)
         self._transport.write(data)
 
 
@@ -58,7 +58,7 @@ class Caller:
 @asynccontextmanager
 async def listener(connections: Connections) -> AsyncGenerator[tuple[AsyncExitStack, int]]:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(connections.bounded(lambda: Echo(connections)), "127.0.0.1", 0)
+    server = await loop.create_server(connections.limit(lambda: Echo(connections)), "127.0.0.1", 0)
     async with AsyncExitStack() as stack:
         yield stack, server.sockets[0].getsockname()[1]
     server.close()
@@ -141,8 +141,8 @@ async def test_a_request_whose_body_does_not_come_is_cut() -> None:
         slow, done = await caller(stack, port), await caller(stack, port)
         assert [await each.says(b"hello") for each in (slow, done)] == [b"hello\n"] * 2
         for each in (slow, done):
-            connections.asked(each.address)
-        connections.whole(done.address)
+            connections.on_request(each.address)
+        connections.on_request_read(done.address)
         assert await slow.is_cut()
         assert await done.says(b"again") == b"again\n"
 

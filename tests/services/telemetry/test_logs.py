@@ -29,9 +29,9 @@ def configure(*, style: str = "text", file: Path | None = None) -> None:
 
 def test_a_line_about_a_part_carries_its_ids(capsys: pytest.CaptureFixture[str]) -> None:
     configure(style="json")
-    token = logs.about.set(PART)
+    token = logs.current_part.set(PART)
     log.info("gate: %s", "yes")
-    logs.about.reset(token)
+    logs.current_part.reset(token)
     log.info("idle")
     about, idle = map(json.loads, capsys.readouterr().err.splitlines())
     assert (
@@ -55,9 +55,9 @@ def test_a_line_about_a_part_carries_its_ids(capsys: pytest.CaptureFixture[str])
 def test_a_line_about_a_question_from_the_command_line_has_no_ids(capsys: pytest.CaptureFixture[str]) -> None:
     configure()
     asked = replace(PART, messages=(Message(0, 0, Author(0, ""), "How?", 5.0),), place=Place(0, PlaceKind.CHANNEL))
-    token = logs.about.set(asked)
+    token = logs.current_part.set(asked)
     log.info("gate: yes")
-    logs.about.reset(token)
+    logs.current_part.reset(token)
     assert capsys.readouterr().err.endswith("tests.logs: gate: yes\n")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from model.conversations import Conversation, Role, Turn
 from services.assistant import Addresses, VerificationResult
 from services.assistant.answering import AnswerResult
-from services.assistant.citations import cited_in, remove_foreign_links
+from services.assistant.citations import remove_foreign_links, resolve_citations
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.prompts import about
 from services.conversations import phrases
@@ -61,7 +61,7 @@ async def test_the_right_source_is_selected_first_for_10_of_10_questions() -> No
 async def test_what_is_answered_is_quoted_right_with_its_source_and_that_is_most() -> None:
     answers = [await answer(query) for query, _, _ in QUESTIONS]
     right = [
-        words in (given.answer or "") and source_id in cited_in(given.citations, [BY_ID[source_id]]).sources
+        words in (given.answer or "") and source_id in resolve_citations(given.citations, [BY_ID[source_id]]).sources
         for given, (_, source_id, words) in zip(answers, QUESTIONS, strict=True)
     ]
     answered = [given.answer is not None for given in answers]

@@ -44,7 +44,7 @@ async def talk(store: DocumentStore, *questions: str, answered: bool = True) -> 
         query = gated.rewrite_query or question
         context = replace(cases.context(), conversation=ConversationContext(earlier_in(conversation)))
         toolset = Toolset(cases.tools_over(store, embedder=HashingEmbedder()), context)
-        await toolset.ready()
+        await toolset.prepare()
         result = await assistant.generate(conversation, query, [], Usage(), max_chars=1900, toolset=toolset)
         answer = result.answer or ""
         said += [Turn(Role.USER, question), *([Turn(Role.ASSISTANT, answer)] if answered else [])]
@@ -110,7 +110,7 @@ async def answer_about(store: DocumentStore, question: str, *, asker: int = case
     toolset = Toolset(
         cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN]), cases.context(asker=asker)
     )
-    await toolset.ready()
+    await toolset.prepare()
     conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
     return await assistant.generate(conversation, question, [page], Usage(), max_chars=1900, toolset=toolset)
 

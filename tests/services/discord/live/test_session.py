@@ -99,7 +99,7 @@ async def test_a_shard_is_named_and_waits_only_where_nobody_has_seen_to_its_turn
     monkeypatch.setattr(client, "is_ready", lambda: True)
     for again in (False, resume):
         with pytest.raises(OSError):  # noqa: PT011 (the one above)
-            await client.hold_session(resume=again, paced=paced)
+            await client.hold_session(resume=again, is_paced=paced)
     assert [each["shard_id"] for each in asked] == [3, 3]
     assert asked[0]["initial"] == paced
     assert asked[1].get("resume", False) == resume

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.documents.asking.passages import CitedPassage
-from services.documents.asking.synthesis import check
+from services.documents.asking.synthesis import check_answer
 
 PASSAGE = CitedPassage(
     doc_id="d",
@@ -33,7 +33,7 @@ PASSAGE = CitedPassage(
     ],
 )
 def test_what_the_passages_hold_stays(answer: str) -> None:
-    checked = check(answer, [PASSAGE])
+    checked = check_answer(answer, [PASSAGE])
     assert checked.answer == answer
     assert checked.unverified == 0
 
@@ -51,7 +51,7 @@ def test_what_the_passages_hold_stays(answer: str) -> None:
     ],
 )
 def test_what_they_do_not_hold_is_marked_and_counted(answer: str, left: str) -> None:
-    checked = check(answer, [PASSAGE])
+    checked = check_answer(answer, [PASSAGE])
     assert checked.answer == left
     assert checked.unverified == 1
     assert checked.cited == ()
@@ -59,7 +59,7 @@ def test_what_they_do_not_hold_is_marked_and_counted(answer: str, left: str) -> 
 
 def test_citations_that_hold_are_told_each_once_in_their_order() -> None:
     answer = "First server.log:42, then server.log:41 (10:01:00), again logs/server.log:42."
-    cited = check(answer, [PASSAGE]).cited
+    cited = check_answer(answer, [PASSAGE]).cited
     assert [(each.source, each.line_start, each.timestamp) for each in cited] == [
         ("logs/server.log", 42, None),
         ("logs/server.log", 41, "2031-03-04T10:01:00"),
@@ -67,9 +67,9 @@ def test_citations_that_hold_are_told_each_once_in_their_order() -> None:
 
 
 def test_a_title_of_the_headers_may_be_quoted() -> None:
-    assert check('As "Rate limits" says.', [PASSAGE], ["[Chunk 1 - Title: Rate limits]"]).unverified == 0
+    assert check_answer('As "Rate limits" says.', [PASSAGE], ["[Chunk 1 - Title: Rate limits]"]).unverified == 0
 
 
 def test_a_quotation_too_short_to_be_judged_is_none_with_the_next_mark() -> None:
-    checked = check("`su` opened in `server.log`, by `me` as `never written`.", [PASSAGE], ["server.log"])
+    checked = check_answer("`su` opened in `server.log`, by `me` as `never written`.", [PASSAGE], ["server.log"])
     assert checked.answer == "`su` opened in `server.log`, by `me` as `never written` (unverified)."

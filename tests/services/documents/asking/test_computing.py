@@ -8,7 +8,7 @@ import pytest
 
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.query_lines import addresses
-from services.documents.asking.synthesis import check
+from services.documents.asking.synthesis import check_answer
 from services.documents.results import QAResult
 from services.documents.store.document_store import DocumentStore
 from tests.services.documents import cases
@@ -132,7 +132,7 @@ async def test_windows_that_overlap_are_one_with_every_hit_marked(tmp_path: Path
 )
 def test_a_lone_quotation_mark_does_not_spoil_the_others(answer: str, unverified: int) -> None:
     passage = CitedPassage("d", "a.log", 'no space left\nwrite "data" failed', 1, 2, (1,), "d:1")
-    checked = check(answer, [passage])
+    checked = check_answer(answer, [passage])
     assert checked.unverified == unverified
     assert checked.answer.count("(unverified)") == unverified
 

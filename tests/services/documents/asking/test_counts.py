@@ -82,4 +82,4 @@ def test_what_lines_are_counted_by_is_told(question: str, columns: tuple[str, ..
     ],
 )
 def test_who_wrote_something_is_named_in_many_ways(question: str, name: str) -> None:
-    assert name in planned(question).writers
+    assert name in planned(question).writer_names

@@ -288,6 +288,24 @@ async def test_where_there_are_fewer_lines_than_asked_for_that_is_said(files: Do
     assert "only 2 lines follow line 98 of worker.log" in result.answer
 
 
+@pytest.mark.parametrize(
+    ("question", "blank", "end", "said"),
+    [
+        ("line 1 of a.log, what came right after it?", 3, "", "3 blank lines follow line 1 of a.log"),
+        ("line 21 of a.log, what came right before it?", 19, "end", "12 blank lines precede line 21 of a.log"),
+        ("3 lines before line 4 of a.log", 2, "end", "only 1 of the 3 lines that precede line 4 of a.log is not blank"),
+        ("line 1 of a.log, what came right after it?", 0, "", "line 1 is the last of a.log"),
+    ],
+)
+async def test_blank_lines_are_not_taken_for_the_end_of_a_file(
+    tmp_path: Path, question: str, blank: int, end: str, said: str
+) -> None:
+    store = cases.new_store(tmp_path)
+    text = "\n".join(["2026-03-04 10:00:00 INFO [main] web.Server: begun", *[" "] * blank, *([end] if end else [])])
+    await cases.post(store, "a.log", f"{text}\n")
+    assert said in (await ask(store, question)).answer
+
+
 async def test_only_the_files_that_were_searched_are_said_to_be(files: DocumentStore) -> None:
     assert (await ask(files, "last FATAL in worker.log")).answer.startswith("Searched 1 file (worker.log)")
     assert (await ask(files, "zeta-77777 in app.log")).answer.startswith("Searched 4 files for")

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from services.documents.asking import grammar
-from services.documents.asking.rewriting import accepted, cited_in, resolve, with_citations
+from services.documents.asking.rewriting import find_citations, is_acceptable, resolve, with_citations
 from services.documents.results import Citation, ConversationContext
 from tests.services.documents.asking.planning import documents
 
@@ -67,7 +67,7 @@ async def test_questions_that_stand_alone_do_not(question: str) -> None:
     ],
 )
 def test_a_rewrite_from_what_was_said_is_accepted(rewritten: str) -> None:
-    assert accepted("When did that happen?", rewritten, TURNS)
+    assert is_acceptable("When did that happen?", rewritten, TURNS)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_rewrite_from_what_was_said_is_accepted(rewritten: str) -> None:
     ],
 )
 def test_a_rewrite_that_loses_or_invents_something_is_not(question: str, rewritten: str) -> None:
-    assert not accepted(question, rewritten, TURNS)
+    assert not is_acceptable(question, rewritten, TURNS)
 
 
 class Rewriter:
@@ -214,7 +214,7 @@ async def test_what_a_follow_up_says_anew_is_not_taken_from_before(
 
 def test_the_lines_that_an_answer_cites_are_those_of_files_that_are_there() -> None:
     answer = "See app.log:40 (10:00:40), old/app.log:3-5, other.log:7, app.log:900 and line 12 of app.log."
-    found = cited_in(answer, DOCUMENTS)
+    found = find_citations(answer, DOCUMENTS)
     assert [(each.source, each.line_start, each.line_end) for each in found] == [
         ("app.log", 40, 40),
         ("old/app.log", 3, 5),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.ingesting import fill
+from services.documents.ingesting import embed_document
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import (
     ChunkSearch,
@@ -55,7 +55,7 @@ async def test_reading_what_is_not_there_gives_nothing_and_makes_nothing(store: 
     assert (await store.lines(name, LineWhere(("x",)))).total == 0
     assert await store.distinct(name, LineWhere(("x",)), "severity") == []
     assert await store.chunks(name, "x", [0]) == []
-    assert await store.holders(name, ["x"]) == ({}, 0)
+    assert await store.count_chunks_with(name, ["x"]) == ({}, 0)
     assert await store.unembedded(name, "x", EMBEDDER.id) == []
     assert not await store.fail(name, "x", "gone")
     assert not await store.embed(name, "x", EMBEDDER.id, {})
@@ -270,13 +270,13 @@ async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: Doc
         cases.new("prices.md", "# Prices\n\nA button costs a penny.\n"),
     )
     (first,) = await store.add(collection, [setup])
-    await fill(store, EMBEDDER, collection.name, first.doc_id)
+    await embed_document(store, EMBEDDER, collection.name, first.doc_id)
     (second,) = await store.add(collection, [prices])
     question = (await EMBEDDER.embed(["green clicks until"]))[0]
     asked = ChunkSearch("penny button", question, EMBEDDER.id, depth=1, mode=SearchMode.VECTOR)
     found = [hit.chunk.doc_id for hit in await store.search(collection.name, asked)]
     assert sorted(found) == sorted([first.doc_id, second.doc_id]), "what has no vector yet is found by its words"
-    await fill(store, EMBEDDER, collection.name, second.doc_id)
+    await embed_document(store, EMBEDDER, collection.name, second.doc_id)
     assert [hit.chunk.doc_id for hit in await store.search(collection.name, asked)] == [first.doc_id]
     assert len(await store.search(collection.name, replace(asked, mode=SearchMode.HYBRID))) == 2
     literal = replace(asked, identifiers=("a penny",))

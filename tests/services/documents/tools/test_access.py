@@ -56,7 +56,7 @@ async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked
     denied = await tools[libraries.CASE].ask(ctx, "What is on line 4 of shop.log?")
     assert (allowed.status, denied.status) == (Status.OK, Status.DENIED)
     assert "expired" not in denied.answer
-    assert not await tools[libraries.CASE].offered(ctx)
+    assert not await tools[libraries.CASE].is_available(ctx)
 
 
 async def test_a_thread_of_another_guild_is_denied(store: DocumentStore) -> None:
@@ -81,9 +81,9 @@ async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_
     private, sharing = cases.tools_over(store), cases.tools_over(store, sharing=[cases.FRAN])
     question = "How do I restart the ledger?"
     assert (await private[libraries.USER].ask(cases.context(), question)).status is Status.DENIED
-    assert not await private[libraries.USER].offered(cases.context())
+    assert not await private[libraries.USER].is_available(cases.context())
     assert (await sharing[libraries.USER].ask(cases.context(), question)).status is Status.OK
-    assert await sharing[libraries.USER].offered(cases.context())
+    assert await sharing[libraries.USER].is_available(cases.context())
 
 
 NOTES = {
@@ -98,7 +98,7 @@ async def test_what_the_team_has_told_is_for_its_guilds_and_named_teams(store: D
     assert "three days" in await tool.run(cases.context(), question)
     nowhere = cases.context(guild=None)
     assert (await tool.ask(nowhere, question)).status is Status.INVALID
-    assert not await tool.offered(nowhere)
+    assert not await tool.is_available(nowhere)
     assert "three days" in await tool.run(replace(nowhere, team_id="lamps"), question)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.ingesting import fill
+from services.documents.ingesting import embed_document
 from services.documents.results import QAResult, Status
 from services.documents.store import protocol
 from services.documents.store.document_store import DocumentStore
@@ -133,10 +133,10 @@ async def test_a_host_that_most_articles_hold_does_not_decide_their_order(tmp_pa
     store = cases.new_store(tmp_path)
     texts = [f"# Part {n}\n\nSee www.example.net/docs for part {n} of the handbook.\n" for n in range(12)]
     texts.append("# Machines\n\nThe computers stand in a cellar in Vienna, in the second district of the town.\n")
-    collection = Collection(protocol.user(str(cases.FRAN)), "user", str(cases.FRAN))
+    collection = Collection(protocol.user_collection(str(cases.FRAN)), "user", str(cases.FRAN))
     for number, text in enumerate(texts):
         (document,) = await store.add(collection, [cases.new(f"{number}.md", text, title=f"Article {number}")])
-        await fill(store, HashingEmbedder(), collection.name, document.doc_id)
+        await embed_document(store, HashingEmbedder(), collection.name, document.doc_id)
     box = cases.tools_over(store, embedder=HashingEmbedder())
     result = await box[libraries.USER].ask(
         cases.context(public=False), "In which town do the computers of www.example.net stand?"

@@ -85,7 +85,7 @@ async def test_a_source_that_is_gone_is_found_no_more(store: DocumentStore) -> N
     assert "About bananas" not in await tool.run(cases.context(), "What about bananas?")
     del shelf.texts["kb:a.md"]
     assert (await tool.ask(cases.context(), "What about apples?")).status is Status.NOT_INDEXED
-    assert not await tool.offered(cases.context())
+    assert not await tool.is_available(cases.context())
 
 
 async def test_a_name_that_few_passages_hold_is_what_is_asked_about(store: DocumentStore) -> None:

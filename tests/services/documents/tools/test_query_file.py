@@ -90,7 +90,7 @@ async def test_conditions_hold_together(store: DocumentStore, form: dict[str, An
     ],
 )
 def test_patterns_know_letters_of_all_languages(pattern: str, text: str, *, fits: bool) -> None:
-    assert (line_query.compiled(pattern).search(text) is not None) == fits
+    assert (line_query.compile_pattern(pattern).search(text) is not None) == fits
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", ".?.?.?.?.?.?.*[^a]+a", ".*b.*b.*b.*b.*b.*a", "(b|bb)+a", "(b*)*a"])
@@ -214,18 +214,18 @@ async def test_who_may_ask_is_as_for_the_case_evidence(store: DocumentStore) -> 
 
 async def test_it_is_offered_where_there_are_files_and_its_lines_may_be_cited(store: DocumentStore) -> None:
     toolset = Toolset(cases.tools_over(store), cases.context())
-    await toolset.ready()
+    await toolset.prepare()
     tool = next(each for each in toolset.tools if each.name == "query_file")
     told = await tool.run({"file": "auth.log", "any_of": ["guest"]})
     assert not isinstance(told, str)
     assert told.counts
     assert "Source: auth.log:2" in told.text
-    assert toolset.citations(["auth.log:2", "auth.log:3"]) == ["auth.log:2", "auth.log"]
+    assert toolset.valid_citations(["auth.log:2", "auth.log:3"]) == ["auth.log:2", "auth.log"]
     nothing = await tool.run({"file": "auth.log", "any_of": ["nobody"]})
     assert not isinstance(nothing, str)
     assert not nothing.counts
     elsewhere = Toolset(cases.tools_over(store), cases.context(cases.OTHER_THREAD))
-    await elsewhere.ready()
+    await elsewhere.prepare()
     assert not elsewhere.tools
 
 
@@ -240,9 +240,9 @@ async def test_long_results_say_how_much_of_them_is_shown(store: DocumentStore) 
 async def test_a_text_that_lines_were_counted_by_may_be_quoted(store: DocumentStore) -> None:
     """What was asked for literally, and found, stands in the file."""
     toolset = Toolset(cases.tools_over(store), cases.context())
-    await toolset.ready()
+    await toolset.prepare()
     await toolset.query({"file": "auth.log", "all_of": ["authentication failure"], "mode": "count"})
-    checked = toolset.checked('It holds "authentication failure" seven times, and "no such thing" never.', [])
+    checked = toolset.mark_unsupported('It holds "authentication failure" seven times, and "no such thing" never.', [])
     assert '"authentication failure" seven' in checked
     assert '"no such thing" (unverified)' in checked
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.ingesting import fill
+from services.documents.ingesting import embed_document
 from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection, SearchMode, Weights
@@ -60,7 +60,7 @@ async def test_a_fifth_library_needs_no_change_of_the_core(store: DocumentStore)
         [cases.new("escrow.md", "# Escrow\n\nMoney that a third party keeps until both sides agree.\n", word="escrow")],
     )
     toolset = Toolset(tools, cases.context())
-    await toolset.ready()
+    await toolset.prepare()
     assert [each.name for each in toolset.tools] == ["answer_from_glossary"]
     text = await tool.run(cases.context(), "What does escrow mean?")
     assert "third party" in text
@@ -91,9 +91,9 @@ async def test_a_library_searched_by_meaning_goes_by_words_only_where_it_has_no_
     assert await found(store, BY_MEANING, question, None) == ["book"]
     described = await store.describe("glossary")
     assert described is not None
-    await fill(store, Contrary(), "glossary", described.documents[0].doc_id)
+    await embed_document(store, Contrary(), "glossary", described.documents[0].doc_id)
     assert await found(store, GLOSSARY, question, None) == ["book"]
-    await fill(store, Contrary(), "glossary", described.documents[1].doc_id)
+    await embed_document(store, Contrary(), "glossary", described.documents[1].doc_id)
     assert await found(store, GLOSSARY, question, Contrary()) == ["book"]
     assert await found(store, BY_MEANING, question, Contrary()) == ["escrow"]
     assert await found(store, BY_MEANING, question, None) == ["book"]
@@ -117,7 +117,7 @@ async def test_a_tool_without_content_is_not_offered(store: DocumentStore) -> No
     tools = cases.tools_over(store, sharing=[cases.FRAN])
 
     async def offered(ctx: ToolContext) -> list[str]:
-        return [name for name, tool in tools.items() if await tool.offered(ctx)]
+        return [name for name, tool in tools.items() if await tool.is_available(ctx)]
 
     assert await offered(cases.context()) == []
     await cases.post(store, "shop.log", cases.LOG)
@@ -128,7 +128,7 @@ async def test_a_tool_without_content_is_not_offered(store: DocumentStore) -> No
 async def test_the_model_never_says_who_asks_or_where(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tools = Toolset(cases.tools_over(store), cases.context())
-    await tools.ready()
+    await tools.prepare()
     tool, _ = tools.tools
     assert set(tool.parameters["properties"]) == {"question", "k"}
     text = await tool.run({"question": "What is on line 4 of shop.log?", "thread_id": cases.OTHER_THREAD})
@@ -138,7 +138,7 @@ async def test_the_model_never_says_who_asks_or_where(store: DocumentStore) -> N
 async def test_calls_of_one_answer_go_on_from_each_other(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     tools = Toolset(cases.tools_over(store), cases.context())
-    await tools.ready()
+    await tools.prepare()
     tool, _ = tools.tools
     await tool.run({"question": "Which entries mention 10.20.30.40:2525?", "k": 3})
     assert "shop.log:7 " in str(await tool.run({"question": "and what came right after that?"}))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from services.documents.ingesting import fill
+from services.documents.ingesting import embed_document
 from services.documents.store.protocol import State
 from services.search import embedding
 from services.search.embedding import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, PackagedEmbedder, Vectors
@@ -149,11 +149,11 @@ async def test_a_document_stays_searchable_by_words_when_it_cannot_be_embedded(t
     store = cases.new_store(tmp_path)
     (document,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     for embedder in (None, Failing()):
-        assert not await fill(store, embedder, cases.case().name, document.doc_id)
-    assert await fill(store, HashingEmbedder(), cases.case().name, document.doc_id)
+        assert not await embed_document(store, embedder, cases.case().name, document.doc_id)
+    assert await embed_document(store, HashingEmbedder(), cases.case().name, document.doc_id)
     described = await store.describe(cases.case().name)
     assert described is not None
     assert described.documents[0].state is State.READY
-    assert await fill(store, HashingEmbedder(), cases.case().name, document.doc_id)
+    assert await embed_document(store, HashingEmbedder(), cases.case().name, document.doc_id)
     await store.delete_collection(cases.case().name)
-    assert not await fill(store, HashingEmbedder(), cases.case().name, document.doc_id)
+    assert not await embed_document(store, HashingEmbedder(), cases.case().name, document.doc_id)
