@@ -1,5 +1,5 @@
-"""Where what the team teaches is written: captures to the raw archive (tier 1), appended durably, in order, to the file
-of their week; decisions about them to the topics and their index (tier 2).
+"""Writes what the team teaches: captures to the raw archive (tier 1), appended durably, in order, to the file of their
+week; decisions about them to the topics and their index (tier 2).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RawArchive:
     Attributes:
         captures: the recent captures, which each stored one joins.
         clock: the time of capture; not the loop's time for messages of long ago.
-        on_stored: called with each block, in the thread that wrote it.
+        on_stored: called with each block, in the thread that wrote it; its errors are logged.
         places: the file that tells where in Discord each pair comes from; None: that is not kept.
         rehearsed: nothing is written, and everything else is the same.
     """
@@ -226,7 +226,10 @@ class RawArchive:
             start = files.append(path, "".join(blocks).encode())
             if self.on_stored is not None:
                 for block, pair in zip(blocks, pairs, strict=True):
-                    self.on_stored(StoredBlock(path.name, start, block, pair))
+                    try:
+                        self.on_stored(StoredBlock(path.name, start, block, pair))
+                    except Exception:  # the pair is on the disk, and must not be written again
+                        log.exception("%s was stored; its reader finds it later", pair.id)
                     start += len(block.encode())
         self._sound = path
 

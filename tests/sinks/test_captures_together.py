@@ -133,6 +133,24 @@ async def test_where_not_all_fit_on_the_disk_each_is_stored_that_does(
     assert texts(tmp_path) == ["Question 1?", "Question 2?", "Question 4?"]
 
 
+async def test_captures_are_written_once_where_the_library_cannot_take_them_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk, raw = Slow(monkeypatch), archive_in(tmp_path)
+
+    def on_stored(_block: StoredBlock) -> None:
+        raise ValueError("no room")
+
+    raw.on_stored = on_stored
+    tasks, go_on = await disk.while_the_first_is_flushed(raw, *(capture(number) for number in range(1, 4)))
+    go_on()
+    outcomes = await asyncio.gather(*tasks)
+    assert disk.blocks == [1, 2]
+    assert [each.qa_id for each in outcomes] == [pair.id for pair in pairs_in(tmp_path, 1)]
+    assert texts(tmp_path) == ["Question 1?", "Question 2?", "Question 3?"]
+    assert "no room" in caplog.text
+
+
 @pytest.mark.parametrize("cancelled", [1, 2])
 async def test_who_stops_waiting_takes_nothing_from_the_others(
     cancelled: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
