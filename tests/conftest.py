@@ -14,6 +14,10 @@ import pytest
 from clock import VirtualLoop
 from tests.loopback.patient_loop import PatientLoop
 
+# The products of numpy here are small: its threads would wait for each other with more work than they have. Set before
+# anything imports numpy, and inherited by every process that a test starts.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A machine that is busy is no failure. The ordinary run tries few cases, always the same; `make fuzz` many new ones.
 FUZZING = "MILLRACE_FUZZ" in os.environ
 hypothesis.settings.register_profile(

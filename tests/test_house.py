@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -35,18 +35,33 @@ MOST_ROOMS, MOST_ARROWS = 12, 36
 MERGE_MARK = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
 
-def imports() -> Iterator[tuple[str, str, str]]:
+@cache
+def nodes() -> list[tuple[str, ast.ImportFrom | ast.Constant]]:
+    """All imports of names and all constants, with the modules that they stand in: reading them takes a while."""
+    return [
+        (module, node)
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom | ast.Constant)
+    ]
+
+
+@cache
+def imports() -> list[tuple[str, str, str]]:
     """Who imports which name from where."""
-    for module, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
-                yield from ((module, node.module, alias.name) for alias in node.names)
+    return [
+        (module, node.module, alias.name)
+        for module, node in nodes()
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+    ]
 
 
 def room(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
+@cache
 def exported(package: str) -> set[str]:
     tree = ast.parse(MODULES[package].read_text())
     return {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
@@ -131,8 +146,7 @@ def test_values_are_bound_in_their_order() -> None:
     """Python 3.12 warns of a sequence for numbered placeholders of SQL (`?1`), and 3.14 refuses it."""
     numbered = [
         f"{module}: {node.value}"
-        for module, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for module, node in nodes()
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if re.search(r"\b(?:SELECT|VALUES|WHERE|SET)\b.*\?\d", node.value, re.DOTALL)
     ]

@@ -29,11 +29,15 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A configuration that works, in a folder of its own."""
     for name in ("APP__DISCORD__TOKEN", "APP__AI_RESPONSE__LLM__API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    sources = tmp_path / "data" / "knowledge-base" / "sources"
+    return config_in(tmp_path)
+
+
+def config_in(folder: Path) -> Path:
+    sources = folder / "data" / "knowledge-base" / "sources"
     sources.mkdir(parents=True)
     (sources / "install.md").write_text("# Install\n\nRun `lanternfish setup` and follow what it says.\n")
     (sources.parent / "index.txt").write_text("kb:install.md\nHow to install Lanternfish with lanternfish setup.\n")
-    path = tmp_path / "config.yaml"
+    path = folder / "config.yaml"
     path.write_text(f"discord:\n  token: {SECRET_TOKEN}\n  team_member_ids: [902]\n")
     return path
 

@@ -1,33 +1,108 @@
-"""The demo as a newcomer runs it: every scene ends as examples/README.md says."""
+"""The demo as a newcomer runs it: every scene ends as examples/README.md says.
+
+A replay of the whole day takes many seconds of the processor. There are two: one by the program, and one in this
+process that is printed in every form.
+"""
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import re
 import subprocess
 import sys
+import tempfile
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+from rich.console import Console
 
+from commands.replay import ReplayOptions, replay
+from model.outcomes import Outcome
+from settings import load
+from sinks.results import JsonLines, ResultCounts
+from sinks.terminal import Terminal
+from tests.examples.few_sources import config_with
 from tests.examples.test_demo_files import EXAMPLES, RECORDING, Row, messages, rows
 
 ROOT = EXAMPLES.parent
+CONFIG = EXAMPLES / "demo.yaml"
 Line = dict[str, Any]
+Files = dict[str, bytes]
+
+
+class Replayed(NamedTuple):
+    """What a replay printed, and the files of its data folder."""
+
+    printed: str
+    kept: Files
+
+
+class InEveryForm(NamedTuple):
+    as_json: Replayed
+    in_80_columns: str
+    picture: str
+
+
+def files_in(folder: Path) -> Files:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def files_below(folder: Path) -> dict[Path, tuple[int, int]]:
+    found = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in found}
+
+
+def replaying(config: Path, *options: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "app.py", "--config", config, "--replay", RECORDING, *options]
+    env = environment or None
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120, env=env)
 
 
 @cache
-def printed() -> str:
-    command = [sys.executable, "app.py", "--config", str(EXAMPLES / "demo.yaml"), "--replay", str(RECORDING), "--json"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120)
-    assert ended.returncode in {0, 1}, ended.stderr
-    return ended.stdout
+def by_the_program() -> Replayed:
+    with tempfile.TemporaryDirectory() as folder:
+        before = files_below(EXAMPLES)
+        ended = replaying(CONFIG, "--data", folder, "--json")
+        assert ended.returncode == 0, ended.stderr
+        assert files_below(EXAMPLES) == before, "only the folder of the replay is written to"
+        return Replayed(ended.stdout, files_in(Path(folder)))
+
+
+@cache
+def in_this_process() -> InEveryForm:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLES)
+        picture = importlib.import_module("picture")
+    canvas, json_lines, people = picture.canvas(picture.COLUMNS), io.StringIO(), io.StringIO()
+
+    class EveryForm:
+        def __init__(self, console: Console, *what: Any) -> None:
+            self._forms = [JsonLines(json_lines), Terminal(console, *what), Terminal(canvas, *what)]
+
+        def write(self, outcome: Outcome) -> None:
+            for form in self._forms:
+                form.write(outcome)
+
+        def finish(self, tally: ResultCounts) -> None:
+            for form in self._forms:
+                form.finish(tally)
+
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr("commands.replay.Terminal", EveryForm)
+        before = files_below(EXAMPLES)
+        assert replay(load(CONFIG), ReplayOptions(RECORDING, Path(folder)), Console(file=people, width=80)) == 0
+        assert files_below(EXAMPLES) == before, "only the folder of the replay is written to"
+        as_json = Replayed(json_lines.getvalue(), files_in(Path(folder)))
+    return InEveryForm(as_json, people.getvalue(), picture.drawn(canvas, picture.TITLE, "demo"))
 
 
 @cache
 def lines() -> list[Line]:
-    return [json.loads(line) for line in printed().splitlines()]
+    return [json.loads(line) for line in by_the_program().printed.splitlines()]
 
 
 def summary() -> Line:
@@ -95,15 +170,33 @@ def test_every_message_is_accounted_for() -> None:
     counts = summary()
     assert counts["messages"] == len(messages())
     assert counts["messages"] == counts["removed"] + counts["messages_in_parts"] + sum(counts["ignored"].values())
+    assert counts["parts"] == len(lines()) - 1
+    assert counts["messages_in_parts"] == sum(len(line["message_ids"]) for line in lines()[:-1])
+
+
+def test_two_replays_print_and_keep_the_same_bytes() -> None:
+    """Pitfall 50: and nothing is written but to the folder of the replay."""
+    one, other = by_the_program(), in_this_process().as_json
+    assert one.printed == other.printed
+    assert one.kept == other.kept
+    assert one.kept
+
+
+def test_the_picture_shows_what_is_printed() -> None:
+    """`python examples/picture.py` draws it anew."""
+    assert (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8") == in_this_process().picture
 
 
 def test_what_is_printed_for_people_fits_one_screen() -> None:
-    """That it is the same each time, and looks as the pictures of it, `make generated` checks."""
-    command = [sys.executable, "app.py", "--config", str(EXAMPLES / "demo.yaml"), "--replay", str(RECORDING)]
-    ended = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120, env={"COLUMNS": "80"}
-    )
-    shown = ended.stdout.splitlines()
+    shown = in_this_process().in_80_columns.splitlines()
     assert 30 < len(shown) <= 50
     assert max(map(len, shown)) <= 80
+    assert "\x1b" not in in_this_process().in_80_columns
+
+
+def test_the_program_fits_what_it_prints_to_a_screen(tmp_path: Path) -> None:
+    """With one source: the longest lines are those of questions."""
+    ended = replaying(config_with(tmp_path, "install.md"), COLUMNS="80")
+    assert ended.returncode == 0, ended.stderr
+    assert max(map(len, ended.stdout.splitlines())) == 80
     assert "\x1b" not in ended.stdout

@@ -39,6 +39,10 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 @pytest.fixture
 def knowing(config: Path) -> Path:
     """A configuration with documents, a topic of the team's, and one that is for the team only."""
+    return with_knowledge(config)
+
+
+def with_knowledge(config: Path) -> Path:
     data = config.parent / "data"
     sources, team = data / "knowledge-base" / "sources", data / "team-knowledge"
     (sources / "long.md").write_text(f"# Turning\n\n{LONG}")

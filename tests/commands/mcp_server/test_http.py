@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
@@ -24,8 +24,9 @@ from commands.mcp_server.http import AT_ONCE, MCP_LOGGERS
 from dashboard.access import FREE_TRIES
 from services.telemetry import limit_log_lines
 from services.telemetry.connections import LogLineLimit
+from tests.commands.conftest import config_in
 from tests.commands.mcp_server.assistant import call, data
-from tests.commands.mcp_server.conftest import traces_in, with_sections
+from tests.commands.mcp_server.conftest import traces_in, with_knowledge, with_sections
 from tests.commands.mcp_server.processes import ended, started, stream
 
 TOKEN = "a-token-of-the-team-42"
@@ -39,6 +40,7 @@ pytestmark = pytest.mark.real_time
 class Served:
     process: Popen[bytes]
     address: str
+    config: Path
 
     async def answer(
         self, token: str | None = TOKEN, *, method: str = "POST", body: bytes | None = None, **headers: str
@@ -66,44 +68,61 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
+    """For tests that leave it as it was: it takes seconds to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("APP__DISCORD__TOKEN", "APP__AI_RESPONSE__LLM__API_KEY"):
+            patch.delenv(name, raising=False)
+        with serving(with_knowledge(config_in(tmp_path_factory.mktemp("served")))) as server:
+            yield server
+
+
 @pytest.fixture
-def served(knowing: Path) -> Generator[Served]:
-    with_sections(knowing, mcp={"port": free_port(), "names": ["mcp.example.org"]})
-    process = started(knowing, "http", APP__MCP__TOKEN=TOKEN)
+def fresh(knowing: Path) -> Generator[Served]:
+    """At which nobody has guessed yet."""
+    with serving(knowing) as server:
+        yield server
+
+
+@contextmanager
+def serving(config: Path) -> Generator[Served]:
+    with_sections(config, mcp={"port": free_port(), "names": ["mcp.example.org"]})
+    process = started(config, "http", APP__MCP__TOKEN=TOKEN)
     said = stream(process.stdout).readline().decode()
     assert said.startswith("MCP at http://127.0.0.1:"), said + stream(process.stderr).read().decode()
-    yield Served(process, said.split()[2].rstrip(";"))
+    yield Served(process, said.split()[2].rstrip(";"), config)
     process.send_signal(signal.SIGTERM)
     code, _, err = ended(process)
     assert (code, "Traceback" in err, TOKEN in err) == (0, False, False)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_who_brings_the_token_is_served_and_nothing_is_written(served: Served, knowing: Path, mode: str) -> None:
-    before = traces_in(knowing.parent / "data")
+async def test_who_brings_the_token_is_served_and_nothing_is_written(served: Served, mode: str) -> None:
+    before = traces_in(served.config.parent / "data")
     async with served.client(TOKEN, mode) as client:
         assert {"search", "ask"} <= {tool.name for tool in (await client.list_tools()).tools}
         assert data(await call(client, "search", query="install Lanternfish"))["passages"]
-    assert traces_in(knowing.parent / "data") == before
+    assert traces_in(served.config.parent / "data") == before
 
 
-async def test_nobody_else_is(served: Served) -> None:
-    assert await served.answer() == (200, '{"jsonrpc":"2.0","id":1,"result":{}}')
+async def test_nobody_else_is(fresh: Served) -> None:
+    assert await fresh.answer() == (200, '{"jsonrpc":"2.0","id":1,"result":{}}')
     for wrong in (None, "wrong", TOKEN[:-1], f"{TOKEN} {TOKEN}"):
-        status, said = await served.answer(wrong)
+        status, said = await fresh.answer(wrong)
         assert status == 401
         assert "jsonrpc" not in said
     with pytest.raises(ExceptionGroup):
-        async with served.client("wrong") as client:
+        async with fresh.client("wrong") as client:
             await client.list_tools()
-    assert (await served.answer(None, Cookie=f"token={TOKEN}"))[0] == 401
+    assert (await fresh.answer(None, Cookie=f"token={TOKEN}"))[0] == 401
 
 
-async def test_who_guesses_has_to_wait(served: Served) -> None:
+async def test_who_guesses_has_to_wait(fresh: Served) -> None:
     for _ in range(FREE_TRIES):
-        assert (await served.answer("guess"))[0] == 401
-    assert (await served.answer("guess"))[0] == 429
-    assert (await served.answer())[0] == 200  # H6
+        assert (await fresh.answer("guess"))[0] == 401
+    assert (await fresh.answer("guess"))[0] == 429
+    assert (await fresh.answer())[0] == 200  # H6
 
 
 async def test_idle_connections_lock_nobody_out(served: Served) -> None:
@@ -154,8 +173,8 @@ async def test_only_short_messages_are_taken_and_no_connection_is_kept_waiting(s
     assert (await served.answer(body=b"{", **{"Content-Type": "application/json"}))[0] == 400
 
 
-async def test_a_second_one_says_that_the_port_is_taken(served: Served, knowing: Path) -> None:
-    code, out, err = ended(started(knowing, "http", APP__MCP__TOKEN=TOKEN))
+async def test_a_second_one_says_that_the_port_is_taken(served: Served) -> None:
+    code, out, err = ended(started(served.config, "http", APP__MCP__TOKEN=TOKEN))
     port = served.address.split(":")[2].partition("/")[0]
     assert (code, out) == (2, "")
     assert err == (

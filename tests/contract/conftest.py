@@ -1,0 +1,3 @@
+from tests.kept_processes import kept, kept_processes
+
+__all__ = ["kept", "kept_processes"]
