@@ -4,6 +4,7 @@ vectors.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -76,6 +77,7 @@ class Background:
     store: DocumentStore
     embedder: Embedder | None
     tasks: BackgroundTasks = field(default_factory=BackgroundTasks, init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def embed_soon(self, name: str, doc_id: str) -> None:
         """Give a document its vectors, by the names of its collection and its own."""
@@ -84,7 +86,8 @@ class Background:
 
     async def _embed(self, name: str, doc_id: str) -> None:
         try:
-            await embed_document(self.store, self.embedder, name, doc_id)
+            async with self._turn:  # else a question waits for a batch of each document
+                await embed_document(self.store, self.embedder, name, doc_id)
         except StoreUnavailable as error:
             log.warning("%s: keyword search only for a document: %s", name, error)
 

@@ -99,6 +99,9 @@ def surroundings(settings: Settings, *, running: bool = False) -> FolderContents
         kb = each.kb
         documents += [kb.sources_dir, kb.links_file_path, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir]
         documents.append(kb.index_path.with_name(KB_FILE))
-        learned += [kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path]
+        learned += [kb.team_index_path, kb.team_index_cache_path]
+        # What else is in these folders, such as packed copies, nobody deals with.
+        for place, patterns in ((kb.team_raw_dir, ("*.txt", "*.torn")), (kb.team_topics_dir, ("*.txt", "*.rejected*"))):
+            learned += [path for pattern in patterns for path in place.glob(pattern)]
         learned += [kb.team_state_path, kb.team_index_path.with_name(TEAM_FILE)]
     return FolderContents([*documents, *learned], documents, settings.logging.file.path, running)

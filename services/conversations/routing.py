@@ -81,12 +81,15 @@ class PartFacts:
 
     async def is_private(self) -> bool:
         """True if the part, or what it replies to, is not public and not in one of the `capture_channels`: private talk
-        must not become public knowledge.
+        must not become public knowledge. An invite-only thread has to be listed itself.
         """
         allowed, places = self.router.rules[self.part.guild_id].capture_channels, [self.part.place]
         if self.target is not None:
             places.append(self.router.history.place(self.target.channel_id))
-        return any(not place.public and allowed.isdisjoint({place.id, place.channel_id}) for place in places)
+        return any(
+            not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
+            for place in places
+        )
 
     async def replies_to_user(self) -> bool:
         return self.target is not None and await self._type_of(self.target) is USER

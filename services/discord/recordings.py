@@ -143,8 +143,8 @@ def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
 
 class RecordingFilter:
     """Filters dispatches for a recording: removes interactions, unused types, and of people who opted out messages,
-    typing, reactions and the names of threads. `opted_out` gets the author id and the text of a message or edit, for the
-    rest an empty text. Unreadable dispatches are removed.
+    typing, reactions and the names of threads. `opted_out` gets the author id and the text of a message or edit; for
+    the rest an empty text. Unreadable dispatches are removed.
     """
 
     def __init__(self, opted_out: Callable[[int, str], bool]) -> None:

@@ -149,6 +149,7 @@ class Channel(Wire):
     parent_id: Snowflake | None = None
     owner_id: Snowflake | None = None
     permission_overwrites: list[Overwrite] | None = None
+    nsfw: bool | None = None
     thread_metadata: ThreadMetadata | None = None
     available_tags: list[ForumTag] | None = None
     applied_tags: list[Snowflake] | None = None
@@ -271,6 +272,12 @@ class _KnownPlace:
     type: int
     allow: int = 0
     deny: int = 0
+    restricted: bool = False  # to some age, or some role or member is shut out
+
+
+def _needed(channel_type: int) -> int:
+    """The permissions that reading takes."""
+    return VIEW_CHANNEL | CONNECT if channel_type in VOICE_TYPES else VIEW_CHANNEL
 
 
 class GuildPlaces:
@@ -351,9 +358,13 @@ class GuildPlaces:
             self._tags[sent.id] = {tag.id: encodable(tag.name or "") for tag in sent.available_tags or ()}
         tags = {} if sent.parent_id is None else self._tags.get(sent.parent_id, {})
         found = _place_from_wire(sent, self._forums, guild_id, tags)
-        overwrites = [each for each in sent.permission_overwrites or () if each.id == found.guild_id]
-        allow, deny = (overwrites[0].allow, overwrites[0].deny) if overwrites else (0, 0)
-        known = _KnownPlace(found, sent.type, allow, deny)
+        allow, deny, restricted = 0, 0, bool(sent.nsfw)
+        for each in sent.permission_overwrites or ():
+            if each.id == found.guild_id:
+                allow, deny = each.allow, each.deny
+            else:
+                restricted = restricted or bool(each.deny & _needed(sent.type))
+        known = _KnownPlace(found, sent.type, allow, deny, restricted)
         public = self._is_public(known)
         if public != found.public:
             known = replace(known, place=replace(found, public=public))
@@ -377,7 +388,9 @@ class GuildPlaces:
             if everyone is not None and everyone & ADMINISTRATOR:
                 return True
             # Recordings carry no roles: everybody sees what no overwrite hides.
-            needed = VIEW_CHANNEL | CONNECT if known.type in VOICE_TYPES else VIEW_CHANNEL
+            if known.restricted:
+                return False
+            needed = _needed(known.type)
             allowed = needed if everyone is None else everyone
             return (allowed & ~known.deny | known.allow) & needed == needed
         if known.type == PRIVATE_THREAD:

@@ -35,7 +35,7 @@ _ENDINGS = {
         cs fs vb rb php pl pm lua r jl swift m mm dart ex exs erl hs clj sh bash zsh fish ps1 bat cmd awk tcl sql
         gradle groovy proto thrift ipynb""",
     BUILD_FILE: "lock sum mod cmake mk bazel bzl nix in am m4 tmpl j2 jinja cast exp",
-    PRIVATE: "pem key ppk p12 pfx jks kdbx jsonl",
+    PRIVATE: "pem key ppk p12 pfx jks kdbx jsonl env envrc htpasswd tfstate tfvars asc gpg pgp",
 }
 _NAMES = {
     BUILD_FILE: """package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml composer.json

@@ -286,7 +286,14 @@ def _looked_through(
     links = [path for path in paths if path.is_symlink() and path not in logs]
     done.left += named(links, "a link; what it leads to is not looked into")
     paths = [path for path in paths if path not in links]
-    kinds = {path: kind_of(path) for path in paths if path not in logs}
+    kinds = dict[Path, Kind]()
+    for path in paths:
+        if path in logs:
+            continue
+        try:
+            kinds[path] = kind_of(path)
+        except OSError as error:
+            done.left.append(f"{path}: cannot be read ({error.strerror}), so it is not known whose words it holds")
     about.exchanges.update(path for path, kind in kinds.items() if kind is Kind.EXCHANGES)
     for path in (path for path, kind in kinds.items() if kind is Kind.RECORDING):
         found = about.recordings[path] = find_in_recording(path, user_id)

@@ -110,7 +110,7 @@ def _ours(folder: DataFolder) -> Iterator[Path]:
     )
     yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones)
     # What is in there without being named so is reported by who looks into it.
-    yield from (folder.decisions, folder.places, folder.pending, folder.outbox)
+    yield from (folder.decisions, folder.places, folder.pending, *folder.outbox.glob("*.json"))
     for databases in (
         folder.evidence,
         folder.runbooks,

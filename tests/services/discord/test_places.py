@@ -88,7 +88,7 @@ def test_an_unavailable_guild_has_no_places() -> None:
     ("everyone", "overwrites", "expected"),
     [
         (VIEW_CHANNEL, [], True),
-        (VIEW_CHANNEL, [OTHERS], True),
+        (VIEW_CHANNEL, [OTHERS], False),
         (VIEW_CHANNEL, [OTHERS, HIDDEN], False),
         (0, [], False),
         (0, [SHOWN], True),
@@ -121,7 +121,7 @@ def test_what_is_written_in_a_voice_channel_is_public_only_where_everyone_may_co
         (VIEW_CHANNEL, [{**locked, "allow": str(CONNECT), "deny": "0"}], True),
         (ADMINISTRATOR, [locked], True),
     ):
-        places.guild(guild(everyone))
+        places.add_guild(guild(everyone))
         assert public(places, channel(type=kind, permission_overwrites=overwrites)) is expected
     assert public(GuildPlaces(), channel(type=kind))
     assert not public(GuildPlaces(), channel(type=kind, permission_overwrites=[locked]))
