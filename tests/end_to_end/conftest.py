@@ -15,12 +15,11 @@ from settings import Settings
 from tests.end_to_end.bots import QUIET_SECONDS, RunningBot
 from tests.end_to_end.knowledge import write_knowledge
 from tests.end_to_end.processes import Process
-from tests.kept_processes import kept, kept_processes
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.loopback.llm_server import LLMServer
 
-__all__ = ["discord_server", "hurried_discord", "kept", "kept_processes"]
+__all__ = ["discord_server", "hurried_discord"]
 
 
 # It takes seconds on a busy machine, and belongs to no wait of a test.

@@ -1,3 +1,0 @@
-from tests.kept_processes import kept, kept_processes
-
-__all__ = ["kept", "kept_processes"]
