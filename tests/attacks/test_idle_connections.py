@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from tests.commands.mcp_server.test_http import free_port
-from tests.examples.few_sources import config_with
 from tests.examples.test_demo_files import EXAMPLES
 
 pytestmark = pytest.mark.real_time
@@ -22,8 +21,8 @@ pytestmark = pytest.mark.real_time
 DESCRIPTORS, CONNECTIONS, SPEED = 256, 300, 20_000
 
 
-def replayed(config: Path, data: Path, *options: str, port: int = 0) -> subprocess.Popen[bytes]:
-    demo = ["--config", str(config), "--replay", str(EXAMPLES / "demo.jsonl"), "--data", str(data)]
+def replayed(data: Path, *options: str, port: int = 0) -> subprocess.Popen[bytes]:
+    demo = ["--config", str(EXAMPLES / "demo.yaml"), "--replay", str(EXAMPLES / "demo.jsonl"), "--data", str(data)]
     out, err = (data.with_suffix(ending) for ending in (".out", ".err"))
     with out.open("wb") as stdout, err.open("wb") as stderr:
         return subprocess.Popen(
@@ -38,12 +37,7 @@ def replayed(config: Path, data: Path, *options: str, port: int = 0) -> subproce
                 *options,
             ],
             cwd=EXAMPLES.parent,
-            env={
-                "PATH": "",
-                "OPENBLAS_NUM_THREADS": "1",
-                "APP__METRICS__PORT": str(port),
-                "APP__DASHBOARD__ENABLED": "true" if port else "false",
-            },
+            env={"PATH": "", "APP__METRICS__PORT": str(port), "APP__DASHBOARD__ENABLED": "true" if port else "false"},
             stdout=stdout,
             stderr=stderr,
         )
@@ -62,9 +56,8 @@ def connected(port: int, stack: ExitStack) -> None:
 
 def test_idle_connections_cost_no_reply_and_few_lines(tmp_path: Path) -> None:
     alone, besieged, port = tmp_path / "alone", tmp_path / "besieged", free_port()
-    config = config_with(tmp_path, "install.md", "guides/retention.md")
-    assert replayed(config, alone).wait(60) == 0
-    process = replayed(config, besieged, "--speed", str(SPEED), port=port)
+    assert replayed(alone).wait(60) == 0
+    process = replayed(besieged, "--speed", str(SPEED), port=port)
     with ExitStack() as stack:
         stack.callback(process.kill)
         until = time.monotonic() + 30
@@ -80,7 +73,6 @@ def test_idle_connections_cost_no_reply_and_few_lines(tmp_path: Path) -> None:
             connected(port, stack)
         assert process.wait(90) == 0
     assert replies(besieged) == replies(alone)
-    assert sum(text is not None for _, text in replies(alone)) > 3
     log = besieged.with_suffix(".err").read_text().splitlines()
     assert any("connections within a minute were closed" in line for line in log)
     assert len(log) < 50

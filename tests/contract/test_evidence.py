@@ -20,7 +20,6 @@ from services.discord.slash import Call, CommandRefused
 from services.documents import FileRefused
 from services.documents.store import protocol
 from services.documents.store.protocol import Document, State, StoreUnavailable
-from tests.kept_processes import kept, kept_processes
 from tests.world import (
     ANNA,
     BEN,
@@ -37,8 +36,6 @@ from tests.world import (
     forum_post,
     thread,
 )
-
-__all__ = ["kept", "kept_processes"]
 
 LOG = "\n".join(
     [f"2026-02-16T00:00:{n:02} INFO  web: request {n} served" for n in range(30)]

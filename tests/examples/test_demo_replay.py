@@ -10,6 +10,7 @@ import importlib
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,8 +26,7 @@ from model.outcomes import Outcome
 from settings import load
 from sinks.results import JsonLines, ResultCounts
 from sinks.terminal import Terminal
-from tests.examples.few_sources import config_with
-from tests.examples.test_demo_files import EXAMPLES, RECORDING, Row, messages, rows
+from tests.examples.test_demo_files import EXAMPLES, RECORDING, SOURCES, Row, messages, rows
 
 ROOT = EXAMPLES.parent
 CONFIG = EXAMPLES / "demo.yaml"
@@ -195,8 +195,12 @@ def test_what_is_printed_for_people_fits_one_screen() -> None:
 
 
 def test_the_program_fits_what_it_prints_to_a_screen(tmp_path: Path) -> None:
-    """With one source: the longest lines are those of questions."""
-    ended = replaying(config_with(tmp_path, "install.md"), COLUMNS="80")
+    """With one source: the longest lines are of questions."""
+    config, sources = tmp_path / "config.yaml", tmp_path / "sources"
+    sources.mkdir()
+    shutil.copy(next(SOURCES.rglob("*.md")), sources)
+    config.write_text(f"kb:\n  sources_dir: {sources}\nai_response:\n  llm: null\n", encoding="utf-8")
+    ended = replaying(config, COLUMNS="80")
     assert ended.returncode == 0, ended.stderr
     assert max(map(len, ended.stdout.splitlines())) == 80
     assert "\x1b" not in ended.stdout
