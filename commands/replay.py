@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import sys
 import tempfile
 from contextlib import AsyncExitStack, ExitStack
@@ -95,9 +96,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
             answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
         out = (
-            JsonLines(sys.stdout)
-            if options.as_json
-            else Terminal(console, name_of, headline, answers_by, uncut=not console.is_terminal)
+            JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, answers_by, uncut=uncut)
         )
         in_order = OrderedOutcomes(out.write)
         sinks = replace(

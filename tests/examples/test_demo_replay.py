@@ -75,12 +75,12 @@ def by_the_program() -> Replayed:
 @cache
 def in_this_process() -> InEveryForm:
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(EXAMPLES)
+        patch.syspath_prepend(EXAMPLES)  # pyright: ignore[reportUnknownMemberType] (pytest's own)
         picture = importlib.import_module("picture")
     canvas, json_lines, people = picture.canvas(picture.COLUMNS), io.StringIO(), io.StringIO()
 
     class EveryForm:
-        def __init__(self, console: Console, *what: Any) -> None:
+        def __init__(self, console: Console, *what: Any, **_uncut: bool) -> None:
             self._forms = [JsonLines(json_lines), Terminal(console, *what), Terminal(canvas, *what)]
 
         def write(self, outcome: Outcome) -> None:
