@@ -95,9 +95,9 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
             await stack.enter_async_context(shown)
             answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
-        out = (
-            JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, answers_by, uncut=uncut)
-        )
+        uncut = not console.is_terminal and "COLUMNS" not in os.environ
+        lines = JsonLines(sys.stdout) if options.as_json else None
+        out = lines or Terminal(console, name_of, headline, answers_by, uncut=uncut)
         in_order = OrderedOutcomes(out.write)
         sinks = replace(
             parts.sinks, results=[tally.add, in_order.add, *meters.results, state.record.add], decided=count.add
