@@ -182,20 +182,13 @@ class ServerLibrary(NamedTuple):
 
 
 def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[ServerLibrary]:
-    """Give the libraries of each server; `for_team`: as for `library_of`, but a server with a team of its own gets what
-    everybody gets of the shared topics.
-    """
-    shared, for_everybody = library_of(settings, for_team=for_team), library_of(settings)
+    """Give the libraries of each server; `for_team`: as for `library_of`."""
+    shared = library_of(settings, for_team=for_team)
     found: dict[int | None, ServerLibrary] = {None: ServerLibrary(shared, shared)}
     for guild_id, server in settings.servers.own.items():
         own = OwnLibrary(library_of(server, for_team=for_team, documented=False), guild_id)
-        has_shared_team = _team_of(server) == _team_of(settings)
-        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, shared if has_shared_team else for_everybody))
+        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, shared))
     return Servers(found)
-
-
-def _team_of(settings: Settings) -> tuple[frozenset[int], frozenset[int]]:
-    return settings.discord.team_member_ids, settings.discord.team_role_ids
 
 
 def answer_rules(settings: Settings) -> AnswerRules:

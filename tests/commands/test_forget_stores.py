@@ -97,6 +97,36 @@ def test_an_archive_that_the_configuration_no_longer_names_is_named(
         assert f"{path}: none of this program's, not looked into" in out
 
 
+@pytest.mark.parametrize(
+    "place", ["team-knowledge/raw/2026-W05.txt.gz", "team-knowledge/raw/2025/old.zip", "state/outbox/old.gz"]
+)
+def test_packed_copies_beside_what_is_dealt_with_are_named(
+    place: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = config.parent / "data"
+    store(data, replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902)))
+    files.replace(data / place, b"\x1f\x8b packed")
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    assert f"{data / place}: none of this program's, not looked into" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_forgotten(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = config.parent / "data"
+    store(data, replace(captured(1, SAID, "It does so by day."), author_ids=(ADA, 902)))
+    files.replace(data / "note.bin", b"of somebody else")
+
+    def refuses(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("services.privacy.forgetting.kind_of", refuses)
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    out = capsys.readouterr().out
+    assert "1 text replaced by [removed]" in out
+    assert f"{data / 'note.bin'}: cannot be read (Permission denied)" in out
+
+
 def test_what_they_called_their_threads_is_taken_out_of_recordings(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

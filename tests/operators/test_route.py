@@ -465,6 +465,16 @@ async def test_unless_the_channel_is_named_for_it() -> None:
         assert await where(talk, talk.says(STAFF, place=place, to=asked), rules=rules) == "capture"
 
 
+async def test_an_invite_only_thread_has_to_be_named_itself() -> None:
+    place = replace(PRIVATE_THREAD, invited_only=True)
+    for named, expected in ((PRIVATE.id, "nothing"), (place.id, "capture")):
+        talk = Talk()
+        talk.history.meet(place)
+        asked = talk.says(ANN, place=place)
+        rules = RouteRules(capture_channels=frozenset({named}))
+        assert await where(talk, talk.says(STAFF, place=place, to=asked), rules=rules) == expected
+
+
 async def test_a_public_answer_to_a_private_question_does_not_make_it_public() -> None:
     """Pitfall 47."""
     talk = Talk()

@@ -108,6 +108,11 @@ def test_a_channel_is_public_when_everyone_can_view_it(
     assert public(places, thread(type=12)) is False
 
 
+def test_a_channel_that_is_age_restricted_is_not_public() -> None:
+    assert not public(GuildPlaces(), channel(nsfw=True))
+    assert public(GuildPlaces(), channel(nsfw=False))
+
+
 @pytest.mark.parametrize("kind", [2, 13])
 def test_what_is_written_in_a_voice_channel_is_public_only_where_everyone_may_connect(kind: int) -> None:
     """Discord shows it to nobody else, though the channel is in everybody's list."""

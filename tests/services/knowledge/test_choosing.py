@@ -37,6 +37,7 @@ def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
         ("LICENSE", LICENCE),
         ("LICENSE-MIT.txt", LICENCE),
         ("tls/server.KEY", PRIVATE),
+        ("deploy/prod.env", PRIVATE),
         ("id_ed25519", PRIVATE),
         ("config.local.yaml", PRIVATE),
         ("state/posts.jsonl", PRIVATE),
