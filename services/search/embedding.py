@@ -236,13 +236,9 @@ class PackagedEmbedder:
         return np.concatenate(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     async def match(self, query: str, texts: Sequence[str]) -> Sequence[Match]:
-        found: list[Match] = []
-        async with self._one_at_a_time:
+        async with self._one_at_a_time:  # once: a turn for each text would wait for a batch of a file each time
             asked = await in_thread(self._words_of, query)
-        for text in texts:
-            async with self._one_at_a_time:
-                found.append(compare_words(asked, await in_thread(self._words_of, text)))
-        return found
+            return [compare_words(asked, await in_thread(self._words_of, text)) for text in texts]
 
     async def close(self) -> None:
         self._model = None

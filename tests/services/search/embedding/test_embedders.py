@@ -57,6 +57,25 @@ async def test_the_event_loop_goes_on_while_a_file_is_embedded() -> None:
     assert ticks > 5
 
 
+async def test_texts_are_compared_after_one_batch_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def embed(_self: PackagedEmbedder, texts: Sequence[str]) -> Vectors:
+        order.append("batch")
+        return np.zeros((len(texts), 1), dtype=np.float32)
+
+    def words_of(_self: PackagedEmbedder, text: str) -> str:
+        order.append(text)
+        return text
+
+    monkeypatch.setattr(PackagedEmbedder, "_embed", embed)
+    monkeypatch.setattr(PackagedEmbedder, "_words_of", words_of)
+    monkeypatch.setattr(embedding, "compare_words", lambda _asked, _words: None)
+    embedder = PackagedEmbedder()
+    await asyncio.gather(embedder.embed(["x"] * (3 * embedding.PACKAGED_BATCH)), embedder.match("q", ["a", "b", "c"]))
+    assert order == ["batch", "q", "a", "b", "c", "batch", "batch"]
+
+
 async def test_a_model_that_is_not_installed_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(_name: str) -> None:
         return None
