@@ -69,8 +69,6 @@ LOOKS = {
 }
 WIDEST = 160
 """Columns: longer lines are harder to read."""
-UNCUT = 4_000
-"""Columns where nobody reads the lines on a screen: nothing is cut off."""
 NARROWEST = 60
 PLACE, NAME, SOURCE = 12, 11, 18
 QUOTE_FROM = 100
@@ -94,7 +92,7 @@ class Terminal:
         self._console = console
         self._name_of = name_of
         self._uncut = uncut
-        self._width = UNCUT if uncut else max(NARROWEST, min(console.width, WIDEST))
+        self._width = WIDEST if uncut else max(NARROWEST, min(console.width, WIDEST))
         self._day = ""
         self._examples = defaultdict[str, list[str]](list)
         """Of chatter, by its reason."""
@@ -144,7 +142,7 @@ class Terminal:
             if count or kind is OutcomeKind.REPLIED:
                 self._count(count, kind, reasons[kind], style)
         for reason, count in chatter.items():
-            width = (min(self._width, WIDEST) - 32) // EXAMPLES - 3
+            width = (self._width - 32) // EXAMPLES - 3
             examples = " ".join(f"“{in_cells(text, width).rstrip()}”" for text in self._examples[reason])
             self._line((f"{count:>5} ", "yellow"), f"{reason:<15} ", (f"such as {examples}", "dim"))
         if tally.ignored:
@@ -172,8 +170,10 @@ class Terminal:
 
     def _line(self, *cells: tuple[str, str] | str | Text) -> None:
         line = Text.assemble(*cells)
-        line.truncate(self._width, overflow="ellipsis")
-        self._console.print(line, no_wrap=True, overflow="ignore", soft_wrap=True, highlight=False)
+        if not self._uncut:
+            line.truncate(self._width, overflow="ellipsis")
+        overflow = "ignore" if self._uncut else "crop"
+        self._console.print(line, no_wrap=True, overflow=overflow, soft_wrap=True, highlight=False)
 
     def _place(self, part: Part) -> str:
         name = self._name_of(part.place.channel_id)

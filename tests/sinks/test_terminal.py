@@ -95,7 +95,7 @@ def test_what_is_not_answerable_is_counted_with_examples_and_everything_else_has
 
 
 def test_what_goes_to_another_program_is_not_cut() -> None:
-    question, reply = f"how do I open {'the valve and ' * 20}the door?", "From `a.md`:\n\nTurn the lever."
+    question, reply = f"how do I open {'the valve and ' * 200}the door?", "From `a.md`:\n\nTurn the lever."
     [answered, unanswered] = shown(
         replied(question, reply=reply), skipped(Reason.BUDGET, question), width=80, uncut=True
     )[2:]
