@@ -387,10 +387,10 @@ class GuildPlaces:
         if not found.is_thread:
             if everyone is not None and everyone & ADMINISTRATOR:
                 return True
-            # Recordings carry no roles: everybody sees what no overwrite hides.
             if known.restricted:
                 return False
             needed = _needed(known.type)
+            # Recordings carry no roles: everybody sees what no overwrite hides.
             allowed = needed if everyone is None else everyone
             return (allowed & ~known.deny | known.allow) & needed == needed
         if known.type == PRIVATE_THREAD:

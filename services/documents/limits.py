@@ -54,7 +54,7 @@ class Chunk:
     line_end: int
     embedded: bool = True  # True if it is searched by meaning; all chunks are searched by words
     lines: tuple[int, ...] = ()
-    """Of a pattern: its lines, the first ones of very many. Of statistics of a table: the lines that stand out."""
+    """The lines of a pattern, only the first of very many; for statistics of a table, the lines that stand out."""
     ts_min: str | None = None
     ts_max: str | None = None
     severities: tuple[str, ...] = ()

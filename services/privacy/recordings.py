@@ -94,8 +94,7 @@ _REACTIONS = {"MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"}
 
 @dataclass(slots=True)
 class PersonInRecording:
-    """What a recording holds of a person: their texts and the names of their threads, and the ids of their messages,
-    threads and attachments.
+    """A person's texts and names of threads in a recording, and the ids of their messages, threads and attachments.
 
     `damaged`: lines that could not be read.
     """

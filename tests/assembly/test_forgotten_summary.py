@@ -1,4 +1,4 @@
-"""What a person is told who was forgotten, and what is done in memory."""
+"""The summary for a person who was forgotten, and the renaming of topics in memory."""
 
 from __future__ import annotations
 

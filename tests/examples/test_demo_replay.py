@@ -35,7 +35,7 @@ Files = dict[str, bytes]
 
 
 class Replayed(NamedTuple):
-    """What a replay printed, and the files of its data folder."""
+    """The output of a replay, and the files of its data folder."""
 
     printed: str
     kept: Files

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ async def test_texts_are_compared_after_one_batch_of_a_file(monkeypatch: pytest.
 
     monkeypatch.setattr(PackagedEmbedder, "_embed", embed)
     monkeypatch.setattr(PackagedEmbedder, "_words_of", words_of)
-    monkeypatch.setattr(embedding, "compare_words", lambda _asked, _words: None)
+    monkeypatch.setattr(embedding, "compare_words", Mock())
     embedder = PackagedEmbedder()
     await asyncio.gather(embedder.embed(["x"] * (3 * embedding.PACKAGED_BATCH)), embedder.match("q", ["a", "b", "c"]))
     assert order == ["batch", "q", "a", "b", "c", "batch", "batch"]
