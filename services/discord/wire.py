@@ -275,8 +275,8 @@ class _KnownPlace:
     restricted: bool = False  # to some age, or some role or member is shut out
 
 
-def _needed(channel_type: int) -> int:
-    """The permissions that reading takes."""
+def _needed_to_read(channel_type: int) -> int:
+    """Give the permissions that reading a channel of this type takes."""
     return VIEW_CHANNEL | CONNECT if channel_type in VOICE_TYPES else VIEW_CHANNEL
 
 
@@ -363,7 +363,7 @@ class GuildPlaces:
             if each.id == found.guild_id:
                 allow, deny = each.allow, each.deny
             else:
-                restricted = restricted or bool(each.deny & _needed(sent.type))
+                restricted = restricted or bool(each.deny & _needed_to_read(sent.type))
         known = _KnownPlace(found, sent.type, allow, deny, restricted)
         public = self._is_public(known)
         if public != found.public:
@@ -389,7 +389,7 @@ class GuildPlaces:
                 return True
             if known.restricted:
                 return False
-            needed = _needed(known.type)
+            needed = _needed_to_read(known.type)
             # Recordings carry no roles: everybody sees what no overwrite hides.
             allowed = needed if everyone is None else everyone
             return (allowed & ~known.deny | known.allow) & needed == needed
