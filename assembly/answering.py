@@ -122,7 +122,7 @@ def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | No
     same for what is searched beside it.
     """
     with closing(PassageStore(None)) as topics:
-        yield LibrarySearch(library, topics, search.kb, search.embedder, alone=True, beside=beside)
+        yield LibrarySearch(library, topics, search.kb, search.embedder, embeds_on_refresh=True, shared_search=beside)
 
 
 def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
@@ -166,9 +166,9 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
         team_index_path=kb.team_index_path,
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,
-        left_out=() if for_team else kb.internal_topics,
+        hidden_topics=() if for_team else kb.internal_topics,
         redact=Redactor(settings.secrets).documentation_text,
-        documented=documented,
+        expects_documents=documented,
     )
 
 

@@ -39,7 +39,7 @@ from services.documents.store import (
     protocol,
     sqlite_store,
 )
-from services.documents.tools import LIBRARIES, AnswerCache, KBConfig, ToolModel, build
+from services.documents.tools import CASE, GLOBAL, LIBRARIES, TEAM, USER, AnswerCache, KBConfig, ToolModel, build
 from services.knowledge import LibrarySearch, Search
 from services.llm import StructuredLLM, Usage
 from services.search.embedding import Embedder
@@ -61,10 +61,13 @@ def libraries_of(chosen: DocumentSettings) -> list[KBConfig]:
         bm25_k1=ranking.bm25_k1,
         bm25_b=ranking.bm25_b,
     )
-    seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
-    return [
-        replace(library, weights=weights, cache_ttl=int(kept)) for library, kept in zip(LIBRARIES, seconds, strict=True)
-    ]
+    seconds = {
+        CASE: cache.case_seconds,
+        USER: cache.user_seconds,
+        TEAM: cache.team_seconds,
+        GLOBAL: cache.global_seconds,
+    }
+    return [replace(library, weights=weights, cache_ttl=seconds[library.name]) for library in LIBRARIES]
 
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from services.knowledge.library_search import LibrarySearch
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import SourceRecords, SourceSetup, UpdateEvent, UpdateReport, UpdateResult
 from services.knowledge.source_pages import WebPages
-from services.knowledge.web_interface import Fetched, FetchFailed, WebFetchers
+from services.knowledge.web_interface import FetchFailed, FetchResult, WebFetchers
 from services.search.passage_store import PassageStore
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
@@ -49,7 +49,7 @@ class AtOnce:
 
 
 class NoWeb:
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> FetchResult:
         raise FetchFailed(f"{url} {etag} {last_modified}")
 
     async def aclose(self) -> None:
@@ -63,7 +63,7 @@ def kinds_in(root: Path) -> tuple[TextFiles, WebPages]:
         links_file=root / "links.txt",
         cache_dir=root / "web-cache",
         max_bytes=2_000_000,
-        at_once=3,
+        most_fetches=3,
         web=WebFetchers(NoWeb()),
     )
     return TextFiles(setup), WebPages(setup)
@@ -116,8 +116,8 @@ async def naively(root: Path) -> UpdateReport:
             summary_pending=False,
             file=FileFacts(name, status.st_size, status.st_mtime_ns),
         )
-        report.settled[UpdateResult.DESCRIBED] += 1
-        rendered = cache.render((cache.line(record) for record in records.values()), at)
+        report.results[UpdateResult.DESCRIBED] += 1
+        rendered = cache.render((cache.render_line(record) for record in records.values()), at)
         files.replace(root / "index-cache.json", rendered)
         entries = (IndexEntry(f"kb:{each}", record.summary_text) for each, record in records.items())
         files.replace(root / "index.txt", index_file.render(entries).encode())
@@ -207,7 +207,7 @@ def one_run(kind: str, root: Path) -> None:
         report, worst = asyncio.run(work(root)), 0.0
     cpu, real, written = time.process_time() - cpu, time.perf_counter() - real, bytes_written() - written
     figures = {
-        "summaries": report.settled[UpdateResult.DESCRIBED],
+        "summaries": report.results[UpdateResult.DESCRIBED],
         "cpu": cpu,
         "real": real,
         "written": written,

@@ -46,7 +46,9 @@ def library(root: Path) -> DiskLibrary:
 
 
 def searching(root: Path, embedder: PackagedEmbedder | None = None) -> LibrarySearch:
-    return LibrarySearch(library(root), PassageStore(None), PassageStore(root / "search.sqlite"), embedder, alone=False)
+    return LibrarySearch(
+        library(root), PassageStore(None), PassageStore(root / "search.sqlite"), embedder, embeds_on_refresh=False
+    )
 
 
 async def built(root: Path) -> dict[str, float]:

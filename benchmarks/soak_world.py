@@ -35,7 +35,7 @@ from services.discord.dispatches import Dispatch
 from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import Source
-from services.knowledge.web_interface import Fetched, FetchFailed, Page
+from services.knowledge.web_interface import FetchFailed, FetchResult, Page
 from services.llm.endpoint import Unavailable
 from services.llm.usage import Usage
 
@@ -270,7 +270,7 @@ class SmallWeb:
     def __init__(self) -> None:
         self._asked = 0
 
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> FetchResult:
         await asyncio.sleep(1)
         self._asked += 1
         if self._asked % 7 == 0:

@@ -105,7 +105,7 @@ def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
             result = kind.line_result(line)
             if result is not None:
                 count = "" if result.count is None else number_of(result.count, kind.noun, kind.plural)
-                yield _links_row(line.place, line.text, count, result.note, failed=result.failed)
+                yield _links_row(line.position, line.text, count, result.note, failed=result.failed)
     for place, reason in found.left_out.items():
         yield Finding(LINKS_KEY, Verdict.WARNING, f"{place}: {reason}")
 

@@ -12,7 +12,7 @@ jinja2: import it only where the dashboard is on.
 """
 
 # pyright: reportUnusedImport=false
-from dashboard.access import AccessControl
+from dashboard.access import LOOPBACK, AccessControl
 from dashboard.display import DisplayRules
 from dashboard.meter import FlowMeter
 from dashboard.pages import DashboardData, Team

@@ -22,7 +22,7 @@ FREE_TRIES = 5
 LONGEST_WAIT = 300.0
 ADDRESSES = 2_000
 """The most addresses whose wrong tokens are remembered."""
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(slots=True)

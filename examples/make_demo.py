@@ -60,8 +60,8 @@ def fetched() -> bytes:
     for url in parse_links((KNOWLEDGE / "links.txt").read_bytes()).pages:
         facts = UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
         text = (KNOWLEDGE / "web-cache" / stored_name(url)).read_bytes().decode()
-        records.append(UrlRecord.new(FETCHED_AT, url=facts).holding(cache.hash_text(text)))
-    return cache.render(map(cache.line, records), FETCHED_AT)
+        records.append(UrlRecord.new(FETCHED_AT, url=facts).with_content(cache.hash_text(text)))
+    return cache.render(map(cache.render_line, records), FETCHED_AT)
 
 
 def produce() -> dict[Path, bytes]:

@@ -395,7 +395,7 @@ def load(
         log.info("load: %d of %d sources", len(sources), len(inquiry.selected))
         if inquiry.selected and not sources:
             return skip_outcome(inquiry, Reason.SOURCES_UNAVAILABLE)
-        return inquiry._replace(sources=tuple(await excerpts.within(sources, inquiry.query, search, max_chars)))
+        return inquiry._replace(sources=tuple(await excerpts.fit_sources(sources, inquiry.query, search, max_chars)))
 
     return loaded
 
@@ -415,7 +415,7 @@ def show_sections(
             log.warning("generate: not read again: %s", error)
             return None
         wanted = headings[:MOST_HEADINGS]
-        again = await excerpts.with_sections(sources, shown, inquiry.query, search, max_chars, wanted)
+        again = await excerpts.fit_with_sections(sources, shown, inquiry.query, search, max_chars, wanted)
         return None if again is None else inquiry._replace(sources=tuple(again))
 
     return read

@@ -136,7 +136,7 @@ def summarise_images(
     return summarised
 
 
-KEPT_SECONDS = 86_400.0  # how long a capture waits before it is given up
+PENDING_SECONDS = 86_400.0  # how long a capture waits before it is given up
 
 
 def retry_pending(
@@ -177,7 +177,7 @@ def retry_pending(
         return next_stored
 
     async def attempt(waiting: PendingCapture) -> Pair | None:
-        if now() - waiting.since >= KEPT_SECONDS:
+        if now() - waiting.since >= PENDING_SECONDS:
             log.warning(
                 "%s is given up: its images could not be described for a day; messages %s are not learned from",
                 waiting.capture.conversation_id,

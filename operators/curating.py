@@ -13,7 +13,7 @@ from clock import now, rfc3339
 from dataflow.metering import Gauge, in_flight
 from operators.step import expected
 from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
-from services.knowledge import harmless, topic_name
+from services.knowledge import make_harmless, topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
 from services.team import (
     Action,
@@ -159,7 +159,7 @@ def describing(
         try:
             with in_flight(gauge, "describe"):
                 written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
-            if not (summary := harmless(written)):
+            if not (summary := make_harmless(written)):
                 raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)
         except NOT_NOW:
             raise

@@ -31,7 +31,7 @@ from services.knowledge import (
 from services.storage import in_thread
 
 TAKEN = "another kind of source has names like this; rename it"
-KEPT_SECONDS = 24 * 3600.0
+GONE_SECONDS = 24 * 3600.0
 """How long a source that is gone is remembered, so that an empty mount costs no descriptions."""
 
 
@@ -84,14 +84,14 @@ def _look(
         events += _unless_done(records[source_id], key)
     there = {*listing.unchanged, *listing.due}
     for source_id, record in records.items():
-        if source_id not in there and not (listing.unsure is not None and listing.unsure(source_id)):
+        if source_id not in there and not (listing.may_exist is not None and listing.may_exist(source_id)):
             events += gone(record, kind, at)
     return events
 
 
 def _unless_done(record: Record, key: str) -> Iterator[UpdateEvent]:
     """What an unchanged source needs: nothing, a description, or to be in the index again."""
-    if record.content_hash and (not record.described or record.summary_key != key):
+    if record.content_hash and (not record.is_described or record.summary_key != key):
         yield Pending(replace(record, summary_pending=True, gone_at=None))
     elif record.gone_at is not None:
         yield UpToDate(replace(record, gone_at=None), UpdateResult.SAME)
@@ -101,7 +101,7 @@ def gone(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
     """A source that is not there any more: remembered for a day, then forgotten. Blocking."""
     if record.gone_at is None:
         yield UpToDate(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)
-    elif at - from_rfc3339(record.gone_at) >= KEPT_SECONDS:
+    elif at - from_rfc3339(record.gone_at) >= GONE_SECONDS:
         with suppress(OSError):
             kind.forget(record.source_id)
         yield Purged(record.source_id)
@@ -128,9 +128,9 @@ def next_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pendi
     """
     if record.gone_at is not None:
         return UpToDate(record, UpdateResult.GONE)
-    if not record.content_hash or (record.described and record.summary_key == key):
+    if not record.content_hash or (record.is_described and record.summary_key == key):
         return UpToDate(record, UpdateResult.SAME)
-    known = ledger.description(record.content_hash, key)
+    known = ledger.find_description(record.content_hash, key)
     if known is None:
         return Pending(replace(record, summary_pending=True))
     return UpToDate(replace(record, summary_text=known, summary_key=key, summary_pending=False), UpdateResult.REUSED)
@@ -154,7 +154,7 @@ def summarise(
     async def summarised(pending: Pending) -> UpToDate:
         record, text = await in_thread(_current, ledger.kind_of(pending.record), pending.record)
         how = UpdateResult.REUSED
-        description = ledger.description(record.content_hash, key)
+        description = ledger.find_description(record.content_hash, key)
         if description is None:
             how = UpdateResult.DESCRIBED
             try:
@@ -167,7 +167,7 @@ def summarise(
                 return UpToDate(
                     replace(record, summary_text="", summary_key=key, summary_pending=True), UpdateResult.SAME
                 )
-            description = index_file.harmless(written)
+            description = index_file.make_harmless(written)
         if not description:
             raise NotDescribed("the description is empty")
         at = rfc3339(now())
@@ -183,4 +183,4 @@ def _current(kind: AnyKind, record: Record) -> tuple[Record, str]:
     if found.flaw or not found.text.strip():
         raise NotDescribed(found.flaw or "it is empty")
     # The hash of a text that was cut is known only from when it was fetched.
-    return record if found.cut else replace(record, content_hash=hash_text(found.text)), found.text
+    return record if found.is_cut else replace(record, content_hash=hash_text(found.text)), found.text

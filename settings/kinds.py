@@ -279,7 +279,7 @@ OwnToken = Annotated[
     SecretStr,
     AfterValidator(_hard_to_guess),
     BeforeValidator(_no_bytes),
-    ValueHelp("at least 16 plain letters, digits and signs, in quotes, or empty", as_text=True),
+    ValueHelp(f"at least {SHORTEST_TOKEN} plain letters, digits and signs, in quotes, or empty", as_text=True),
 ]
 
 _Id = Annotated[int, BeforeValidator(_snowflake)]

@@ -88,7 +88,7 @@ class CacheAndIndex:
                 return
             try:
                 self._write(records, version, at)
-                self.entries = sum(record.indexed for record in records)
+                self.entries = sum(record.is_indexed for record in records)
             except OSError:
                 self.entries = _ids_in(_read(self._index_path) or b"")
                 raise
@@ -124,7 +124,7 @@ class CacheAndIndex:
     def _render(self, record: Record) -> _Rendered:
         kept = self._rendered.get(record.source_id)
         if kept is None or kept.record is not record:
-            kept = _Rendered(record, cache.line(record), _entry(record))
+            kept = _Rendered(record, cache.render_line(record), _entry(record))
             self._rendered[record.source_id] = kept
         return kept
 
@@ -138,12 +138,12 @@ def _sort(records: list[Record], kinds: Iterable[AnyKind]) -> None:
 
 
 def _entry(record: Record) -> str:
-    entries = [IndexEntry(f"{NAMESPACE}{record.source_id}", record.summary_text)] if record.indexed else []
+    entries = [IndexEntry(f"{NAMESPACE}{record.source_id}", record.summary_text)] if record.is_indexed else []
     return index_file.render(entries)
 
 
 def _plain_entries(records: Iterable[Record]) -> Iterable[str]:
-    return (f"{NAMESPACE}{record.source_id}\n{record.summary_text}\n" for record in records if record.indexed)
+    return (f"{NAMESPACE}{record.source_id}\n{record.summary_text}\n" for record in records if record.is_indexed)
 
 
 def _ids_in(index: bytes) -> int:
@@ -211,7 +211,7 @@ class KnowledgeLog:
         if self._passed_over:
             passed = number_of(self._passed_over, "file")
             log.info("%s passed over: images, style sheets, scripts and the like, or as kb.exclude says", passed)
-        happened = any(report.settled[how] for how in UpdateResult) or self._present != self._reported
+        happened = any(report.results[how] for how in UpdateResult) or self._present != self._reported
         log.log(logging.INFO if happened else logging.DEBUG, "knowledge base: %s", report.text)
         self._reported, self._present, self._named = self._present, set(), Counter()
         self._left_out = self._passed_over = 0

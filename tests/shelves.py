@@ -14,7 +14,7 @@ from services.knowledge.kinds import KINDS
 from services.knowledge.source_files import TextFiles
 from services.knowledge.source_kinds import RefreshSchedule, SourceRecords, SourceSetup, UpdateEvent, UpdateReport
 from services.knowledge.source_pages import WebPages
-from services.knowledge.web_interface import Fetched, FetchFailed, Page, WebFetchers
+from services.knowledge.web_interface import FetchFailed, FetchResult, Page, WebFetchers
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
 
@@ -48,12 +48,12 @@ class FakeWeb:
     """Answers by URL; keeps what it was asked, and when."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, Fetched | Exception] = {}
+        self.answers: dict[str, FetchResult | Exception] = {}
         self.seconds: dict[str, float] = {}
         self.asked: list[tuple[float, str, str | None]] = []
         self.in_flight = self.most_at_work = 0
 
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> FetchResult:
         self.asked.append((asyncio.get_running_loop().time(), url, etag or last_modified))
         self.in_flight += 1
         self.most_at_work = max(self.most_at_work, self.in_flight)
@@ -101,8 +101,8 @@ class Shelf:
         setup = replace(
             source_setup(self.sources, self.max_source_bytes),
             web=WebFetchers(self.web),
-            at_once=self.downloads_at_once,
-            schedule=RefreshSchedule(fresh_seconds=72 * 3600, again_seconds=300),
+            most_fetches=self.downloads_at_once,
+            schedule=RefreshSchedule(fresh_seconds=72 * 3600, retry_seconds=300),
             on_result=self.counted.append,
         )
         ledger = SourceRecords(self.cache, (TextFiles(setup), WebPages(setup)))

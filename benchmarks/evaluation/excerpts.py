@@ -40,7 +40,7 @@ async def _shown(asked: Sequence[Question], config: Path) -> list[Shown]:
             except SourceUnavailable:
                 found.append(Shown(holds=False, chars=0))
                 continue
-            given = await excerpts.within(sources, question.text, search, settings.ai_response.max_source_chars)
+            given = await excerpts.fit_sources(sources, question.text, search, settings.ai_response.max_source_chars)
             holds = any(holds_any(source.text, question.words) for source in given)
             found.append(Shown(holds, sum(len(source.text) for source in given)))
     return found

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from yarl import URL
 
 from assembly import Unusable
-from dashboard import AccessControl
+from dashboard import LOOPBACK, AccessControl
 from services.telemetry import BACKLOG, Connections, limit_log_lines, most_connections
 
 PATH = "/mcp"
@@ -37,7 +37,6 @@ MCP_LOGGERS = (
     "mcp.server.transport_security",
     "mcp.shared.jsonrpc_dispatcher",
 )
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _BEARER = "bearer "
 
 
@@ -98,7 +97,7 @@ class QuietServer(uvicorn.Server):
 
 def guarded_app(server: Server[Any], token: str, names: Iterable[str], connections: Connections) -> ASGIApp:
     """The application. `names`: the `Host`s that are meant, besides those of this machine."""
-    known = [*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in map(str.lower, names))]
+    known = [f"[{name}]" if ":" in name else name for name in (*LOOPBACK, *map(str.lower, names))]
     meant = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[each for name in known for each in (name, f"{name}:*")],

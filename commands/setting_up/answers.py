@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from assembly import Unusable
-from services.knowledge import LINES
+from services.knowledge import LINE_FORMS
 from services.storage import files
 from settings import (
     Settings,
@@ -44,7 +44,7 @@ KEYS = {
     "team_people": "ids of users who do",
     "data_dir": "the folder for everything that the bot keeps",
     "documentation": ", ".join(
-        ["a folder, and addresses: `https://…`", *(f"`{form.word} https://…`" for form in LINES)]
+        ["a folder, and addresses: `https://…`", *(f"`{form.word} https://…`" for form in LINE_FORMS)]
     ),
     "published_at": "where that folder is published on the web, or `none`",
     "model_base_url": "the address of an OpenAI-compatible endpoint, or `none`",

@@ -36,7 +36,7 @@ from commands.setting_up.answers import (
     text_of,
 )
 from services.discord.live import Identity, Server, identity, invitation, name_of, servers_of
-from services.knowledge import LINES, CannotList, Page, WebError, begins_line, parse_links, site_generator_of
+from services.knowledge import LINE_FORMS, CannotList, Page, WebError, begins_line, parse_links, site_generator_of
 from services.llm import NOT_THIS_KEY, why_unreachable
 from services.storage import FolderBusy
 from services.telemetry import number_of
@@ -238,7 +238,7 @@ def ask_for_documents(answers: Answers, own: OperatorFiles, tell: WizardOutput) 
     chosen: list[Path] = []
     if answers.interactive:
         tell.say("A folder of text files (Markdown, reStructuredText, …), or addresses on the web; one a line.")
-        forms = ["https://…  one page", *(f"{form.word} {form.example}  {form.noun}" for form in LINES)]
+        forms = ["https://…  one page", *(f"{form.word} {form.example}  {form.noun}" for form in LINE_FORMS)]
         for at in range(0, len(forms), 2):
             tell.say(f"  {'      '.join(forms[at : at + 2])}")
         there = [words for words in (in_folder(kb)[1], in_list(kb)) if words]

@@ -83,7 +83,7 @@ class Questions:
     async def fetch(self, due: Mapping[str, QuestionRecord | None]) -> Sequence[QuestionRecord]:
         texts, at = await in_thread(self._texts), rfc3339(now())
         records = {name: known or QuestionRecord.new(at, question=QuestionFacts(name)) for name, known in due.items()}
-        return [record.holding(hash_text(texts[name])) for name, record in records.items() if name in texts]
+        return [record.with_content(hash_text(texts[name])) for name, record in records.items() if name in texts]
 
     def read(self, source_id: str) -> Text:
         signature = confined.signature(self._file.stat())  # first, so that a change meanwhile is noticed

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urljoin
 
 from services.assistant.quoting import section_name
 from services.conversations import Phrases
-from services.knowledge import hosted_address, owner_of, unowned, web_address
+from services.knowledge import hosted_address, owner_of, web_address, without_owner
 from services.search import StoredPassage
 from services.search.text import SiteGenerator, anchor_by
 
@@ -59,7 +59,7 @@ class Addresses:
         """
         if owner_of(source_id) is not None:
             own = self.server_addresses
-            return None if own is None else own.address_of(unowned(source_id), permalink=permalink, anchor=anchor)
+            return None if own is None else own.address_of(without_owner(source_id), permalink=permalink, anchor=anchor)
         if source_id.startswith("team:"):
             return self.pair_address(anchor) if self.pair_address is not None and anchor else None
         absolute = permalink if permalink.startswith(_WEB) else None
@@ -70,7 +70,7 @@ class Addresses:
     def section_address(self, passage: StoredPassage) -> str | None:
         """The address of the section that a passage is from, or of its page."""
         if self.server_addresses is not None and owner_of(passage.source_id) is not None:
-            return self.server_addresses.section_address(passage._replace(source_id=unowned(passage.source_id)))
+            return self.server_addresses.section_address(passage._replace(source_id=without_owner(passage.source_id)))
         anchor = "" if self._fetched(passage.source_id.removeprefix("kb:")) else passage.anchor
         generator = self._generator(passage.source_id.removeprefix("kb:"))
         if anchor and passage.headings and generator is not None and not passage.source_id.endswith(_REST):
@@ -89,7 +89,7 @@ class Addresses:
     def make_absolute(self, text: str, source_id: str, permalink: str = "") -> str:
         """`text` with the relative links of its source made absolute. A link that leads nowhere becomes its label."""
         if self.server_addresses is not None and owner_of(source_id) is not None:
-            return self.server_addresses.make_absolute(text, unowned(source_id), permalink)
+            return self.server_addresses.make_absolute(text, without_owner(source_id), permalink)
         page = self.address_of(source_id, permalink=permalink)
 
         def replaced(match: re.Match[str]) -> str:

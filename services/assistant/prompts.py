@@ -187,7 +187,7 @@ def pair_fields(
         yield Field("Id", label)
     yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
     for each in corrections:
-        yield Field(f"Superseded in part on {each.said_at[:_DAY]}", each.what)
+        yield Field(f"Superseded in part on {each.said_at[:_DAY]}", each.text)
     turns = utterances_of(pair)
     texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
     room = PAIR_CHARS - sum(map(len, texts))

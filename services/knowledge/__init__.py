@@ -1,17 +1,15 @@
-"""The knowledge base: the kinds of sources, the records and formats on disk, and the library that answers are given
-from.
+"""The knowledge base: the kinds of sources, their records and file formats, and the library that answers are made from.
 
-`source_kinds` says what a kind of source is, the modules `source_…` are one each, and `kinds` is their table; `library`
-keeps servers apart, `library_search` searches one; `links_file`, `cache`, `index_file` and `topic_files`, which
-hold what the team has answered, are the formats on disk; `refreshed_lines` asks again for what lines of the links file
-bring; `web` fetches what sources need.
+`source_kinds` defines what a kind of source is. Each module `source_…` is one kind, and `kinds` is their table.
+`library` keeps servers apart, and `library_search` searches one. `links_file`, `cache`, `index_file` and `topic_files`
+are the formats on disk. `refreshed_lines` updates the sources of lines of the links file. `web` fetches from the web.
 """
 
 # pyright: reportUnusedImport=false
 from services.knowledge import cache, excerpts, index_file, kinds
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, site_generator_of
-from services.knowledge.index_file import IndexEntry, harmless
+from services.knowledge.index_file import IndexEntry, make_harmless
 from services.knowledge.kinds import web_address
 from services.knowledge.library import (
     DiskLibrary,
@@ -22,12 +20,12 @@ from services.knowledge.library import (
     SourceUnavailable,
     address_in,
     bare_name,
-    owned,
     owner_of,
-    unowned,
+    with_owner,
+    without_owner,
 )
 from services.knowledge.library_search import LibrarySearch, Search
-from services.knowledge.links_file import LINES, begins_line, parse_links, read_links
+from services.knowledge.links_file import LINE_FORMS, begins_line, parse_links, read_links
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
@@ -61,9 +59,9 @@ from services.knowledge.topic_files import (
     belongs_to,
     exchanges,
     files_of,
-    first_of,
+    first_file_of,
+    fold_name_word,
     is_topic_name,
-    name_word,
     name_words,
     next_file,
     pair_for_model,

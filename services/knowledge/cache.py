@@ -1,4 +1,4 @@
-"""The grammar of a cache file: what is known about each source, read and written side by side.
+"""The format of the cache file, which keeps one record for each source.
 
     {
     "schema_version": 1,
@@ -9,8 +9,8 @@
     }
     }
 
-It is JSON with one record a line: a change is one line of a diff, a damaged file keeps all its other lines, and
-neither reading nor writing is one long step.
+It is JSON with one record a line: a change is one line of a diff, damage costs only the damaged lines, and the file is
+read and written in short steps.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ from services.telemetry import number_of
 
 SCHEMA_VERSION = 1
 
-REPORTED = 5
-"""So many bad records are named in the log; the others are counted."""
+MOST_REPORTED = 5
+"""The number of bad records that the log names; it counts the others."""
 
-_HEAD, _TAIL = 4, 3
-"""Lines before the first record and behind the last, with the empty one after the last line end."""
-_AT_ONCE = 100
-"""Records that are validated in one go, which takes a millisecond."""
+_HEAD_LINES, _TAIL_LINES = 4, 3
+"""The number of lines before the first record and after the last, including the empty one at the end of the file."""
+_BATCH_RECORDS = 100
+"""The number of records that are validated at once, which takes a millisecond."""
 
 log = logging.getLogger(__name__)
 
 
-def _time(text: str) -> str:
-    from_rfc3339(text)  # a ValueError if it is none
+def _require_time(text: str) -> str:
+    from_rfc3339(text)  # raises ValueError
     return text
 
 
-Time = Annotated[str, AfterValidator(_time)]
+Time = Annotated[str, AfterValidator(_require_time)]
 Count = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(ABC):
-    """The cached facts about one source. Each kind of source has a subclass with one more field, a frozen dataclass
-    that is named as `source_type`: the facts of that kind.
+    """The cached facts about one source. Each kind of source has a subclass with one more field: a frozen dataclass
+    with the facts of that kind, in a field whose name is the `source_type`.
 
     Attributes:
         source_type: a `Literal` in the subclass.
-        content_hash: `hash_text` of the text as last read; empty when there is no text, as for a page never fetched.
-        summary_text: the description in the index; empty until there is one, the previous one while one is pending.
-        summary_key: from which prompt and model `summary_text` came.
-        gone_at: since when the source has been missing; such a record is in no index.
+        content_hash: `hash_text` of the text as last read; empty without a text, as for a page never fetched.
+        summary_text: the description in the index. While a new one is pending, it is the previous one, or empty.
+        summary_key: identifies the prompt and the model that `summary_text` came from.
+        gone_at: the time since which the source has been missing; the index leaves it out.
     """
 
     source_type: str
@@ -73,31 +73,29 @@ class Record(ABC):
     summary_pending: bool
     gone_at: Time | None = None
 
-    __pydantic_config__ = ConfigDict(extra="forbid")  # so that a record with the part of another kind is not valid
+    __pydantic_config__ = ConfigDict(extra="forbid")  # a record with the facts of another kind is not valid
 
     @property
     @abstractmethod
     def source_id(self) -> str:
-        """The source's name in the index, without `kb:`; taken from the kind's own part."""
+        """The source's id in the index, without `kb:`."""
 
     @property
-    def described(self) -> bool:
+    def is_described(self) -> bool:
         """True if `summary_text` describes the content with `content_hash`."""
         return not self.summary_pending and bool(self.summary_text.strip())
 
     @property
-    def indexed(self) -> bool:
+    def is_indexed(self) -> bool:
         return self.gone_at is None and bool(self.summary_text)
 
     @classmethod
-    def new(cls, at: str, **part: Any) -> Self:
-        """The record of a source that was first seen at `at`; `part`: the kind's own part, by its name."""
-        return cls(content_hash="", summary_text="", summary_key="", last_indexed_at=at, summary_pending=True, **part)
+    def new(cls, at: str, **facts: Any) -> Self:
+        """The record of a source that was first seen at the time `at`; `facts`: the field of the kind, by its name."""
+        return cls(content_hash="", summary_text="", summary_key="", last_indexed_at=at, summary_pending=True, **facts)
 
-    def holding(self, content_hash: str) -> Self:
-        """Return the record with this content: new content needs a new description, and the source is no longer
-        gone.
-        """
+    def with_content(self, content_hash: str) -> Self:
+        """Return the record with this content. Changed content needs a new description; a missing source is back."""
         pending = bool(content_hash) and (self.summary_pending or self.content_hash != content_hash)
         return replace(self, content_hash=content_hash, summary_pending=pending, gone_at=None)
 
@@ -116,8 +114,8 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(normalise(text).encode("utf-8", "replace")).hexdigest()
 
 
-def line(record: Record) -> str:
-    """A record as a line of the file, without the separator."""
+def render_line(record: Record) -> str:
+    """Render a record as a line of the file, without the separator."""
     fields: dict[str, object] = {
         "source_type": record.source_type,
         "content_hash": record.content_hash,
@@ -136,17 +134,17 @@ _dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def render(lines: Iterable[str], generated_at: str) -> bytes:
-    """The cache file with these `line`s, in their order."""
+    """Render the cache file from lines of `render_line`, in their order."""
     body = ",\n".join(lines)
     head = f'{{\n"schema_version": {SCHEMA_VERSION},\n"generated_at": {_dumps(generated_at)},\n"sources": {{\n'
     return f"{head}{body}\n}}\n}}\n".encode()
 
 
 def parse(data: bytes, types: Iterable[type[Record]], file: str = "cache") -> dict[str, Record]:
-    """The valid records in `data`, by source id; `types`: those of the kinds of sources that there are.
+    """Return the valid records in `data`, by source id. `types`: the record classes of all kinds of sources.
 
-    Never raises: damage is reported with `file` and left out. Another `schema_version` gives nothing, a bad record
-    costs that record, and of a file that is not JSON every line counts that holds a whole record.
+    Never raises: damage is logged with `file` and skipped. Another `schema_version` gives no records. A bad record
+    costs only itself. In a file that is not JSON, each line with a whole record still counts.
     """
     text = data.decode("utf-8", "replace")
     version = _VERSION.search(text)
@@ -154,19 +152,19 @@ def parse(data: bytes, types: Iterable[type[Record]], file: str = "cache") -> di
         log.warning("%s is not a cache of schema_version %d; all descriptions are made anew", file, SCHEMA_VERSION)
         return {}
     lines, damaged = text.split("\n"), False
-    if lines[_HEAD - 1 : _HEAD] == ['"sources": {'] and lines[-_TAIL:] == ["}", "}", ""]:
-        members = lines[_HEAD:-_TAIL]
+    if lines[_HEAD_LINES - 1 : _HEAD_LINES] == ['"sources": {'] and lines[-_TAIL_LINES:] == ["}", "}", ""]:
+        members = lines[_HEAD_LINES:-_TAIL_LINES]
     else:
         try:
             sources: dict[str, object] = json.loads(text)["sources"]
             members = [f"{_dumps(key)}: {_dumps(value)}" for key, value in sources.items()]
         except (ValueError, RecursionError, LookupError, AttributeError, TypeError):
-            members, damaged = lines[_HEAD:], True
-    records, bad = _valid(members, _adapter(tuple(types)))
-    for name in bad[:REPORTED]:
+            members, damaged = lines[_HEAD_LINES:], True
+    records, bad = _parse_members(members, _adapter(tuple(types)))
+    for name in bad[:MOST_REPORTED]:
         log.warning("%s: the record %.80r is damaged and dropped; its source counts as new", file, name)
-    if len(bad) > REPORTED:
-        log.warning("%s: %d further records are damaged and dropped", file, len(bad) - REPORTED)
+    if len(bad) > MOST_REPORTED:
+        log.warning("%s: %d further records are damaged and dropped", file, len(bad) - MOST_REPORTED)
     if damaged:
         log.warning("%s is damaged: %s could be saved from it", file, number_of(len(records), "record"))
     return records
@@ -184,27 +182,27 @@ def _adapter(types: tuple[type[Record], ...]) -> _Records:
     return TypeAdapter(records)
 
 
-def _valid(lines: Sequence[str], adapter: _Records) -> tuple[dict[str, Record], list[str]]:
-    """The records in members of an object, one a line, and the lines that hold none."""
+def _parse_members(lines: Sequence[str], adapter: _Records) -> tuple[dict[str, Record], list[str]]:
+    """Parse members of a JSON object, one a line. Returns the records, and the lines that are no record."""
     found: dict[str, Record] = {}
     bad: list[str] = []
-    # Not in one go: validation lets no other thread run, and the event loop must not wait for a large cache.
-    for at in range(0, len(lines), _AT_ONCE):
-        some = [line.strip().removesuffix(",") for line in lines[at : at + _AT_ONCE]]
-        records = _members(some, adapter)
+    # In batches: validation lets no other thread run, and the event loop must not wait for a large cache.
+    for start in range(0, len(lines), _BATCH_RECORDS):
+        batch = [line.strip().removesuffix(",") for line in lines[start : start + _BATCH_RECORDS]]
+        records = _validate_members(batch, adapter)
         if records is not None:
             found.update(records)
             continue
-        for each in some:
-            one = _members([each], adapter)
+        for each in batch:
+            one = _validate_members([each], adapter)
             found.update(one or {})
             if not one and each.strip("}"):
                 bad.append(each)
     return found, bad
 
 
-def _members(lines: Sequence[str], adapter: _Records) -> dict[str, Record] | None:
-    """None: not all of them are valid."""
+def _validate_members(lines: Sequence[str], adapter: _Records) -> dict[str, Record] | None:
+    """Return the records by source id; None if one of the lines is not valid."""
     try:
         found = adapter.validate_json(f"{{{','.join(lines)}}}", strict=True)
     except ValidationError:

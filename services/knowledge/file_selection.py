@@ -1,5 +1,5 @@
-"""Decides which files of a folder or a repository are pages of documentation: by the operator's globs, by names and
-endings, and by what the generator of the site leaves out. Puts parts that pages include in their place.
+"""Selects the files of a folder or a repository that are pages of documentation: by the operator's globs, by names and
+endings, and by what the generator of the site leaves out. Expands the includes of pages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from services.search.text import SiteGenerator
 
 NOT_CHOSEN = "kb.include or kb.exclude leaves it out"
-BEYOND = "beyond kb.max_pages_per_site"
+BEYOND_LIMIT = "beyond kb.max_pages_per_site"
 NO_TEXT = "it is no text to read: a picture, a style sheet, an archive or the like"
 SOURCE_CODE = "it is source code"
 BUILD_FILE = "it is a file for building or publishing"
@@ -49,12 +49,12 @@ _NAMES = {
     LICENCE: "license licence copying notice patents unlicense",
     PRIVATE: "id_rsa id_dsa id_ecdsa id_ed25519 config.local.yaml",
 }
-_MADE_OF_TEMPLATES = frozenset({"_templates", "_static", "_theme", "_themes", "_layouts"})
-"""Folders of which generators of sites make the frame of pages: Sphinx, Jekyll."""
-_PLAIN = {PEOPLE: frozenset({"", "txt", "md", "rst"}), LICENCE: frozenset({"", "txt"})}
-"""The endings of such lists and texts. A page about a licence is one."""
-_OF_ENDING = {ending: why for why, endings in _ENDINGS.items() for ending in endings.split()}
-_OF_NAME = {name: why for why, names in _NAMES.items() for name in names.split()}
+_TEMPLATE_FOLDERS = frozenset({"_templates", "_static", "_theme", "_themes", "_layouts"})
+"""Folders with the frame of pages, for site generators such as Sphinx and Jekyll."""
+_LIST_ENDINGS = {PEOPLE: frozenset({"", "txt", "md", "rst"}), LICENCE: frozenset({"", "txt"})}
+"""The endings with which a file is such a list or text: `licence.html` is a page about licences."""
+_REASON_OF_ENDING = {ending: why for why, endings in _ENDINGS.items() for ending in endings.split()}
+_REASON_OF_NAME = {name: why for why, names in _NAMES.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -62,51 +62,49 @@ class PathFilter:
     """Include and exclude globs that select the files of a folder that become sources.
 
     Attributes:
-        include: globs below the folder (`guides/**`, `*.md`); empty: everything that is documentation.
-        exclude: globs of what is left out; they win.
+        include: globs below the folder (`guides/**`, `*.md`); empty: all documentation.
+        exclude: globs of files to leave out; these win over `include`.
     """
 
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
 
     def refusal(self, name: str) -> str | None:
-        """Return the reason why a file is no source, or None if it is one. `name`: its path, with `/` between
-        folders.
-        """
+        """Return why a file is no source, or None if it is one. `name`: its path, with `/` between folders."""
         if self.excludes(name):
             return NOT_CHOSEN
         if self._included is not None:
             return None if self._included.fullmatch(name) else NOT_CHOSEN
         folders, _, own = name.lower().rpartition("/")
-        if not _MADE_OF_TEMPLATES.isdisjoint(folders.split("/")):
+        if not _TEMPLATE_FOLDERS.isdisjoint(folders.split("/")):
             return BUILD_FILE
         stem, _, ending = own.rpartition(".") if "." in own else (own, "", "")
         if ending.isdecimal() and folders.rpartition("/")[2].startswith("man"):
             return BUILD_FILE  # man/borg-create.1: made of the pages beside it, in troff
-        if (why := _OF_NAME.get(own) or _OF_ENDING.get(ending)) is not None:
+        if (why := _REASON_OF_NAME.get(own) or _REASON_OF_ENDING.get(ending)) is not None:
             return why
-        known = _OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
-        return known if ending in _PLAIN.get(known, ()) else None
+        known = _REASON_OF_NAME.get(stem.partition("-")[0], "")  # LICENSE-MIT
+        return known if ending in _LIST_ENDINGS.get(known, ()) else None
 
     def excludes(self, name: str) -> bool:
-        """Return whether a glob of `exclude` names a file."""
+        """Return True if a glob of `exclude` matches a file."""
         return self._excluded is not None and self._excluded.fullmatch(name) is not None
 
     @cached_property
     def _included(self) -> re.Pattern[str] | None:
-        return _compiled(self.include)
+        return _compile(self.include)
 
     @cached_property
     def _excluded(self) -> re.Pattern[str] | None:
-        return _compiled(self.exclude)
+        return _compile(self.exclude)
 
 
 _PIECE = re.compile(r"\*\*/|\*\*|[*?]|[^*?]+")
 _WILD = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
-def _compiled(globs: Sequence[str]) -> re.Pattern[str] | None:
-    """`*` stays within a folder, `**` does not; a glob without a slash is for names in any folder."""
+def _compile(globs: Sequence[str]) -> re.Pattern[str] | None:
+    """Compile globs: `*` stays within a folder, `**` does not; one without a slash matches names in any folder."""
     if not globs:
         return None
     return re.compile("|".join(f"(?:{_pattern(glob)})" for glob in globs), re.IGNORECASE)
@@ -117,9 +115,9 @@ def _pattern(glob: str) -> str:
     return ("" if "/" in glob else "(?:.*/)?") + "".join(parts)
 
 
-PART = "it is a part that pages include"
+PARTIAL = "it is a part that pages include"
 DRAFT = "it is a draft, or not to be indexed"
-LEFT_OUT_BY_SPHINX = "exclude_patterns of conf.py leaves it out"
+EXCLUDED_BY_SPHINX = "exclude_patterns of conf.py leaves it out"
 
 _ANY_SCRIPT = ("ts", "mts", "js", "mjs", "cjs")
 _CONFIGURED_BY = {
@@ -129,9 +127,9 @@ _CONFIGURED_BY = {
     SiteGenerator.MDBOOK: ("book.toml",),
     SiteGenerator.SPHINX: ("conf.py",),
 }
-_FOLDERS = frozenset({"_include", "_includes", "_partials", "_snippets", "_parts", "_shared"})
-_PAGES = (".md", ".mdx", ".markdown", ".rst", ".rest", ".txt")
-_DEEPEST = 4
+_PARTIAL_FOLDERS = frozenset({"_include", "_includes", "_partials", "_snippets", "_parts", "_shared"})
+_PAGE_ENDINGS = (".md", ".mdx", ".markdown", ".rst", ".rest", ".txt")
+_MOST_DEPTH = 4
 _MOST_CHARS = 500_000
 _MOST_INCLUDES = 1_000
 _CODE_INDENT = 4
@@ -149,7 +147,7 @@ _INCLUDES = re.compile(
     )[ \t]*+""",
     re.VERBOSE,
 )
-_MAYBE = ("include", "8<", "{!")
+_INCLUDE_HINTS = ("include", "8<", "{!")
 _UNPUBLISHED = re.compile(
     r"""[ ]{0,8}["']?(?:
         (?:draft|noindex|no_index|unlisted|nosearch)["']?[ ]{0,8}[:=][ ]{0,8}["']?(?:true|yes)\b
@@ -160,17 +158,17 @@ _UNPUBLISHED = re.compile(
 )
 
 
-def is_part(name: str) -> bool:
-    """Return whether a file is, by its name, a part that pages include: `usage/create.rst.inc`,
-    `_includes/ports.md`.
-    """
+def is_partial(name: str) -> bool:
+    """Return True if a file is, by its name, a partial that pages include: `usage/create.rst.inc`, `_includes/a.md`."""
     *folders, own = name.split("/")
     inc = own.endswith(".inc") or ".inc." in own
-    return inc or not _FOLDERS.isdisjoint(folders) or (own.startswith("_") and own.lower().endswith(_PAGES))
+    return (
+        inc or not _PARTIAL_FOLDERS.isdisjoint(folders) or (own.startswith("_") and own.lower().endswith(_PAGE_ENDINGS))
+    )
 
 
 def is_unpublished(text: str) -> bool:
-    """Return whether the front matter marks a page as a draft, or excludes it from indexes."""
+    """Return True if the front matter marks a page as a draft, or excludes it from indexes."""
     first = text.removeprefix("\ufeff").split("\n", _FRONT_LINES)[:_FRONT_LINES]
     lines = [line[:_LINE_CHARS].rstrip() for line in first]
     if lines[0] in {"---", "+++"}:
@@ -180,57 +178,57 @@ def is_unpublished(text: str) -> bool:
     return ":nosearch:" in fields
 
 
-def with_parts(name: str, text: str, read: Callable[[str], str | None]) -> tuple[str, bool]:
-    """Return a page with its includes inserted, and whether it has any. `read`: returns the text of a part by its path
-    below the folder of documents, or None if that is no part; the directive then stays.
+def expand_includes(name: str, text: str, read: Callable[[str], str | None]) -> tuple[str, bool]:
+    """Return a page with its includes inserted, and whether it has any. `read`: returns the text of a partial by its
+    path below the folder of documents; None if there is no such partial, so that the directive stays.
     """
-    if not any(mark in text for mark in _MAYBE):
+    if not any(hint in text for hint in _INCLUDE_HINTS):
         return text, False
-    found = _Parts(read)
-    whole = found.expanded(name, text, ())
-    return (whole, True) if found.any else (text, False)
+    expander = _IncludeExpander(read)
+    whole = expander.expand(name, text, ())
+    return (whole, True) if expander.has_expanded else (text, False)
 
 
-class _Parts:
+class _IncludeExpander:
     def __init__(self, read: Callable[[str], str | None]) -> None:
         self._read = read
-        self._room = _MOST_CHARS
-        self._left = _MOST_INCLUDES
-        self.any = False
+        self._chars_left = _MOST_CHARS
+        self._includes_left = _MOST_INCLUDES
+        self.has_expanded = False
 
-    def expanded(self, name: str, text: str, above: tuple[str, ...]) -> str:
+    def expand(self, name: str, text: str, above: tuple[str, ...]) -> str:
         lines = text.split("\n")
         for at, line in enumerate(lines):
             directive = _INCLUDES.fullmatch(line) if len(line) <= _LINE_CHARS else None
             if directive is not None:
-                lines[at] = self._part(name, directive, above)
+                lines[at] = self._expand_directive(name, directive, above)
         return "\n".join(lines)
 
-    def _part(self, name: str, directive: re.Match[str], above: tuple[str, ...]) -> str:
+    def _expand_directive(self, name: str, directive: re.Match[str], above: tuple[str, ...]) -> str:
         target = next(value for key, value in directive.groupdict().items() if key != "indent" and value)
-        self._left -= 1
-        for path in _paths(name, target) if self._left >= 0 else ():
-            part = None if path in above or len(above) >= _DEEPEST else self._read(path)
-            if part is not None and len(part) <= self._room:
-                self._room -= len(part)
-                whole = self.expanded(path, part, (*above, path)).strip("\n")
-                # An indented part is indented line by line, and again where the part that includes it is.
-                self._room -= (whole.count("\n") + 1) * (len(directive["indent"]) + _CODE_INDENT)
-                if self._room >= 0:
-                    self.any = True
-                    return _put(whole, directive)
+        self._includes_left -= 1
+        for path in _candidate_paths(name, target) if self._includes_left >= 0 else ():
+            part = None if path in above or len(above) >= _MOST_DEPTH else self._read(path)
+            if part is not None and len(part) <= self._chars_left:
+                self._chars_left -= len(part)
+                whole = self.expand(path, part, (*above, path)).strip("\n")
+                # Nested partials are indented once for each level.
+                self._chars_left -= (whole.count("\n") + 1) * (len(directive["indent"]) + _CODE_INDENT)
+                if self._chars_left >= 0:
+                    self.has_expanded = True
+                    return _indent_text(whole, directive)
         return directive[0]
 
 
-def _put(part: str, directive: re.Match[str]) -> str:
+def _indent_text(part: str, directive: re.Match[str]) -> str:
     indent = directive["indent"]
     if directive["code"]:
         return f"{indent}::\n\n" + "\n".join(f"{indent}{' ' * _CODE_INDENT}{line}" for line in part.split("\n"))
     return "\n".join(indent + line if line else line for line in part.split("\n"))
 
 
-def _paths(name: str, target: str) -> list[str]:
-    """Where the target of a directive may be: beside the page, or below the folder of documents."""
+def _candidate_paths(name: str, target: str) -> list[str]:
+    """The paths that the target of a directive may mean: beside the page, or below the folder of documents."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target.lstrip("/")))
     top = posixpath.normpath(target.lstrip("/"))
     found = [top, beside] if target.startswith("/") else [beside, top]
@@ -238,12 +236,12 @@ def _paths(name: str, target: str) -> list[str]:
 
 
 def site_generator_of(folder: Path) -> SiteGenerator | None:
-    """Detect the site generator of a documentation folder, by its configuration file beside or above the documents;
+    """Detect the site generator of a documentation folder, by its configuration file in the folder or the one above;
     None if there is none. Blocking.
     """
-    for place in (folder, folder.parent):
+    for parent in (folder, folder.parent):
         for generator, names in _CONFIGURED_BY.items():
-            if any((place / name).is_file() for name in names):
+            if any((parent / name).is_file() for name in names):
                 return generator
     return None
 
@@ -257,12 +255,12 @@ def sphinx_excludes(conf: str) -> list[str]:
     return [
         each.value
         for node in tree.body
-        if isinstance(node, (ast.Assign, ast.AugAssign)) and _sets(node, "exclude_patterns")
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and _assigns(node, "exclude_patterns")
         for each in getattr(node.value, "elts", ())
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     ]
 
 
-def _sets(node: ast.Assign | ast.AugAssign, name: str) -> bool:
+def _assigns(node: ast.Assign | ast.AugAssign, name: str) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return any(isinstance(target, ast.Name) and target.id == name for target in targets)

@@ -1,4 +1,4 @@
-"""The grammar of an index file, read and written side by side.
+"""The format of an index file.
 
     kb:guides/setup.md
     How to set up a node: drivers, Docker, ports.
@@ -6,9 +6,9 @@
     kb:https://example.org/faq
     Common questions about accounts.
 
-An entry is a line with the identifier and the lines of its description; a blank line separates entries. Descriptions
-come from a model and may hold anything, so `harmless` makes sure that none can add an entry. It is applied in both
-directions: `parse(render(entries))` gives the entries back with harmless descriptions.
+An entry is a line with the identifier, followed by the lines of its description; a blank line separates entries.
+Descriptions come from a model and may hold anything, so `make_harmless` makes sure that none can add an entry. It is
+applied on reading and on writing: `parse(render(entries))` returns the entries with harmless descriptions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _LOOKS_LIKE_ID = re.compile(r"(?:kb|team)\s*:", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z0-9(][\x20-\x7e]*[\x21-\x7e]")
-"""Most lines; the others take the slow path."""
+"""Lines that need no clean-up, which most are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,22 @@ class IndexEntry:
 
 
 def is_id(line: str, namespace: str = "") -> bool:
-    """Return whether `line` is an identifier, `kb:…` or `team:…` (or only of `namespace`), on one visible line."""
+    """Return True if `line` is an identifier, `kb:…` or `team:…` (or only of `namespace`), on one visible line."""
     start, colon, rest = line.partition(":")
     known = start == namespace if namespace else start in {"kb", "team"}
     return known and colon == ":" and bool(rest) and line.isprintable() and line == line.rstrip()
 
 
-def harmless(description: str) -> str:
+def make_harmless(description: str) -> str:
     """Return `description` without blank lines and without lines that look like an identifier.
 
-    Every kind of line break counts, as a model sees them all. Invisible characters at the start of a line are dropped;
-    if it then begins like an identifier, it becomes a list item: `- kb:other.md`. Idempotent.
+    Every kind of line break counts, as a model sees them all. Invisible characters at the start of a line are removed.
+    If the line then begins like an identifier, it becomes a list item: `- kb:other.md`. Idempotent.
     """
-    return "\n".join(line for line in map(_harmless_line, description.splitlines()) if line)
+    return "\n".join(line for line in map(_make_line_harmless, description.splitlines()) if line)
 
 
-def _harmless_line(line: str) -> str:
+def _make_line_harmless(line: str) -> str:
     if not _PLAIN.fullmatch(line):
         # Half a surrogate pair, which JSON allows, cannot be written as UTF-8.
         line = line.encode("utf-8", "replace").decode().rstrip()
@@ -60,14 +60,14 @@ def _harmless_line(line: str) -> str:
 
 
 def render(entries: Iterable[IndexEntry]) -> str:
-    """The text of an index file with `entries`, in their order.
+    """Render the text of an index file with `entries`, in their order.
 
-    Entries without a description are left out, as the format cannot hold them; so are identifiers that do not fit on
-    one visible line (a file name with a line break), which is logged.
+    Entries without a description are left out. So are identifiers that do not fit on one visible line (a file name with
+    a line break), which is logged.
     """
     blocks: list[str] = []
     for entry in entries:
-        text = _texts.of(entry)
+        text = _text_cache.of(entry)
         if text is None:
             log.warning("%r cannot be an identifier in an index; the source is left out, rename it", entry.id)
         elif text:
@@ -75,19 +75,16 @@ def render(entries: Iterable[IndexEntry]) -> str:
     return "\n".join(blocks)
 
 
-def _text(entry: IndexEntry) -> str | None:
-    """The description as it is written; empty without one, None where the identifier is none."""
+def _harmless_text(entry: IndexEntry) -> str | None:
+    """Return the harmless description, which may be empty; None if the id is not a valid identifier."""
     if not is_id(entry.id):
         return None
-    text = harmless(entry.description)
+    text = make_harmless(entry.description)
     return entry.description if text == entry.description else text  # mostly one string instead of two
 
 
-class _Texts:
-    """The newest text of each entry, since most entries are written repeatedly; an earlier one is not asked for again.
-
-    Indexes are written in threads.
-    """
+class _TextCache:
+    """Caches the harmless text of each entry, as most entries are written repeatedly. Used from several threads."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -98,7 +95,7 @@ class _Texts:
         made = self._made.get(entry.id)
         if made is not None and made[0] == entry:
             return made[1]
-        text = _text(entry)
+        text = _harmless_text(entry)
         with self._lock:
             if len(self._made) >= self._most and entry.id not in self._made:
                 del self._made[next(iter(self._made))]
@@ -106,22 +103,22 @@ class _Texts:
         return text
 
 
-_texts = _Texts(most=4096)
+_text_cache = _TextCache(most=4096)
 
 
 def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntry]:
-    """The entries in `text`, in order.
+    """Parse the entries in `text`, in order.
 
-    Errors are logged with `file` and line, and cost their paragraph at most. Skipped are paragraphs that do not begin
-    with an identifier (of `namespace`, when that is given), have no description, or repeat an identifier; and what
-    follows an identifier in the middle of a paragraph.
+    Errors are logged with `file` and line, and cost at most their paragraph. A paragraph is skipped if it does not
+    begin with an identifier (of `namespace`, if given), has no description, or repeats an identifier. The lines after
+    an identifier in the middle of a paragraph are skipped as well.
     """
     entries: dict[str, IndexEntry] = {}
     for number, lines in _paragraphs(text):
         source_id = lines[0]
         body = lines[1:]
         stray = next((at for at, line in enumerate(body) if is_id(line)), len(body))
-        description = harmless("\n".join(body[:stray]))
+        description = make_harmless("\n".join(body[:stray]))
         if stray < len(body):
             log.warning(
                 "%s:%d: an identifier inside a description; skipped to the next blank line", file, number + 1 + stray
@@ -138,7 +135,7 @@ def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntr
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Runs of lines that are not blank, each with the number of its first line, from 1."""
+    """Yield the runs of lines that are not blank, each with the number of its first line, from 1."""
     lines: list[str] = []
     number = 0
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):

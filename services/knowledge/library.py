@@ -1,11 +1,10 @@
-"""The library that answers are given from: source ids, the index of sources and their texts on disk, and what one
-server sees of it.
+"""The library that answers are made from: the ids, the index and the texts of sources, and what one server sees of it.
 
     kb:guides/setup.md                            a shared document
     kb:@1175948623872000001/guides/setup.md       a document of one server
     team:@1175948623872000001/tokens.txt          what the team of that server has taught
 
-On disk, in a server's own folder, ids carry no server: `OwnLibrary` adds it.
+The files in a server's own folder hold ids without the server: `OwnLibrary` adds it.
 """
 
 from __future__ import annotations
@@ -27,34 +26,34 @@ from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_files import belongs_to
 from services.storage import OutsideFolder, Signature, confined, in_thread
 
-_OWNED = re.compile(r"(?P<namespace>kb|team):@(?P<owner>[0-9]{1,20})/(?P<name>.+)", re.DOTALL)
+_ID_WITH_OWNER = re.compile(r"(?P<namespace>kb|team):@(?P<owner>[0-9]{1,20})/(?P<name>.+)", re.DOTALL)
 
 
 def owner_of(source_id: str) -> int | None:
-    """The server that a source belongs to; None: it is shared."""
-    found = _OWNED.fullmatch(source_id)
+    """Return the server that a source belongs to; None if it is shared."""
+    found = _ID_WITH_OWNER.fullmatch(source_id)
     return None if found is None else int(found["owner"])
 
 
-def owned(source_id: str, owner: int) -> str:
-    """Return the id, with its namespace, of a server's own source. The inverse of `unowned`."""
+def with_owner(source_id: str, owner: int) -> str:
+    """Return the id of a server's own source, given one with its namespace. The inverse of `without_owner`."""
     namespace, _, name = source_id.partition(":")
     return f"{namespace}:@{owner}/{name}"
 
 
-def unowned(source_id: str) -> str:
-    """Return the id without the server, as the library that holds the source calls it. The inverse of `owned`."""
-    found = _OWNED.fullmatch(source_id)
+def without_owner(source_id: str) -> str:
+    """Return the id without the server, as in the library that holds the source. The inverse of `with_owner`."""
+    found = _ID_WITH_OWNER.fullmatch(source_id)
     return source_id if found is None else f"{found['namespace']}:{found['name']}"
 
 
 def bare_name(source_id: str) -> str:
     """Return the path of a document below its folder, or its address."""
-    return unowned(source_id).removeprefix("kb:")
+    return without_owner(source_id).removeprefix("kb:")
 
 
 def address_in(source_id: str) -> str | None:
-    """Return the address that an id consists of, as that of a web page does, or ends with; None for others."""
+    """Return the web address that an id consists of or ends with; None if it does neither."""
     name = bare_name(source_id)
     url = web_address(name)
     return url if url is not None and name.endswith(url) else None
@@ -62,11 +61,11 @@ def address_in(source_id: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A document with its text, or an excerpt of it as a model is given it.
+    """A document with its text, or with the excerpt that a model reads.
 
     Attributes:
-        stamp: what tells without reading it whether the text is still this one (`is_unchanged`); empty: nothing does.
-        title: where it is known; `is_excerpt`: parts of it are left out.
+        stamp: shows without reading the file whether the text has changed (`is_unchanged`); empty if nothing does.
+        title: empty if unknown.
     """
 
     id: str
@@ -77,19 +76,17 @@ class Source:
 
     @property
     def url(self) -> str | None:
-        """The address by which people find it on the web; None where its id does not say."""
+        """The address of the source on the web; None if its id does not tell."""
         return web_address(bare_name(self.id))
 
 
 def stamp_of(text: Text) -> str:
-    """Return the stamp that `is_unchanged` checks. Empty where other files are part of the text: such a text is read
-    each time.
-    """
-    return "" if text.has_parts else json.dumps([os.fspath(text.path), *text.signature])
+    """Return the stamp that `is_unchanged` checks. Empty if the text includes other files: it is read each time."""
+    return "" if text.has_includes else json.dumps([os.fspath(text.path), *text.signature])
 
 
 def is_unchanged(stamp: str) -> bool:
-    """Return whether the file that this stamp was made of is unchanged. Blocking, for a microsecond or two."""
+    """Return True if the file that this stamp was made from is unchanged. Blocking, for a microsecond or two."""
     if not stamp:
         return False
     path, *signature = json.loads(stamp)
@@ -97,16 +94,16 @@ def is_unchanged(stamp: str) -> bool:
 
 
 class SourceUnavailable(Exception):
-    """A source cannot be loaded: the message names it and says why."""
+    """A source cannot be loaded. The message names it and the reason."""
 
 
 class Library(Protocol):
     async def index(self) -> Sequence[IndexEntry]:
-        """The combined index: team entries first, then the knowledge base's."""
+        """Return the combined index: team entries first, then the knowledge base's."""
         ...
 
     async def load(self, source_id: str) -> Source:
-        """The whole text of one source, from disk or the web cache, never from the network.
+        """Return the whole text of one source, from disk or the web cache, never from the network.
 
         Raises:
             SourceUnavailable: the id is in no index, or its text cannot be read.
@@ -118,8 +115,8 @@ log = logging.getLogger(__name__)
 
 _REMEDY = "; app.py --init-kb makes it, and so does the running bot"
 
-CACHED_CHARS = 20_000_000
-"""How much text of loaded sources is kept in memory, at most: ten of the largest that the default limit allows."""
+MOST_CACHED_CHARS = 20_000_000
+"""The most text of loaded sources that is kept in memory: ten of the largest that the default limit allows."""
 
 
 class _Index:
@@ -130,16 +127,16 @@ class _Index:
         self._path = os.fspath(path)
         self._namespace = namespace
         self._expected = expected
-        self._seen: Signature | None = confined.NEVER
-        """When last read; None: there was no file."""
+        self._read_signature: Signature | None = confined.NEVER
+        """The file's signature when it was read; None if there was no file."""
         self._reported = ""
 
-    def stale(self) -> bool:
-        """One `stat`, on the event loop: a thread would cost a hundred times that."""
-        return confined.look(self._path) != self._seen
+    def is_stale(self) -> bool:
+        """Return True if the file has changed. On the event loop: a thread would cost a hundred times the `stat`."""
+        return confined.look(self._path) != self._read_signature
 
     def read(self) -> None:
-        """Blocking. A missing file has no entries; one that cannot be read keeps those it had, and is tried again."""
+        """Read the file. A missing one gives no entries; an unreadable one leaves the earlier entries. Blocking."""
         seen: Signature | None = None
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 (kept as text for `stat`)
@@ -156,10 +153,10 @@ class _Index:
         else:
             self.entries = tuple(index_file.parse(text, self._path, self._namespace))
             self._reported = ""
-        self._seen = seen  # last, as the event loop may look meanwhile
+        self._read_signature = seen  # last, as the event loop may look meanwhile
 
     def _report(self, problem: str, level: int = logging.WARNING) -> None:
-        """Once, not at every question."""
+        """Log a problem once, not at every question."""
         if problem != self._reported:
             log.log(level, "%s: %s", self._path, problem)
             self._reported = problem
@@ -168,7 +165,7 @@ class _Index:
 class DiskLibrary:
     """A `Library` over the index files and texts that updates of the knowledge base and of the team's topics write.
 
-    What was read is kept until its file's time, size or inode changes. A call that finds everything unchanged does not
+    It caches texts until the time, size or inode of their file changes. A call that finds all files unchanged does not
     leave the event loop.
     """
 
@@ -180,22 +177,22 @@ class DiskLibrary:
         team_index_path: Path,
         team_topics_dir: Path,
         max_source_bytes: int = 2_000_000,
-        cached_chars: int = CACHED_CHARS,
-        left_out: Collection[str] = (),
+        most_cached_chars: int = MOST_CACHED_CHARS,
+        hidden_topics: Collection[str] = (),
         redact: Callable[[str], str] = str,
-        documented: bool = True,
+        expects_documents: bool = True,
     ) -> None:
-        """`kinds`: read the sources behind `kb:`; `left_out`: topics that, with their continuations, are neither listed
-        nor loaded; `redact`: takes out of a text what nobody is to be told; `documented`: an index of documents is
-        missed where there is none.
+        """`kinds`: read the sources behind `kb:`. `hidden_topics`: topics that are neither listed nor loaded, including
+        their continuations. `redact`: removes from a text what nobody may read. `expects_documents`: warn if the index
+        of documents is missing.
         """
         self._indices = (
             _Index(team_index_path, "team", expected=False),
-            _Index(index_path, "kb", expected=documented),
+            _Index(index_path, "kb", expected=expects_documents),
         )
         self._kinds = kinds
         self._topics_dir = team_topics_dir
-        self._left_out = left_out
+        self._hidden_topics = hidden_topics
         self._redact = redact
         self._max_source_bytes = max_source_bytes
         self._team: tuple[IndexEntry, ...] = ()
@@ -204,13 +201,13 @@ class DiskLibrary:
         self._ids: frozenset[str] = frozenset()
         self._cached: OrderedDict[str, tuple[str, Signature, Source]] = OrderedDict()
         self._cached_chars = 0
-        self._max_cached_chars = cached_chars
+        self._max_cached_chars = most_cached_chars
 
     async def index(self) -> Sequence[IndexEntry]:
-        """Team entries first. The same tuple again for as long as nothing has changed."""
-        stale = [index for index in self._indices if index.stale()]
+        """Return the entries, those of the team first. Returns the same tuple until something changes."""
+        stale = [index for index in self._indices if index.is_stale()]
         if stale:
-            # Two callers may both do this: they read the same, and a later change is seen by the next call.
+            # Two callers may both do this: they read the same, and the next call sees a later change.
             await in_thread(lambda: [index.read() for index in stale])
         team, kb = self._indices[0].entries, self._indices[1].entries
         # Not only after reading: a caller that began to read may have been cancelled while the thread went on.
@@ -221,7 +218,7 @@ class DiskLibrary:
         return self._entries
 
     async def load(self, source_id: str) -> Source:
-        """The text of a source that the index names now, up to the size limit.
+        """Return the text of a source that the index lists now, up to the size limit.
 
         Raises:
             SourceUnavailable: the id is not in the index, its name leads out of its folder, or the text is missing
@@ -243,21 +240,21 @@ class DiskLibrary:
             raise SourceUnavailable(f"{source_id!r} cannot be read: {reason}") from error
         if not found.text.strip():
             raise SourceUnavailable(f"{source_id!r} is empty")
-        if found.cut:
+        if found.is_cut:
             log.warning("%s is longer than %d bytes; the rest is left out", source_id, self._max_source_bytes)
         source = Source(source_id, found.text, stamp_of(found))
-        if not found.has_parts:
-            self._keep(os.fspath(found.path), found.signature, source)
+        if not found.has_includes:
+            self._remember(os.fspath(found.path), found.signature, source)
         return source
 
     def _is_listed(self, entry: IndexEntry) -> bool:
-        return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._left_out)
+        return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._hidden_topics)
 
     def _read(self, source_id: str) -> Text:
-        found = self._found(source_id)
+        found = self._find_text(source_id)
         return replace(found, text=self._redact(found.text))
 
-    def _found(self, source_id: str) -> Text:
+    def _find_text(self, source_id: str) -> Text:
         namespace, _, name = source_id.partition(":")
         if namespace == "team":
             return read_inside(self._topics_dir, confined.locate(self._topics_dir, name), self._max_source_bytes)
@@ -266,8 +263,8 @@ class DiskLibrary:
             raise OutsideFolder("no kind of source has such ids")
         return kind.read(name)
 
-    def _keep(self, path: str, seen: Signature, source: Source) -> None:
-        """Remember a text, and forget the least recently used ones beyond the memory allowed."""
+    def _remember(self, path: str, seen: Signature, source: Source) -> None:
+        """Cache a text, and drop the least recently used ones beyond the limit."""
         old = self._cached.pop(source.id, None)
         if old is not None:
             self._cached_chars -= len(old[2].text)
@@ -288,24 +285,24 @@ class OwnLibrary:
         self._entries: tuple[IndexEntry, ...] = ()
 
     async def index(self) -> Sequence[IndexEntry]:
-        """The same tuple again for as long as nothing has changed."""
+        """Return the entries; the same tuple until something changes."""
         seen = await self._library.index()
         if seen is not self._seen:
-            self._entries = tuple(replace(entry, id=owned(entry.id, self._owner)) for entry in seen)
+            self._entries = tuple(replace(entry, id=with_owner(entry.id, self._owner)) for entry in seen)
             self._seen = seen
         return self._entries
 
     async def load(self, source_id: str) -> Source:
         if owner_of(source_id) != self._owner:
             raise SourceUnavailable(f"{source_id!r} is not of server {self._owner}")
-        return replace(await self._library.load(unowned(source_id)), id=source_id)
+        return replace(await self._library.load(without_owner(source_id)), id=source_id)
 
 
 class JoinedLibrary:
-    """The library that one server is answered from: its own sources and the shared ones, and no others.
+    """The library for the answers of one server: its own sources and the shared ones, and no others.
 
-    This is the one place that decides what a server sees. Its readers are handed this and nothing else, so that what is
-    in neither of the two cannot be named, searched, loaded or cited.
+    Only this class decides what a server sees. All code that answers the server gets this library and no other, so it
+    cannot name, search, load or cite any other source.
     """
 
     def __init__(self, own: OwnLibrary, shared: Library) -> None:
@@ -315,10 +312,10 @@ class JoinedLibrary:
         self._entries: tuple[IndexEntry, ...] = ()
 
     async def index(self) -> Sequence[IndexEntry]:
-        """Team entries first, its own before the shared ones. The same tuple again while nothing has changed."""
+        """Return team entries first, own ones before shared ones; the same tuple until something changes."""
         own, shared = await self._own.index(), await self._shared.index()
         if own is not self._seen[0] or shared is not self._seen[1]:
-            # A shared folder may be called like the mark of a server; what is in it is nobody's.
+            # A shared folder may have the name `@<server>`; its files belong to no server.
             both = [*own, *(entry for entry in shared if owner_of(entry.id) is None)]
             self._entries = tuple(sorted(both, key=lambda entry: not entry.id.startswith("team:")))
             self._seen = own, shared

@@ -38,26 +38,24 @@ from services.search.text import Article, read
 from services.storage import in_thread
 from services.telemetry import number_of
 
-_TELLING, _TELLING_CHARS = 3, 500
-"""How many passages, and characters of them, tell the language of a source."""
+_LANGUAGE_PASSAGES, _LANGUAGE_CHARS = 3, 500
+"""The number of passages, and of their characters, from which the language of a source is detected."""
 
 
-def _by_size(sources: Sequence[Source]) -> Iterator[list[Source]]:
-    """Yield the sources in turn, together so many that preparing them takes a moment: whoever stops waiting for it
-    loses no more than that.
-    """
-    some: list[Source] = []
+def _split_by_size(sources: Sequence[Source]) -> Iterator[list[Source]]:
+    """Yield groups of sources that take a moment to prepare: a caller that is cancelled loses at most one group."""
+    group: list[Source] = []
     for source in sources:
-        some.append(source)
-        if sum(len(each.text) for each in some) > _CHARS_AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some
+        group.append(source)
+        if sum(len(each.text) for each in group) > _BATCH_CHARS:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def prepare_sources(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[PreparedSource]:
-    """Prepare each source for search. `hashes`: of their texts, by source id."""
+    """Prepare each source for search. `hashes`: the hashes of their texts, by source id."""
     return [prepare_source(source, hashes[source.id]) for source in sources]
 
 
@@ -71,7 +69,7 @@ def prepare_source(source: Source, text_hash: str) -> PreparedSource:
         hash=text_hash,
         title=article.title,
         permalink=article.permalink,
-        language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
+        language=language_of("\n".join(passage.text for passage in found[:_LANGUAGE_PASSAGES])[:_LANGUAGE_CHARS]),
         passages=found,
         sections=article.sections,
     )
@@ -84,36 +82,36 @@ def article_of(source: Source) -> Article:
 log = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 60.0
-"""For so long a changed file may be found by its old text."""
-_AT_ONCE = 32
-"""Sources that are loaded before some are written, and passages that are embedded."""
-_CHARS_AT_ONCE = 200_000
-"""Of sources that are prepared between two writes."""
-_LOOKED_UP = 1_000
-_FEW = 300
-"""Passages that a question waits for where nothing embeds them beside it: some seconds."""
-_KEPT_ANSWERS = 64
-_CLOSELY, _NEAR = 8, 2.0
-"""So many passages are compared word by word, and what that counts beside their score. Of 134 questions about nine
-documentations the first passage then has the words of the answer for 84 (76 without; 77 with half, 79 with 1, 85 with
-4).
+"""The seconds for which search may find a changed file by its old text."""
+_BATCH = 32
+"""The number of sources that are loaded, and of passages that are embedded, between two writes."""
+_BATCH_CHARS = 200_000
+"""The length of the sources that are prepared between two writes."""
+_MOST_UNEMBEDDED = 1_000
+_FEW_PASSAGES = 300
+"""A question waits, some seconds, while fewer passages than these are embedded (`LibrarySearch.embeds_on_refresh`)."""
+_KEPT_RESULTS = 64
+_MOST_RERANKED, _MATCH_WEIGHT = 8, 2.0
+"""The number of passages that are compared word by word, and the weight of that beside their score. For 84 of 134
+questions about nine documentations, the first passage then has the words of the answer (76 without; 77 with a weight of
+0.5, 79 with 1, 85 with 4).
 """
-_MEANING_CHARS = 1_200
-"""Of a question, turned into a vector: more than the packaged model reads."""
+_QUERY_CHARS = 1_200
+"""The length of a question that is embedded: more than the packaged model reads."""
 _NAMESPACES = ("team:", "kb:")
 
 
 class Search(Protocol):
     async def find(self, query: str) -> SearchResult:
-        """Find the passages of a library that fit `query`, best first."""
+        """Find the passages of a library that match `query`, best first."""
         ...
 
-    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
+    async def section(self, passage: StoredPassage) -> Sequence[StoredPassage]:
         """Return all passages of the section that a passage belongs to, in order."""
         ...
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
-        """Return the texts of the passages of one source that fit `query`, best first."""
+        """Return the texts of the passages of one source that match `query`, best first."""
         ...
 
     async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
@@ -126,26 +124,26 @@ class LibrarySearch:
     """A `Search` over `library` that updates its passage stores when sources change.
 
     Attributes:
-        team, kb: where the passages of its two namespaces are kept.
-        embedder: None: words only.
-        alone: nothing else keeps the passages up to date, so that a question waits for a few vectors.
-        beside: what is searched as well, as if it were one library, and kept up to date by itself: for the library of
-            one server the shared one.
+        team, kb: the passages of its two namespaces.
+        embedder: None: search by words only.
+        embeds_on_refresh: compute a few missing vectors before a search, because no other task does.
+        shared_search: the search over the shared library, which is searched as well as that of one server. It keeps
+            itself up to date.
     """
 
     library: Library
     team: PassageStore
     kb: PassageStore
     embedder: Embedder | None = None
-    alone: bool = True
-    beside: LibrarySearch | None = None
+    embeds_on_refresh: bool = True
+    shared_search: LibrarySearch | None = None
     _index: Sequence[IndexEntry] = ()
-    _read_at: float = float("-inf")
+    _refreshed_at: float = float("-inf")
     _ids: frozenset[str] = frozenset()
-    _begun: tuple[int, ...] = (0, 0)
+    _known_times_emptied: tuple[int, ...] = (0, 0)
     _failing: set[PassageStore] = field(default_factory=set[PassageStore])
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _found: Bounded[str, tuple[Hashable, SearchResult]] = field(default_factory=lambda: Bounded(_KEPT_ANSWERS))
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _results: Bounded[str, tuple[Hashable, SearchResult]] = field(default_factory=lambda: Bounded(_KEPT_RESULTS))
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
@@ -153,48 +151,50 @@ class LibrarySearch:
         return self.team, self.kb
 
     @property
-    def searched(self) -> tuple[PassageStore, ...]:
-        """All stores that are searched: its own and those of `beside`."""
-        return self.stores if self.beside is None else (*self.stores, *self.beside.stores)
+    def searched_stores(self) -> tuple[PassageStore, ...]:
+        """All stores that are searched: its own and the shared ones."""
+        return self.stores if self.shared_search is None else (*self.stores, *self.shared_search.stores)
 
     @property
-    def findable(self) -> frozenset[str]:
+    def findable_ids(self) -> frozenset[str]:
         """The ids of the sources that may be found, as of the last refresh."""
-        return self._ids if self.beside is None else self._ids | self.beside.findable
+        return self._ids if self.shared_search is None else self._ids | self.shared_search.findable_ids
 
     @property
     def state(self) -> Hashable:
-        """Changes with whatever a search depends on: the stored passages, and the sources that may be found."""
-        return tuple(store.version for store in self.searched), self.findable
+        """A value that changes with the stored passages and with the sources that may be found."""
+        return tuple(store.version for store in self.searched_stores), self.findable_ids
 
     @property
     def needs_rebuilding(self) -> bool:
-        """True if one of its stores was emptied since the last refresh, so that it has to be filled again."""
-        return self._begun != self._beginnings or (self.beside is not None and self.beside.needs_rebuilding)
+        """True if a store was emptied since the last refresh, and has to be filled again."""
+        return self._known_times_emptied != self._times_emptied or (
+            self.shared_search is not None and self.shared_search.needs_rebuilding
+        )
 
     async def find(self, query: str) -> SearchResult:
         await self.refresh()
-        # The gate and the selection of one question search for the same. A result is given again for as long as the
-        # state is the one that its search began with.
+        # The gate and the selection of one question search for the same text. A result is valid while the state is the
+        # one that its search began with.
         state = self.state
-        known = self._found.get(query)
+        known = self._results.get(query)
         if known is not None and known[0] == state:
             return known[1]
-        found, whole = await self._find(query, self.findable)
+        found, whole = await self._search(query, self.findable_ids)
         if whole:
-            self._found[query] = state, found
+            self._results[query] = state, found
         return found
 
-    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
-        if self.beside is not None and kept.source_id in self.beside.findable:
-            return await self.beside.section(kept)
-        store = self.team if kept.source_id.startswith("team:") else self.kb
-        return await in_thread(store.section, kept.source_id, kept.section)
+    async def section(self, passage: StoredPassage) -> Sequence[StoredPassage]:
+        if self.shared_search is not None and passage.source_id in self.shared_search.findable_ids:
+            return await self.shared_search.section(passage)
+        store = self.team if passage.source_id.startswith("team:") else self.kb
+        return await in_thread(store.section, passage.source_id, passage.section)
 
     async def load(self, source_id: str) -> Source:
-        """Return the whole text of a source that may be found. Raises SourceUnavailable."""
-        if self.beside is not None and source_id in self.beside.findable:
-            return await self.beside.load(source_id)
+        """Load the whole text of a source that may be found. Raises SourceUnavailable."""
+        if self.shared_search is not None and source_id in self.shared_search.findable_ids:
+            return await self.shared_search.load(source_id)
         return await self.library.load(source_id)
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
@@ -203,16 +203,16 @@ class LibrarySearch:
 
     async def find_among(self, query: str, among: Collection[str]) -> SearchResult:
         """Like `find`, but only among these sources, and without refreshing first."""
-        found, _ = await self._find(query, self.findable & frozenset(among))
+        found, _ = await self._search(query, self.findable_ids & frozenset(among))
         return found
 
-    async def find_in(self, namespace: Literal["team", "kb"], query: str, meaning: QueryVector | None) -> Sequence[Hit]:
-        """Return the passages of one namespace that fit `query`, best first, without refreshing first. `meaning`: the
-        vector of the query, by this search's embedder; None: words only.
+    async def find_in(self, namespace: Literal["team", "kb"], query: str, vector: QueryVector | None) -> Sequence[Hit]:
+        """Return the passages of one namespace that match `query`, best first, without refreshing first. `vector`: the
+        query's, from this search's embedder; None: search by words only.
         """
 
         def look_up() -> SearchResult:
-            return find(self._of(namespace), query, meaning, self.findable)
+            return find(self._stores_of(namespace), query, vector, self.findable_ids)
 
         found = await in_thread(look_up)
         while self.needs_rebuilding:  # as it was read
@@ -221,11 +221,9 @@ class LibrarySearch:
         return found.hits
 
     async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
-        """Reorder the first few hits word by word; unchanged where the embedder cannot match words, or outside of
-        English.
-        """
-        text = words_to_search(query)[:_MEANING_CHARS]
-        near = [hit for hit in hits[:_CLOSELY] if hit.cosine is not None]
+        """Reorder the first few hits word by word, if the embedder can match words and the query is English."""
+        text = words_to_search(query)[:_QUERY_CHARS]
+        near = [hit for hit in hits[:_MOST_RERANKED] if hit.cosine is not None]
         if not near or not isinstance(self.embedder, Matcher) or language_of(text) != ENGLISH:
             return hits
         try:
@@ -233,34 +231,33 @@ class LibrarySearch:
         except EmbeddingFailed as error:
             log.warning("passages stay in the order of the search: %s", error)
             return hits
-        worth = {hit: hit.score + _NEAR * match.near for hit, match in zip(near, matches, strict=True)}
+        worth = {hit: hit.score + _MATCH_WEIGHT * match.near for hit, match in zip(near, matches, strict=True)}
         return [*sorted(near, key=lambda hit: -worth[hit]), *hits[len(near) :]]
 
     async def refresh(self) -> None:
         """Update the passages of changed sources, if the index has changed or a minute has passed.
 
-        Where passages cannot be written, search goes on with those that there are. This is logged once, and tried again
-        a minute later.
+        If passages cannot be written, search uses the stored ones. This is logged once, and tried again after a minute.
         """
-        if self.beside is not None:
-            await self.beside.refresh()
+        if self.shared_search is not None:
+            await self.shared_search.refresh()
         index = await self.library.index()
         if self._is_fresh(index):
             return
-        async with self._turn:
+        async with self._lock:
             while not self._is_fresh(index):
-                self._begun = self._beginnings  # a file may be lost meanwhile
+                self._known_times_emptied = self._times_emptied  # a file may be lost meanwhile
                 await self._bring_up_to_date(index)
-                self._index, self._read_at, self._ids = index, now(), frozenset(entry.id for entry in index)
-        if self.alone:
-            await self.embed(only_if_fewer_than=_FEW)
+                self._index, self._refreshed_at, self._ids = index, now(), frozenset(entry.id for entry in index)
+        if self.embeds_on_refresh:
+            await self.embed(only_if_fewer_than=_FEW_PASSAGES)
 
     @asynccontextmanager
     async def team_passages_dropped(self) -> AsyncGenerator[None]:
-        """Drop all passages of team topics, run the block, then read the topics again. Raises OSError: the file cannot
-        be deleted.
+        """Drop all passages of team topics, run the block, then read the topics again. Raises OSError: the file of
+        passages cannot be deleted.
         """
-        async with self._turn:
+        async with self._lock:
             await in_thread(self.team.empty_file)
             yield
         await self.refresh()
@@ -286,7 +283,7 @@ class LibrarySearch:
         done = 0
         for store in self.stores:
             try:
-                async for count in self._embedded(store, self.embedder, only_if_fewer_than):
+                async for count in self._embed_store(store, self.embedder, only_if_fewer_than):
                     done += count
                     if on_done is not None:
                         on_done(count)
@@ -302,54 +299,54 @@ class LibrarySearch:
             store.close()
 
     @property
-    def _beginnings(self) -> tuple[int, ...]:
+    def _times_emptied(self) -> tuple[int, ...]:
         return tuple(store.times_emptied for store in self.stores)
 
     def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
-        recent = index is self._index and now() - self._read_at < REFRESH_SECONDS
-        return recent and self._begun == self._beginnings
+        recent = index is self._index and now() - self._refreshed_at < REFRESH_SECONDS
+        return recent and self._known_times_emptied == self._times_emptied
 
-    async def _find(self, query: str, among: frozenset[str]) -> tuple[SearchResult, bool]:
+    async def _search(self, query: str, among: frozenset[str]) -> tuple[SearchResult, bool]:
         """Return the result, and whether it is complete (with vectors, if there is an embedder) and may be cached."""
         text = words_to_search(query)
         if not text:
             return NOTHING, True
-        meaning = await self._meaning(text)
-        found, team = await in_thread(partial(self._looked_up, text, meaning, among))
+        vector = await self._embed_query(text)
+        found, team = await in_thread(partial(self._search_stores, text, vector, among))
         while self.needs_rebuilding:  # as it was read
             await self.refresh()
-            found, team = await in_thread(partial(self._looked_up, text, meaning, among))
-        whole = meaning is not None or self.embedder is None
-        return await self._with_answers_of_team(found, team, text, meaning), whole
+            found, team = await in_thread(partial(self._search_stores, text, vector, among))
+        is_complete = vector is not None or self.embedder is None
+        return await self._add_team_answers(found, team, text, vector), is_complete
 
-    def _looked_up(
-        self, text: str, meaning: QueryVector | None, among: frozenset[str]
+    def _search_stores(
+        self, text: str, vector: QueryVector | None, among: frozenset[str]
     ) -> tuple[SearchResult, SearchResult]:
-        """What is found in all, its confidence that of the documents; and what among the team's answers. Each of the
-        two is weighed by itself: what is rare in a handful of answers need not be in a thousand pages. Blocking.
+        """Search all stores, then the team's topics alone. The confidence of the first result is that of the documents.
+        Each is weighed by itself: a word that is rare in a few answers may be frequent in a thousand pages. Blocking.
         """
-        team = find(self._of("team"), text, meaning, among)
+        team = find(self._stores_of("team"), text, vector, among)
         if not team.hits:
-            return find(self.searched, text, meaning, among), team
-        documents = find(self._of("kb"), text, meaning, among)
-        whole = find(self.searched, text, meaning, among) if documents.hits else team
+            return find(self.searched_stores, text, vector, among), team
+        documents = find(self._stores_of("kb"), text, vector, among)
+        whole = find(self.searched_stores, text, vector, among) if documents.hits else team
         return documents._replace(hits=whole.hits, documents=documents.hits), team
 
-    def _of(self, namespace: Literal["team", "kb"]) -> list[PassageStore]:
-        every = [self] if self.beside is None else [self, self.beside]
+    def _stores_of(self, namespace: Literal["team", "kb"]) -> list[PassageStore]:
+        every = [self] if self.shared_search is None else [self, self.shared_search]
         return [each.team if namespace == "team" else each.kb for each in every]
 
-    async def _with_answers_of_team(
-        self, found: SearchResult, team: SearchResult, text: str, meaning: QueryVector | None
+    async def _add_team_answers(
+        self, found: SearchResult, team: SearchResult, text: str, vector: QueryVector | None
     ) -> SearchResult:
         hits = retrieval.team_candidates(team)
         if not hits:
             return found
         matches: Sequence[Match] = ()
-        if meaning is not None and meaning.calibrated and isinstance(self.embedder, Matcher):
+        if vector is not None and vector.calibrated and isinstance(self.embedder, Matcher):
             try:
-                given = [hit.passage.with_heading for hit in hits]
-                matches = await self.embedder.match(text[:_MEANING_CHARS], given)
+                texts = [hit.passage.with_heading for hit in hits]
+                matches = await self.embedder.match(text[:_QUERY_CHARS], texts)
             except EmbeddingFailed as error:
                 log.warning("the team's answers are looked up by their words only: %s", error)
         answers = retrieval.judge_team_answers(hits, matches)
@@ -359,11 +356,11 @@ class LibrarySearch:
             found = found._replace(confidence=max(best.confidence, found.confidence), level=best.level)
         return found._replace(team_answers=tuple(answers))
 
-    async def _meaning(self, text: str) -> QueryVector | None:
+    async def _embed_query(self, text: str) -> QueryVector | None:
         if self.embedder is None:
             return None
         try:
-            vectors = await self.embedder.embed([text[:_MEANING_CHARS]])
+            vectors = await self.embedder.embed([text[:_QUERY_CHARS]])
         except EmbeddingFailed as error:
             log.warning("a question is looked up by its words only: %s", error)
             return None
@@ -386,53 +383,53 @@ class LibrarySearch:
         if gone:
             await self._write(store, partial(store.change, (), drop=gone))
         changed = 0
-        for start in range(0, len(due), _AT_ONCE):
-            sources = [await self._load(wanted[source_id]) for source_id in due[start : start + _AT_ONCE]]
+        for start in range(0, len(due), _BATCH):
+            sources = [await self._load(wanted[source_id]) for source_id in due[start : start + _BATCH]]
             hashes = {source.id: hash_text(source.text) for source in sources}
             same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
             new = [source for source in sources if source.id not in same]
             if same:
                 await self._write(store, partial(store.change, (), stamps=same))
-            for some in _by_size(new):
-                cuts = await in_thread(prepare_sources, some, hashes)
-                await self._write(store, partial(store.change, cuts))
-                changed += len(cuts)
+            for group in _split_by_size(new):
+                prepared = await in_thread(prepare_sources, group, hashes)
+                await self._write(store, partial(store.change, prepared))
+                changed += len(prepared)
         if changed or gone:
             await self._write(store, store.forget_unused_vectors)
             log.info("search: %s prepared, %d gone", number_of(changed, "source"), len(gone))
 
-    async def _embedded(
+    async def _embed_store(
         self, store: PassageStore, embedder: Embedder, only_if_fewer_than: int | None
     ) -> AsyncGenerator[int]:
-        """How many passages got their vectors, each time that some did."""
+        """Compute missing vectors; yield the number of each batch."""
         if only_if_fewer_than is not None:
             left = await in_thread(store.unembedded, embedder.id, only_if_fewer_than)
             if len(left) >= only_if_fewer_than:
                 return
-        # Looking for them costs a walk through all passages: not for each few of them.
-        while left := await in_thread(store.unembedded, embedder.id, _LOOKED_UP):
-            for start in range(0, len(left), _AT_ONCE):
-                some = left[start : start + _AT_ONCE]
+        # Each lookup reads all passages, so it fetches many at once.
+        while left := await in_thread(store.unembedded, embedder.id, _MOST_UNEMBEDDED):
+            for start in range(0, len(left), _BATCH):
+                some = left[start : start + _BATCH]
                 vectors = await embedder.embed([text for _, text in some])
                 rows = {key: vector for (key, _), vector in zip(some, vectors, strict=True)}
                 await self._write(store, partial(store.store_vectors, embedder.id, rows))
                 yield len(some)
 
     async def _write(self, store: PassageStore, work: Callable[[], None]) -> None:
-        """Raises sqlite3.Error, OSError."""
+        """Run a write in a thread. Raises sqlite3.Error, OSError."""
         await in_thread(work)
         if store in self._failing:
             self._failing.discard(store)
             log.info("%s can be written again", store.path)
 
     def _cannot_write(self, store: PassageStore, error: sqlite3.Error | OSError) -> None:
-        """Once, until it can be written again."""
+        """Log that a store cannot be written: once, until it can be written again."""
         if store not in self._failing:
             self._failing.add(store)
             log.warning("%s; search goes on with what is in it", store.trouble(error))
 
     async def _load(self, entry: IndexEntry) -> Source:
-        """Of a source that cannot be read the description: selecting it reports why."""
+        """Load a source. If it cannot be read, return its description as the text: selecting it reports why."""
         try:
             return await self.library.load(entry.id)
         except SourceUnavailable:

@@ -23,20 +23,18 @@ T = TypeVar("T")
 SiteKind = Literal["sitemap", "llms"]
 
 PAGES = ("http://", "https://")
-"""Begin the ids of web pages."""
+"""The prefixes of the ids of web pages."""
 REPOSITORY_FILES = "git:"
-"""Begins the ids of files of repositories, and the lines that bring them."""
+"""The prefix of the ids of files of repositories, and of the lines that bring them."""
 LONGEST_URL = 2048
-"""Characters of the address of a page that a list names."""
+"""The characters that the address of a page in a list may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteLine:
-    """A `sitemap:` or `llms:` line. `place`: file and line; `include`, `exclude`: globs for the paths of its pages, if
-    any.
-    """
+    """A `sitemap:` or `llms:` line. `position`: file and line; `include`, `exclude`: globs for the paths of pages."""
 
-    place: str = field(compare=False)
+    position: str = field(compare=False)
     kind: SiteKind
     url: str
     include: tuple[str, ...] = ()
@@ -54,10 +52,10 @@ class SiteLine:
 @dataclass(frozen=True, slots=True)
 class RepositoryLine:
     """A `git:` line. `branch` (or tag): empty for the repository's default; `folder`: without slashes at its ends,
-    empty for all of it.
+    empty for the whole repository.
     """
 
-    place: str = field(compare=False)
+    position: str = field(compare=False)
     url: str
     branch: str = ""
     folder: str = ""
@@ -80,9 +78,9 @@ class Links:
     """The parsed links file; each entry once, in order.
 
     Attributes:
-        pages: addresses that stand by themselves.
-        lines: those that begin with a word.
-        left_out: by file and line, why a line was ignored.
+        pages: the lines that are addresses of pages.
+        lines: the lines that begin with a word.
+        left_out: why a line was ignored, by file and line.
     """
 
     pages: list[str] = field(default_factory=list[str])
@@ -95,7 +93,7 @@ class Links:
 
 
 def site_host(url: str) -> str:
-    """The host that an address is on, by which a site is told from others: with and without `www.` it is the same."""
+    """Return the host of an address without `www.`, which identifies a site."""
     try:
         return (urlsplit(url).hostname or "").rstrip(".").removeprefix("www.")
     except ValueError:
@@ -114,8 +112,8 @@ def read_links(path: Path) -> Links | None:
 
 
 def listed_links(path: Path, records: Collection[str]) -> Links:
-    """Read a links file for a listing; without one there are no links. Blocking. Raises CannotList: it cannot be read,
-    or is missing although there are sources from it. `records`: their ids.
+    """Read a links file for a listing; a missing one has no links. `records`: the ids of the known sources from it.
+    Blocking. Raises CannotList: it cannot be read, or is missing although there are such sources.
     """
     links = read_links(path)
     if links is None and records:
@@ -134,13 +132,13 @@ def parse_links(data: bytes, file: str = "links") -> Links:
     links = Links()
     seen: set[object] = set()
     for number, raw in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
-        line, place = raw.strip(), f"{file}, line {number}"
+        line, position = raw.strip(), f"{file}, line {number}"
         if not line or line.startswith("#"):
             continue
         try:
-            found = _parsed(line, place)
+            found = _parse_line(line, position)
         except ValueError as error:
-            links.left_out[place] = str(error)
+            links.left_out[position] = str(error)
             continue
         if found in seen:
             continue
@@ -153,26 +151,26 @@ def parse_links(data: bytes, file: str = "links") -> Links:
 
 
 def begins_line(text: str) -> bool:
-    """Return whether a text begins like a line of the links file: with an address, or with a word and more."""
+    """Return True if a text begins like a line of the links file: with an address, or with a known word and more."""
     return _BEGINS.match(text) is not None
 
 
-def _parsed(line: str, place: str) -> str | LinksLine:
-    """Raises ValueError: why a line says nothing; it repeats no part that may be secret."""
+def _parse_line(line: str, position: str) -> str | LinksLine:
+    """Parse one line. Raises ValueError: why the line is wrong; the message repeats nothing that may be secret."""
     found = _WORD.fullmatch(line)
     if found is None:
-        return _checked(line)
+        return _require_page_url(line)
     form = _BY_WORD.get(found[1].lower())
     if form is None:
-        known = ", ".join(f"`{each.word}`" for each in LINES)
+        known = ", ".join(f"`{each.word}`" for each in LINE_FORMS)
         raise ValueError(f"it is no http or https URL, and begins with none of {known}")
     url, *rest = found[2].split() or [""]
-    return form.read(place, url, rest)
+    return form.read(position, url, rest)
 
 
 def _site(kind: SiteKind) -> Callable[[str, str, list[str]], SiteLine]:
-    def read(place: str, url: str, globs: list[str]) -> SiteLine:
-        checked = _checked(url)
+    def read(position: str, url: str, globs: list[str]) -> SiteLine:
+        checked = _require_page_url(url)
         if "" in (cleaned := [glob.removeprefix("!").lstrip("/") for glob in globs]):
             raise ValueError("a glob is empty; globs are paths such as guides/** and !guides/old/**")
         if kind == "llms" and globs:
@@ -180,7 +178,7 @@ def _site(kind: SiteKind) -> Callable[[str, str, list[str]], SiteLine]:
         pairs = list(zip(globs, cleaned, strict=True))
         include = tuple(glob for raw, glob in pairs if not raw.startswith("!"))
         exclude = tuple(glob for raw, glob in pairs if raw.startswith("!"))
-        return SiteLine(place, kind, checked, include, exclude)
+        return SiteLine(position, kind, checked, include, exclude)
 
     return read
 
@@ -189,13 +187,13 @@ _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
 _FOLDER = re.compile(r"[^\\\x00-\x1f\x7f]+")
 
 
-def _repository(place: str, url: str, rest: list[str]) -> RepositoryLine:
+def _repository(position: str, url: str, rest: list[str]) -> RepositoryLine:
     if url and not url.startswith(PAGES):
         raise ValueError("repositories are fetched over http and https only")
     scheme, _, tail = url.partition("://")
     host, slash, path = tail.partition("/")
     path, at, branch = path.partition("@")
-    checked = _checked(f"{scheme}://{host}{slash}{path}" if url else url)
+    checked = _require_page_url(f"{scheme}://{host}{slash}{path}" if url else url)
     if urlsplit(checked).query or urlsplit(checked).fragment or not path.strip("/"):
         raise ValueError("it is no address of a repository, such as https://github.com/example/project")
     if at and (not _BRANCH.fullmatch(branch) or ".." in branch or "//" in branch or branch.endswith(("/", ".lock"))):
@@ -205,7 +203,7 @@ def _repository(place: str, url: str, rest: list[str]) -> RepositoryLine:
     folder = "".join(rest).strip("/")
     if folder and (not _FOLDER.fullmatch(folder) or any(step in {"", ".", ".."} for step in folder.split("/"))):
         raise ValueError("what follows the address is no folder of a repository, such as docs/guides")
-    return RepositoryLine(place, checked.rstrip("/"), branch, folder)
+    return RepositoryLine(position, checked.rstrip("/"), branch, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +211,10 @@ class LineForm:
     """A form of lines of the links file.
 
     Attributes:
-        word: with its colon; such a line begins with it.
-        read: makes the line of its place, its address and what follows that. Raises ValueError: why it says nothing.
-        example: an address that may follow.
-        noun: what the line brings.
+        word: the first word of such a line, with its colon.
+        read: makes the line from its position, its address and the words that follow. Raises ValueError: it is wrong.
+        example: the form of the address.
+        noun: the sources that the line brings.
     """
 
     word: str
@@ -225,25 +223,25 @@ class LineForm:
     noun: str
 
 
-LINES = (
+LINE_FORMS = (
     LineForm("sitemap:", _site("sitemap"), "https://…/sitemap.xml", "a whole site"),
     LineForm("llms:", _site("llms"), "https://…/llms.txt", "what that lists"),
     LineForm(REPOSITORY_FILES, _repository, "https://…", "a repository"),
 )
-"""All forms of lines that begin with a word. A new one is added here."""
-_BY_WORD = {form.word: form for form in LINES}
+"""All forms of lines that begin with a word. Add a new one here."""
+_BY_WORD = {form.word: form for form in LINE_FORMS}
 _BEGINS = re.compile(rf"https?://|(?:{'|'.join(map(re.escape, _BY_WORD))})\s*\S", re.IGNORECASE)
 
 
-def _checked(url: str) -> str:
-    """The URL itself. Raises ValueError: why it names no page."""
-    reason = unfit(url)
+def _require_page_url(url: str) -> str:
+    """Return `url` if it can be the id of a page. Raises ValueError: why it cannot."""
+    reason = url_flaw(url)
     if reason:
         raise ValueError(reason)
     return url
 
 
-def unfit(url: str) -> str:
+def url_flaw(url: str) -> str:
     """Return why a URL cannot be the id of a page; empty if it can."""
     try:
         parts = urlsplit(url)
@@ -254,22 +252,22 @@ def unfit(url: str) -> str:
     if not url.startswith(PAGES) or not host:
         return "it is no http or https URL"
     if parts.username is not None:
-        # It would show in the index, in prompts and under answers.
+        # The password would show in the index, in prompts and under answers.
         return "it holds a user name or password"
     if not url.isprintable() or any(letter.isspace() for letter in url):
         return "it holds blanks or invisible characters"
     return ""
 
 
-def page_address(at: str, raw: str) -> str:
-    """Return the address that `raw` means on the page `at`, without a fragment; empty if it cannot be the id of a page.
-    Of a site that is read over https, so are the pages: many such sites do not know it, and list them as http.
+def page_address(page_url: str, raw: str) -> str:
+    """Resolve the address `raw` on the page `page_url`, without a fragment; empty if it cannot be the id of a page.
+    The pages of a site that is read over https become https too: many such sites list their pages as http.
     """
     try:
-        parts = urlsplit(urljoin(at, raw.strip()))
-        base = urlsplit(at)
+        parts = urlsplit(urljoin(page_url, raw.strip()))
+        base = urlsplit(page_url)
         same = parts.netloc == base.netloc and base.scheme == "https" and parts.scheme == "http"
     except ValueError:
         return ""
     url = urlunsplit(("https" if same else parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
-    return "" if unfit(url) or len(url) > LONGEST_URL else url
+    return "" if url_flaw(url) or len(url) > LONGEST_URL else url

@@ -1,5 +1,5 @@
-"""Reads sitemaps, llms.txt and robots.txt. Anybody may have written them, so `read_list` and `pause_in` run in
-processes of their own (`clock.Processes`), and what only these need is imported there.
+"""Reads sitemaps, llms.txt and robots.txt. Anybody may have written them, so `read_list` and `crawl_pause` run in
+processes of their own (`clock.Processes`), which alone import the parsers.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from services.knowledge.file_selection import BEYOND, LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
+from services.knowledge.file_selection import BEYOND_LIMIT, LICENCE, NOT_CHOSEN, PEOPLE, PathFilter
 from services.knowledge.links_file import LONGEST_URL, SiteLine, page_address, site_host
 from services.knowledge.web_interface import FetchFailed
 
 MOST_BYTES = 50 * 1024 * 1024
-"""Of a sitemap, packed or not (sitemaps.org)."""
+"""The size of a sitemap, compressed or not (sitemaps.org)."""
 LONGEST_PAUSE = 30.0
-"""Seconds between two requests that a robots.txt may ask for. With more, a site of any size would take weeks."""
+"""The seconds between two requests that a robots.txt may demand. With more, a large site would take weeks."""
 AGENT = "Millrace"
 """The name by which a robots.txt knows this program."""
 
 _GZIP = b"\x1f\x8b"
-_AUTO = 32 + zlib.MAX_WBITS
-_LONGEST_TIME = 40
+_ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
+_MOST_TIME_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class PageList:
     """One document of a site: the pages that it lists, or the further lists.
 
     Attributes:
-        pages: addresses, each once, in order, with when it says that they were last changed (empty: it does not).
-        lists: addresses of further lists, likewise.
-        left_out: why others are none of them, and how many.
+        pages: the addresses of pages in order, with the time of their last change as the document has it, or empty.
+        lists: the same for further lists.
+        left_out: the number of other addresses, by the reason for leaving them out.
     """
 
     pages: dict[str, str] = field(default_factory=dict[str, str])
@@ -44,38 +44,36 @@ class PageList:
     last_modified: str | None = None
 
 
-_MADE = (".pdf", ".php", ".pl")
+_OTHER_ENDINGS = (".pdf", ".php", ".pl")
 
 
-def pause_in(robots: str) -> float:
-    """Return the seconds between two requests that a robots.txt asks this program for, at most `LONGEST_PAUSE`; 0
-    without any.
-    """
+def crawl_pause(robots: str) -> float:
+    """Return the seconds that a robots.txt demands between two requests of this program, at most `LONGEST_PAUSE`."""
     from protego import Protego  # noqa: PLC0415 (needed in these processes only)
 
     asked = Protego.parse(robots).crawl_delay(AGENT) or 0.0
     return min(max(0.0, float(asked)), LONGEST_PAUSE)
 
 
-def read_list(body: bytes, at: str, line: SiteLine, robots: str, most: int) -> PageList:
-    """Return the pages and further lists in a document that was found at the address `at`; blocking.
+def read_list(body: bytes, list_url: str, line: SiteLine, robots: str, most: int) -> PageList:
+    """Return the pages and further lists in a document from the address `list_url`, at most `most` of each. Blocking.
 
-    Only those on the host of `line`, or on that of `at`, to which it may have been moved; that the globs of the line
-    and `robots` (a robots.txt) let in, and that may be documents by their name. No more than `most` of each.
+    Their host must be that of `line`, or of `list_url`, to which the document may have moved. The globs of the line and
+    `robots` (a robots.txt) must allow them, and their names must be those of documents.
 
     Raises:
-        FetchFailed: it is no such document, or too large.
+        FetchFailed: the document is of another kind, or too large.
     """
     from protego import Protego  # noqa: PLC0415 (as above)
 
-    found = _llms(body) if line.kind == "llms" else _sitemap(body)
+    found = _read_llms(body) if line.kind == "llms" else _read_sitemap(body)
     rules = Protego.parse(robots)
-    hosts = {line.host, site_host(at)}
+    hosts = {line.host, site_host(list_url)}
     choices = PathFilter(line.include, line.exclude), PathFilter()
     listed = PageList()
     for kind, raw, lastmod in found:
-        url, into = page_address(at, raw), listed.lists if kind == "list" else listed.pages
-        if url in into or (line.kind == "llms" and url == at):
+        url, into = page_address(list_url, raw), listed.lists if kind == "list" else listed.pages
+        if url in into or (line.kind == "llms" and url == list_url):
             continue
         if not url:
             reason = "no addresses of web pages"
@@ -86,9 +84,9 @@ def read_list(body: bytes, at: str, line: SiteLine, robots: str, most: int) -> P
         elif kind == "page" and not rules.can_fetch(url, AGENT):
             reason = "kept out by robots.txt"
         elif len(into) >= most:
-            reason = BEYOND
+            reason = BEYOND_LIMIT
         else:
-            into[url] = lastmod[:_LONGEST_TIME]
+            into[url] = lastmod[:_MOST_TIME_CHARS]
             continue
         listed.left_out[reason] = listed.left_out.get(reason, 0) + 1
     return listed
@@ -101,14 +99,14 @@ def _refusal(url: str, choices: tuple[PathFilter, PathFilter]) -> str | None:
     if by_globs.refusal(path) == NOT_CHOSEN:
         return "left out by the line's globs"
     # PDFs are read as pages, with an extra; and a page may be called `license`, or be made by a program.
-    refused = by_name.refusal(path) not in {None, PEOPLE, LICENCE} and not path.lower().endswith(_MADE)
+    refused = by_name.refusal(path) not in {None, PEOPLE, LICENCE} and not path.lower().endswith(_OTHER_ENDINGS)
     return "no documents, by their names" if refused else None
 
 
 _Found = tuple[Literal["page", "list"], str, str]
 
 
-def _llms(body: bytes) -> Iterator[_Found]:
+def _read_llms(body: bytes) -> Iterator[_Found]:
     from markdown_it import MarkdownIt  # noqa: PLC0415 (as above)
 
     from services.knowledge.web.contents import decode  # noqa: PLC0415 (as above)
@@ -128,12 +126,12 @@ def _llms(body: bytes) -> Iterator[_Found]:
         raise FetchFailed("it is no llms.txt: there is no link in it")
 
 
-def _sitemap(body: bytes) -> Iterator[_Found]:
+def _read_sitemap(body: bytes) -> Iterator[_Found]:
     from services.knowledge.web.contents import decode  # noqa: PLC0415 (as above)
 
-    data = _unpacked(body)
+    data = _unpack(body)
     if data.lstrip(b"\xef\xbb\xbf\xff\xfe\xfe\xff \t\r\n\0")[:1] == b"<":
-        yield from _Xml().read(data)
+        yield from _SitemapXml().read(data)
         return
     # A list of addresses, one a line, is a sitemap as well.
     lines = [line.strip() for line in decode(data, None).splitlines() if line.strip()]
@@ -146,10 +144,10 @@ def _sitemap(body: bytes) -> Iterator[_Found]:
 _TOO_LARGE = f"it is larger than {MOST_BYTES // 1024**2} MiB"
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpack(body: bytes) -> bytes:
     if not body.startswith(_GZIP):
         return body
-    unpacking = zlib.decompressobj(_AUTO)
+    unpacking = zlib.decompressobj(_ZLIB_OR_GZIP)
     try:
         data = unpacking.decompress(body, MOST_BYTES + 1)
     except zlib.error:
@@ -161,8 +159,8 @@ def _unpacked(body: bytes) -> bytes:
     return data
 
 
-class _Xml:
-    """Collects what the XML of a sitemap lists."""
+class _SitemapXml:
+    """Collects the addresses in the XML of a sitemap."""
 
     def __init__(self) -> None:
         self._path: list[str] = []
@@ -176,9 +174,9 @@ class _Xml:
         return self._found
 
     def _start(self, name: str, _: object) -> None:
-        if not self._path and _local(name) not in {"urlset", "sitemapindex"}:
+        if not self._path and _local_name(name) not in {"urlset", "sitemapindex"}:
             raise FetchFailed("it is no sitemap, but other XML or a page")
-        self._path.append(_local(name))
+        self._path.append(_local_name(name))
         if len(self._path) == 2:  # noqa: PLR2004 (an entry)
             self._text = {}
 
@@ -201,5 +199,5 @@ class _Xml:
                 pass
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(" ")[2]

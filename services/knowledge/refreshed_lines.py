@@ -1,5 +1,5 @@
-"""Base classes of the kinds whose sources come from lines of the links file: each line is requested again on a
-schedule, and what it has brought is kept on disk.
+"""Base classes of the kinds whose sources come from lines of the links file. Each line is requested again on a
+schedule, and its state is kept on disk.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from services.knowledge.source_kinds import (
     SourceSetup,
     Text,
     Trouble,
-    needed,
     read_inside,
+    require_web,
     stored_name,
 )
 from services.knowledge.web_interface import WebError, WebReader
@@ -38,11 +38,11 @@ from services.storage import files, in_thread
 
 @dataclass(slots=True, kw_only=True)
 class LineState:
-    """The stored state of a line; a subclass adds what the line has brought. `RefreshedLines` sets these two.
+    """The stored state of a line; a subclass adds the sources of the line. `RefreshedLines` sets these two fields.
 
     Attributes:
         next_check_at: in seconds since 1970.
-        failed: whether something could not be had the last time.
+        failed: True if the last request failed, at least in part.
     """
 
     next_check_at: float = 0.0
@@ -54,21 +54,21 @@ S = TypeVar("S", bound=LineState)
 R = TypeVar("R", bound=Record)
 
 NoteFailure = Callable[[Exception, str], None]
-"""Records an error and the part of the line that it concerns; an empty part means the whole line."""
+"""Records an error and the address below the line that it concerns; empty for the whole line."""
 
 
 class RefreshedLines(ABC, Generic[L, S, R]):
-    """A kind of source (`SourceKind`) without its `fetch`: lists what its lines have brought.
+    """A kind of source (`SourceKind`) without its `fetch`: lists the sources of its lines.
 
     Attributes:
         plural, step, record: as in `SourceKind`.
-        prefix: how the ids of its sources begin, and of no other kind.
+        prefix: the prefix of the ids of its sources, which no other kind has.
         line: the class of its lines.
         state: the class of their state, which can be made without arguments.
-        folder: where the states are, below the folder of fetched texts.
-        survey_step: what the log calls the asking for lines, if not `step`.
-        signs: the sources of the last listing. A sign tells one version of the text from another.
-        flaws: by id a sign, and why that version is not a source.
+        folder: the folder of the states, below the folder of fetched texts.
+        survey_step: the name of requesting lines in the log, if not `step`.
+        versions: the sources of the last listing, each with a string that changes with its text.
+        flaws: by id a version, and why that version is not a source.
     """
 
     plural: str
@@ -83,36 +83,36 @@ class RefreshedLines(ABC, Generic[L, S, R]):
     def __init__(self, setup: SourceSetup) -> None:
         self.setup = setup
         self._json = TypeAdapter(self.state)
-        self._turns = asyncio.Semaphore(setup.at_once)
-        self.signs: dict[str, str] = {}
+        self._slots = asyncio.Semaphore(setup.most_fetches)
+        self.versions: dict[str, str] = {}
         self.flaws: dict[str, tuple[str, str]] = {}
 
     @abstractmethod
     def key(self, line: L, /) -> Sequence[object]:
-        """Return all that decides what a line brings: with another key it counts as a new line."""
+        """Return all values on which the sources of a line depend: with another key it counts as a new line."""
 
     @abstractmethod
-    async def ask(self, line: L, known: S, note_failure: NoteFailure, /) -> S:
-        """Ask for a line, and return what is known of it then. Raises WebError, OSError: nothing could be had."""
+    async def ask(self, line: L, state: S, note_failure: NoteFailure, /) -> S:
+        """Request a line, and return its new state. Raises WebError, OSError: the line cannot be fetched."""
 
     @abstractmethod
-    def result(self, known: S, /) -> LineResult:
-        """Return what a line has brought; a `count` of None: its sources are not known yet."""
+    def result(self, state: S, /) -> LineResult:
+        """Return the result of a line; its `count` is None if the sources are not known yet."""
 
     @abstractmethod
-    def brought(self, line: L, known: S, left_out: dict[str, str], /) -> Mapping[str, str]:
-        """Return the sources that a line has brought, with their signs; add to `left_out` what is not a source."""
+    def sources_of(self, line: L, state: S, left_out: dict[str, str], /) -> Mapping[str, str]:
+        """Return the sources of a line with their versions; add to `left_out` what is not a source, and why."""
 
     @abstractmethod
-    def is_unchanged(self, record: R, sign: str, at: float, /) -> bool:
-        """Return whether a source need not be fetched. `at`: now, in seconds since 1970."""
+    def is_unchanged(self, record: R, version: str, at: float, /) -> bool:
+        """Return True if a source need not be fetched. `at`: now, in seconds since 1970."""
 
     @abstractmethod
     def may_bring(self, line: L, record: R, /) -> bool:
-        """Return whether a source may be of a line whose sources are not known yet."""
+        """Return True if a source may come from a line whose sources are not known yet."""
 
-    def prepare(self, line: L, known: S, /) -> None:
-        """Do what has to be done at the beginning of an update also for lines that are not due."""
+    def prepare(self, line: L, state: S, /) -> None:
+        """Prepare for a line at the beginning of an update, also if the line is not due."""
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith(self.prefix)
@@ -123,54 +123,54 @@ class RefreshedLines(ABC, Generic[L, S, R]):
     def line_result(self, line: LinksLine) -> LineResult | None:
         if not isinstance(line, self.line):
             return None
-        known = self.known(line)
-        return LineResult() if known is None else self.result(known)
+        state = self.load_state(line)
+        return LineResult() if state is None else self.result(state)
 
-    def known(self, line: L) -> S | None:
-        """Return the state of a line, from disk; None if it was never asked for, or its file is damaged. Blocking."""
+    def load_state(self, line: L) -> S | None:
+        """Read the state of a line; None if it was never requested, or its file is damaged. Blocking."""
         try:
-            return self._json.validate_json(self._file(line).read_bytes())
+            return self._json.validate_json(self._state_file(line).read_bytes())
         except (OSError, ValidationError):
             return None
 
     def list_sources(self, records: Mapping[str, R], at: float) -> Listing:
-        return self.listing(listed_links(self.setup.links_file, records), {}, records, at)
+        return self.list_lines(listed_links(self.setup.links_file, records), {}, records, at)
 
-    def listing(self, links: Links, single: Mapping[str, str], records: Mapping[str, R], at: float) -> Listing:
-        """List what the lines have brought, after the `single` sources. Wrong lines are told by `WebPages` alone.
-        Blocking.
+    def list_lines(self, links: Links, pages: Mapping[str, str], records: Mapping[str, R], at: float) -> Listing:
+        """List `pages` (addresses with their versions), then the sources of the lines. Only `WebPages` reports lines
+        that are wrong. Blocking.
         """
         listing, unknown = Listing(), list[L]()
-        self.signs = dict(single)
+        self.versions = dict(pages)
         for line in links.of(self.line):
-            known = self.known(line)
-            result = LineResult() if known is None else self.result(known)
+            state = self.load_state(line)
+            result = LineResult() if state is None else self.result(state)
             if result.count is None:
                 unknown.append(line)
             if result.note:
-                listing.left_out[f"a part of what {line.place} names"] = result.note
-            if known is not None:
-                for source_id, sign in self.brought(line, known, listing.left_out).items():
-                    self.signs.setdefault(source_id, sign)
-        for source_id, sign in self.signs.items():
+                listing.left_out[f"a part of what {line.position} names"] = result.note
+            if state is not None:
+                for source_id, version in self.sources_of(line, state, listing.left_out).items():
+                    self.versions.setdefault(source_id, version)
+        for source_id, version in self.versions.items():
             record = records.get(source_id)
             flawed, flaw = self.flaws.get(source_id, (None, ""))
-            if record is not None and self.is_unchanged(record, sign, at):
+            if record is not None and self.is_unchanged(record, version, at):
                 listing.unchanged.append(source_id)
-            elif flawed == sign:
+            elif flawed == version:
                 listing.left_out[source_id] = flaw
             else:
                 listing.due.append(source_id)
-        listing.unsure = lambda source_id: any(self.may_bring(line, records[source_id]) for line in unknown)
+        listing.may_exist = lambda source_id: any(self.may_bring(line, records[source_id]) for line in unknown)
         return listing
 
     @property
     def reader(self) -> WebReader:
-        """Access to the web. Raises RuntimeError: there is none, as sources are only read."""
-        return needed(self.setup.web and self.setup.web.reader)
+        """The access to the web. Raises RuntimeError: sources are only read here."""
+        return require_web(self.setup.web and self.setup.web.reader)
 
     def path(self, source_id: str) -> Path:
-        """The file that keeps the text of a source. Names that strangers have chosen never become file names here."""
+        """The file with the text of a source. Its name is a hash, as strangers choose the ids."""
         return self.setup.cache_dir / stored_name(source_id)
 
     def read(self, source_id: str) -> Text:
@@ -180,7 +180,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         self.path(source_id).unlink(missing_ok=True)
 
     async def survey(self, at: float) -> list[Trouble]:
-        """Ask for the lines that are due, and delete the state of lines that were removed. Returns what went wrong."""
+        """Request the lines that are due, and delete the state of lines that were removed. Returns the failures."""
         try:
             links = await in_thread(read_links, self.setup.links_file)
         except CannotList:
@@ -188,7 +188,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         if links is None:
             return []
         lines = links.of(self.line)
-        await in_thread(self._forget_others, lines)
+        await in_thread(self._delete_other_states, lines)
         found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
         return [trouble for some in found for trouble in some]
 
@@ -197,12 +197,12 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         step = self.survey_step or self.step
 
         def note_failure(error: Exception, part: str) -> None:
-            where = f"{line.place}, {part}" if part else line.place
+            where = f"{line.position}, {part}" if part else line.position
             reason = getattr(error, "strerror", None) or str(error)
             troubles.append(Trouble(line.url, step, f"{where}: {reason}; its {self.plural} stay as they are"))
 
-        async with self._turns:
-            state = await in_thread(self.known, line) or self.state()
+        async with self._slots:
+            state = await in_thread(self.load_state, line) or self.state()
             self.prepare(line, state)
             if not self.setup.schedule.is_due(state.next_check_at, at, failed=state.failed):
                 return []
@@ -213,32 +213,32 @@ class RefreshedLines(ABC, Generic[L, S, R]):
             state.failed = bool(troubles)
             state.next_check_at = self.setup.schedule.next(failed=state.failed)
             try:
-                await in_thread(files.replace, self._file(line), self._json.dump_json(state))
+                await in_thread(files.replace, self._state_file(line), self._json.dump_json(state))
             except OSError as error:
                 troubles.append(Trouble(str(error.filename), step, error.strerror or str(error)))
             return troubles
 
-    def _forget_others(self, lines: Sequence[L]) -> None:
+    def _delete_other_states(self, lines: Sequence[L]) -> None:
         """Delete the state of all lines but these. Raises OSError."""
-        names = {self._file(line).name for line in lines}
+        names = {self._state_file(line).name for line in lines}
         for path in (self.setup.cache_dir / self.folder).glob("*.json"):
             if path.name not in names:
                 path.unlink(missing_ok=True)
 
-    def _file(self, line: L) -> Path:
+    def _state_file(self, line: L) -> Path:
         name = hashlib.sha256(json.dumps(self.key(line)).encode()).hexdigest()
         return self.setup.cache_dir / self.folder / f"{name}.json"
 
 
 class StoredTexts(RefreshedLines[L, S, R]):
-    """Base class of the kinds whose `ask` also writes the texts of the sources, each to its `path`."""
+    """Base class of kinds whose `ask` also writes the text of each source to its `path`."""
 
     @abstractmethod
-    def facts(self, source_id: str, sign: str, /) -> Mapping[str, Any]:
-        """Return the field of the record that is the kind's own, by its name."""
+    def facts(self, source_id: str, version: str, /) -> Mapping[str, Any]:
+        """Return the field of the record with the facts of this kind, by its name."""
 
-    def is_unchanged(self, record: R, sign: str, _at: float) -> bool:
-        facts = self.facts(record.source_id, sign)
+    def is_unchanged(self, record: R, version: str, _at: float) -> bool:
+        facts = self.facts(record.source_id, version)
         return record.gone_at is None and bool(record.content_hash) and replace(record, **facts) == record
 
     async def fetch(self, due: Mapping[str, R | None]) -> Sequence[R | LeftOut | Trouble]:
@@ -246,16 +246,16 @@ class StoredTexts(RefreshedLines[L, S, R]):
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
 
     def _examine(self, name: str, record: R | None, at: str) -> list[R | LeftOut | Trouble]:
-        sign = self.signs[name]
+        version = self.versions[name]
         try:
             text = self.read(name)
         except OSError as error:
             return [Trouble(name, self.step, error.strerror or str(error))]
         if not text.flaw:
-            facts = self.facts(name, sign)
+            facts = self.facts(name, version)
             known = self.record.new(at, **facts) if record is None else replace(record, **facts)
-            return [known.holding(hash_text(text.text))]
-        self.flaws[name] = sign, text.flaw
+            return [known.with_content(hash_text(text.text))]
+        self.flaws[name] = version, text.flaw
         if record is None or record.gone_at is not None:
             return [LeftOut(name, text.flaw)]
         return [LeftOut(name, text.flaw), replace(record, gone_at=at)]

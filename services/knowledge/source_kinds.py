@@ -27,23 +27,21 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class RefreshSchedule:
-    """The schedule by which something on the web is asked for again: `fresh_seconds` after an answer, `again_seconds`
-    after a failure. `by_hand`: a person waits, so whatever failed last time is asked for at once.
+    """The schedule of requests to the web: again `fresh_seconds` after an answer, and `retry_seconds` after a failure.
+    `is_manual`: a person waits for the update, so failed requests are repeated at once.
     """
 
     fresh_seconds: float = 0.0
-    again_seconds: float = 0.0
-    by_hand: bool = False
+    retry_seconds: float = 0.0
+    is_manual: bool = False
 
     def is_due(self, next_at: float, at: float, *, failed: bool) -> bool:
-        """Return whether to ask now. `next_at`: the time that `next` gave last time; `failed`: whether that request
-        failed.
-        """
-        return next_at <= at or (self.by_hand and failed)
+        """Return True if a request is due. `next_at`: the last result of `next`; `failed`: the last request failed."""
+        return next_at <= at or (self.is_manual and failed)
 
     def next(self, *, failed: bool) -> float:
-        """When to ask again, having just asked: seconds since 1970."""
-        return now() + (self.again_seconds if failed else self.fresh_seconds)
+        """Return the time of the next request, in seconds since 1970."""
+        return now() + (self.retry_seconds if failed else self.fresh_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,23 +51,23 @@ class SourceSetup:
     Attributes:
         sources_dir: the folder of documents.
         links_file: the list of pages and of lines that bring many sources.
-        cache_dir: where texts that were fetched are kept.
-        max_bytes: of the text of one source.
-        choice: which files are sources, also of a repository.
-        most: how many sources one line of the links file brings at most.
-        at_once: how many things are fetched at the same time.
-        schedule: by which something is asked for again.
-        web: None where sources are only read.
-        on_result: gets the result of the download of each page.
+        cache_dir: the folder of fetched texts.
+        max_bytes: the size limit of the text of one source.
+        path_filter: selects the files that are sources, also those of a repository.
+        most_sources: the number of sources that one line of the links file may bring.
+        most_fetches: the number of fetches at the same time.
+        schedule: the schedule of requests to the web.
+        web: None if sources are only read.
+        on_result: called with the result of each download of a page.
     """
 
     sources_dir: Path
     links_file: Path
     cache_dir: Path
     max_bytes: int
-    choice: PathFilter = field(default_factory=PathFilter)
-    most: int = 2000
-    at_once: int = 1
+    path_filter: PathFilter = field(default_factory=PathFilter)
+    most_sources: int = 2000
+    most_fetches: int = 1
     schedule: RefreshSchedule = RefreshSchedule()
     web: WebFetchers | None = None
     on_result: Callable[[FetchStatus], object] | None = None
@@ -80,18 +78,18 @@ class Text:
     """The text of a source.
 
     Attributes:
-        text: at most as long as the kind allows; `cut` says whether something was left out.
-        path: the file it was read from. As long as that has this `signature`, it need not be read again.
-        flaw: why there can be no description of it, such as "it is binary"; empty when there can.
-        has_parts: other files are part of it, so that its own signature does not vouch for it.
+        text: at most as long as the kind allows; `is_cut` if it is longer than that in the file.
+        path: the file of the text, which is unchanged as long as it has this `signature`.
+        flaw: why the text cannot have a description, such as "it is binary"; empty if it can.
+        has_includes: the text includes other files, so it may change although the signature does not.
     """
 
     text: str
     path: Path
     signature: Signature
-    cut: bool = False
+    is_cut: bool = False
     flaw: str = ""
-    has_parts: bool = False
+    has_includes: bool = False
 
 
 @dataclass(slots=True)
@@ -99,26 +97,26 @@ class Listing:
     """The sources of one kind that exist now, in the order in which they are to be processed.
 
     Attributes:
-        unchanged: their text is known to be the one that the record tells of.
-        due: they are new, or may have changed: to be fetched.
-        left_out: what is not a source, and why.
-        troubles: places where something could not be looked at, and why.
-        unsure: whether a source may be there although it is not listed; None: what is not listed is gone.
+        unchanged: the sources whose text is that of their record.
+        due: the sources to fetch, which are new or may have changed.
+        left_out: the names of what is not a source, and why.
+        troubles: the paths or addresses that could not be read, and why.
+        may_exist: returns True if a source may exist although it is not listed; None: sources not listed are gone.
     """
 
     unchanged: list[str] = field(default_factory=list[str])
     due: list[str] = field(default_factory=list[str])
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     troubles: dict[str, str] = field(default_factory=dict[str, str])
-    unsure: Callable[[str], bool] | None = None
+    may_exist: Callable[[str], bool] | None = None
 
 
 class CannotList(Exception):
     """The sources of a kind cannot be listed now, so all its records stay as they are.
 
     Attributes:
-        about: the path (or address) that is the trouble.
-        setting: the key that names it, such as `kb.links_file_path`.
+        about: the path or address that cannot be read.
+        setting: the key with this path, such as `kb.links_file_path`.
     """
 
     def __init__(self, about: str, message: str, setting: str) -> None:
@@ -127,12 +125,12 @@ class CannotList(Exception):
 
 
 class LinksLine(Protocol):
-    """A line of the links file that brings many sources at once. `place`: file and line; `text`: how people are told
-    which it is.
+    """A line of the links file that brings many sources at once. `position`: file and line; `text`: its name in
+    messages.
     """
 
     @property
-    def place(self) -> str: ...
+    def position(self) -> str: ...
     @property
     def url(self) -> str: ...
     @property
@@ -141,8 +139,8 @@ class LinksLine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
-    """What a line of the links file has brought. `count`: of sources, None where it is not known yet; `note`: what was
-    left out, and why; `failed`: whether the last attempt did.
+    """The result of a line of the links file. `count`: the number of sources, None if not known yet; `note`: what was
+    left out, and why; `failed`: True if the last request failed.
     """
 
     count: int | None = None
@@ -152,8 +150,8 @@ class LineResult:
 
 @dataclass(frozen=True, slots=True)
 class SourceDetails:
-    """What people are shown of a source. `size_bytes`, `changed_at`: None where unknown; `trouble`: why its text may
-    be an earlier one, empty where it is not.
+    """The details of a source for the dashboard. `size_bytes`, `changed_at`: None if unknown; `trouble`: why the text
+    may be out of date, or empty.
     """
 
     size_bytes: int | None = None
@@ -162,18 +160,18 @@ class SourceDetails:
 
 
 class SourceKind(Protocol[R]):
-    """A kind of source, such as files or web pages: everything that the rest of the program needs to know about it.
+    """A kind of source, such as files or web pages: all that the rest of the program needs to know about it.
 
-    The index names a source `kb:<id>`. One object serves a whole run; the answering side calls `read` on another
-    object. A kind is registered in `services.knowledge.kinds`.
+    The index names a source `kb:<id>`. One object serves a whole run; answering calls `read` on another object.
+    Register a kind in `services.knowledge.kinds`.
 
     Attributes:
-        noun: what people call one source of it, such as `file`; kinds with the same are counted together.
-        plural: what they call several, such as `files`.
-        step: what the log and the metrics call its fetching; no two kinds may have the same.
-        record: what the cache keeps of one source.
-        batch: how many sources are handed to one call of `fetch`.
-        concurrency: how many calls of `fetch` run at the same time.
+        noun: the word for one source in reports, such as `file`; kinds with the same noun are counted together.
+        plural: the word for several, such as `files`.
+        step: the name of its fetching in the log and the metrics, which no other kind may have.
+        record: the class of its records in the cache.
+        batch: the number of sources for one call of `fetch`.
+        concurrency: the number of calls of `fetch` at the same time.
     """
 
     noun: str
@@ -184,60 +182,59 @@ class SourceKind(Protocol[R]):
     concurrency: int
 
     def owns(self, source_id: str) -> bool:
-        """Return whether an id has the form of this kind. If several kinds match, the last in `KINDS` wins. Files match
+        """Return True if an id has the form of this kind. If several kinds match, the last in `KINDS` wins. Files match
         any id, so they come first.
         """
         ...
 
     @staticmethod
     def address(source_id: str, /) -> str | None:
-        """Return where people find a source on the web, by its id alone; None if the id does not tell, or is of another
-        kind. Only files of repositories have addresses for single sections.
+        """Return the web address of a source, from its id alone; None if the id does not tell, or is of another kind.
+        Only files of repositories have addresses for single sections.
         """
         ...
 
     def details(self, record: R, /) -> SourceDetails:
-        """Return what the dashboard shows of a source. Blocking; asks nothing outside."""
+        """Return what the dashboard shows of a source. Blocking; without requests."""
         ...
 
     def line_result(self, line: LinksLine, /) -> LineResult | None:
-        """Return what `--check` shows of a line of the links file; None: it brings nothing of this kind. Blocking."""
+        """Return what `--check` shows of a line of the links file; None if it is of another kind. Blocking."""
         ...
 
     async def survey(self, at: float, /) -> Sequence[Trouble]:
-        """Fetch what `list_sources` needs from outside, at the beginning of each update; a slow one delays no other
-        kind. Returns what could not be fetched; for that, the earlier state stays. `at`: now, in seconds since 1970.
+        """Fetch what `list_sources` needs from outside, at the beginning of each update. A slow kind delays no other.
+        Returns the failures, for which the earlier state stays. `at`: now, in seconds since 1970.
         """
         ...
 
     def list_sources(self, records: Mapping[str, R], at: float, /) -> Listing:
-        """List the sources that exist now. `records`: of each known source, gone ones too; `at`: now, in seconds since
-        1970.
+        """List the sources that exist now. `records`: those of all known sources, including gone ones; `at`: now, in
+        seconds since 1970.
 
-        Blocking; runs off the event loop, at the beginning of each update and never during `fetch`. Asks nothing
-        outside: what `survey` has brought is on disk.
+        Blocking; runs off the event loop, at the beginning of each update and never during `fetch`. Makes no requests:
+        `survey` has stored their results on disk.
 
         Raises:
-            CannotList: that cannot be known.
+            CannotList: the sources cannot be listed.
         """
         ...
 
     async def fetch(self, due: Mapping[str, R | None]) -> Sequence[R | LeftOut | Trouble]:
-        """Fetch the text of these sources to where `read` finds it. `due`: the record of each, None for new ones.
+        """Fetch the text of these sources, so that `read` finds it. `due`: the record of each, None for new ones.
 
-        Gives for each its record as it is to be from now on (`Record.new`, `Record.holding`), or why there is none:
-        `LeftOut` if it is not a source, `Trouble` if it could not be had. A record may be returned together with one of
-        these. A source for which nothing is returned is left to the next update. Blocking work goes through
-        `in_thread`.
+        Returns the new record of each (`Record.new`, `Record.with_content`), or why it has none: `LeftOut` if it is not
+        a source, `Trouble` if it cannot be fetched. A record may come together with one of these. A source without a
+        result is left to the next update. Blocking work goes through `in_thread`.
         """
         ...
 
     def read(self, source_id: str) -> Text:
-        """The text of a source as answers get it, from disk and never from the network. Blocking.
+        """Read the text of a source for answers, from disk and never from the network. Blocking.
 
         Raises:
             OutsideFolder: the id leads out of the folder.
-            OSError, ValueError: it cannot be read, or not understood.
+            OSError, ValueError: the text cannot be read or parsed.
         """
         ...
 
@@ -254,25 +251,25 @@ def kind_of(kinds: Sequence[AnyKind], source_id: str) -> AnyKind | None:
     return next((kind for kind in reversed(kinds) if kind.owns(source_id)), None)
 
 
-def needed(web: W | None) -> W:
-    """Return the access to the web. Raises RuntimeError: there is none, as sources are only read."""
+def require_web(web: W | None) -> W:
+    """Return the access to the web. Raises RuntimeError: sources are only read here."""
     if web is None:
         raise RuntimeError("these sources can only be read")
     return web
 
 
-def note_of(left_out: Mapping[str, int]) -> str:
-    """Say how many of what a line names were left out, and why; empty where none was."""
+def describe_left_out(left_out: Mapping[str, int]) -> str:
+    """Describe what was left out of a line, and why; empty if nothing was."""
     return ", ".join(f"{count} {reason}" for reason, count in left_out.items())
 
 
 def stored_name(source_id: str) -> str:
-    """The name of the file that keeps a source's text."""
+    """The name of the file with a source's text."""
     return hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()
 
 
 def read_inside(folder: Path, path: Path, max_bytes: int) -> Text:
-    """The text of a file in `folder`, cut at `max_bytes`; for `SourceKind.read`, and raising the same."""
+    """Read the text of a file in `folder`, cut at `max_bytes`. Raises as `SourceKind.read`."""
     text, signature, cut = confined.read(folder, path, max_bytes)
     return Text(text, path, signature, cut)
 
@@ -286,7 +283,7 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A source that is new or may have changed: it is to be fetched."""
+    """A source to fetch, because it is new or may have changed."""
 
     kind: AnyKind
     source_id: str
@@ -306,7 +303,7 @@ class UpdateResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UpToDate:
-    """A source is up to date: nothing is left to do for it in this update."""
+    """A source is up to date: this update is done with it."""
 
     record: Record
     result: UpdateResult
@@ -314,14 +311,14 @@ class UpToDate:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A source whose text is known and whose description is missing or out of date."""
+    """A source that was fetched, and whose description is missing or out of date."""
 
     record: Record
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """A source has been gone for so long that nothing is kept of it any more."""
+    """A source has been gone for so long that its record is deleted."""
 
     source_id: str
 
@@ -336,7 +333,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A failure. `step`: what was being done, as the log calls it; `fatal`: it affects all sources of a kind."""
+    """A failure. `step`: the name of the failed work in the log; `fatal`: it affects all sources of a kind."""
 
     about: str
     step: str
@@ -347,8 +344,8 @@ class Trouble:
 UpdateEvent = Discovered | Due | UpToDate | Pending | Purged | LeftOut | Trouble
 
 
-_ALWAYS_TOLD = frozenset({"file", "page"})
-"""Nouns that a report names also where there are none. Of others most people have none."""
+_ALWAYS_REPORTED = frozenset({"file", "page"})
+"""The nouns that a report names even if their count is 0. Most operators have no sources of other kinds."""
 
 
 @dataclass(slots=True)
@@ -356,24 +353,24 @@ class UpdateReport:
     """Adds up the events of one update.
 
     Attributes:
-        counts: sources by noun, in the order in which they are told. Each ends as described, recognised, failed, or
-            else unchanged.
-        failed: sources that could not be had or described. What is kept of them stays in use.
-        other_failures: of what is no source itself, such as a list of pages.
-        reasons: why something is no source, and how often.
-        descriptions: how many entries the index has afterwards.
-        plurals: by noun, where it is more than an s.
+        counts: the number of sources by noun, in the order of the report. Each ends as described, recognised, failed or
+            unchanged.
+        failed: the sources that could not be fetched or described; their earlier text and description stay in use.
+        other_failures: the number of failures that concern no single source, such as one of a list of pages.
+        reasons: how often something was left out, by the reason.
+        descriptions: the number of entries in the index afterwards.
+        plurals: the plural of each noun.
     """
 
     counts: dict[str, int] = field(default_factory=dict[str, int])
-    settled: Counter[UpdateResult] = field(default_factory=Counter[UpdateResult])
+    results: Counter[UpdateResult] = field(default_factory=Counter[UpdateResult])
     failed: set[str] = field(default_factory=set[str])
     other_failures: int = 0
     reasons: Counter[str] = field(default_factory=Counter[str])
     troubles: list[Trouble] = field(default_factory=list[Trouble])
     descriptions: int = 0
     plurals: Mapping[str, str] = field(default_factory=dict[str, str])
-    _due: dict[str, str] = field(default_factory=dict[str, str])  # by its name, the noun of each source to be fetched
+    _due: dict[str, str] = field(default_factory=dict[str, str])  # the noun of each source to fetch, by its id
     _to_describe: set[str] = field(default_factory=set[str])
 
     @classmethod
@@ -391,12 +388,12 @@ class UpdateReport:
             case Pending(record=record):
                 self._to_describe.add(record.source_id)
             case UpToDate(record=record, result=result):
-                self.settled[result] += 1
+                self.results[result] += 1
                 if result in {UpdateResult.DESCRIBED, UpdateResult.REUSED}:
                     self.failed.discard(record.source_id)
             case LeftOut(name=name, reason=reason):
                 self.reasons[reason] += 1
-                if name in self._due:  # it was read, and is no source
+                if name in self._due:  # it was counted as a source
                     self.counts[self._due.pop(name)] -= 1
             case Trouble(about=name):
                 self.troubles.append(event)
@@ -413,35 +410,35 @@ class UpdateReport:
 
     @property
     def unchanged(self) -> int:
-        done = self.settled[UpdateResult.DESCRIBED] + self.settled[UpdateResult.REUSED] + len(self.failed)
+        done = self.results[UpdateResult.DESCRIBED] + self.results[UpdateResult.REUSED] + len(self.failed)
         return sum(self.counts.values()) - done
 
     @property
     def text(self) -> str:
-        """One line for people. What follows the colon adds up to what is before it."""
-        settled = self.settled
+        """One line for people. The first four numbers after the colon add up to those before it."""
+        results = self.results
         more = f", {number_of(self.other_failures, 'other failure')}" if self.other_failures else ""
         return (
-            f"{', '.join(self._counted()) or 'no sources'}: "
-            f"{settled[UpdateResult.DESCRIBED]} described, {settled[UpdateResult.REUSED]} recognised, "
+            f"{', '.join(self._count_texts()) or 'no sources'}: "
+            f"{results[UpdateResult.DESCRIBED]} described, {results[UpdateResult.REUSED]} recognised, "
             f"{self.unchanged} unchanged, {len(self.failed)} failed; "
-            f"{settled[UpdateResult.GONE]} gone, {self.left_out} left out{more}; "
+            f"{results[UpdateResult.GONE]} gone, {self.left_out} left out{more}; "
             f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
         )
 
-    def _counted(self) -> Iterator[str]:
+    def _count_texts(self) -> Iterator[str]:
         for noun, count in self.counts.items():
-            if count or noun in _ALWAYS_TOLD:
+            if count or noun in _ALWAYS_REPORTED:
                 yield number_of(count, noun, self.plurals.get(noun, ""))
 
 
 class SourceRecords:
-    """The records of all sources. Has one writer: the update that is running.
+    """The records of all sources. Only the running update changes them.
 
     Attributes:
         path: the cache file. `load` reads it, `sinks.knowledge` writes it.
         kinds: the kinds of sources, in the order of the index.
-        version: changes with every change, so that a writer can tell whether there is anything new.
+        version: the number of changes so far.
     """
 
     def __init__(self, path: Path, kinds: Sequence[AnyKind]) -> None:
@@ -451,7 +448,7 @@ class SourceRecords:
         self.loaded = False
         self._records: dict[str, Record] = {}
         self._descriptions: dict[tuple[str, str], tuple[str, str]] | None = None
-        """Content and summary key → whose description that is, and the description. None: not asked for yet."""
+        """The source and its description, by content hash and summary key; None until the first lookup."""
 
     @property
     def records(self) -> Mapping[str, Record]:
@@ -467,7 +464,7 @@ class SourceRecords:
         """Start from the cache file; a missing one is an empty cache.
 
         Raises:
-            OSError: the file is there and cannot be read. Taking it for empty would cost every description.
+            OSError: the file exists and cannot be read. Taking it for empty would cost every description.
         """
         try:
             data = await in_thread(self.path.read_bytes)
@@ -484,32 +481,30 @@ class SourceRecords:
         if before == record:
             return
         if before is not None:
-            self._unlearn(before)
+            self._remove_description(before)
         self._records[source_id] = record
-        self._learn(record)
+        self._add_description(record)
         self.version += 1
 
     def drop(self, source_id: str) -> None:
-        self._unlearn(self._records.pop(source_id))
+        self._remove_description(self._records.pop(source_id))
         self.version += 1
 
-    def description(self, content_hash: str, key: str) -> str | None:
-        """Return the description that another source with the same content already has from this prompt and model, or
-        None.
-        """
+    def find_description(self, content_hash: str, key: str) -> str | None:
+        """Return the description of another source with the same content, from the same prompt and model, or None."""
         if self._descriptions is None:
             self._descriptions = {}
             for record in self._records.values():
-                self._learn(record)
+                self._add_description(record)
         found = self._descriptions.get((content_hash, key))
         return None if found is None else found[1]
 
-    def _learn(self, record: Record) -> None:
-        if self._descriptions is not None and record.described:
+    def _add_description(self, record: Record) -> None:
+        if self._descriptions is not None and record.is_described:
             known = (record.content_hash, record.summary_key)
             self._descriptions.setdefault(known, (record.source_id, record.summary_text))
 
-    def _unlearn(self, record: Record) -> None:
+    def _remove_description(self, record: Record) -> None:
         if self._descriptions is None:
             return
         known = (record.content_hash, record.summary_key)

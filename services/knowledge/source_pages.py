@@ -1,6 +1,4 @@
-"""Web pages as sources: those that the links file names, and those that sitemaps and llms.txt list; when each is
-fetched again, and their texts.
-"""
+"""Web pages as sources: those of the links file, and those that sitemaps and llms.txt list."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
-from services.knowledge.file_selection import BEYOND
+from services.knowledge.file_selection import BEYOND_LIMIT
 from services.knowledge.links_file import PAGES, SiteLine, listed_links, site_host
 from services.knowledge.page_lists import MOST_BYTES, PageList, read_list
 from services.knowledge.refreshed_lines import LineState, NoteFailure, RefreshedLines
@@ -27,27 +25,27 @@ from services.knowledge.source_kinds import (
     SourceDetails,
     SourceSetup,
     Trouble,
-    needed,
-    note_of,
+    describe_left_out,
+    require_web,
     stored_name,
 )
 from services.knowledge.web_interface import (
     FetchFailed,
     FetchStatus,
     FetchTimedOut,
+    HasValidators,
     Page,
-    Validated,
     WebError,
-    unchanged,
+    keep_known,
 )
 from services.storage import files, in_thread
 
 MOST_DOCUMENTS = 100
-"""Sitemaps that one line may lead to."""
-MOST_LEVELS = 3
-"""Indexes of indexes. The protocol allows none in another; some sites have them."""
+"""The number of sitemaps that are read for one line."""
+MOST_DEPTH = 3
+"""The depth of indexes of sitemaps. The protocol allows no index in another, but some sites have them."""
 ROBOTS_SECONDS = 24 * 3600.0
-"""How long a robots.txt may be kept (RFC 9309, 2.4)."""
+"""The seconds for which a robots.txt may be cached (RFC 9309, 2.4)."""
 
 
 @dataclass(slots=True)
@@ -55,10 +53,10 @@ class SiteState(LineState):
     """The stored state of a `sitemap:` or `llms:` line.
 
     Attributes:
-        complete: whether all of its lists have been had at least once.
-        not_looked_at: how many further lists there are beyond the limits.
-        documents: by address.
-        seen: the `lastmod` that an index gave of each of its lists when that was had.
+        complete: True once all of its lists have been fetched.
+        not_looked_at: the number of further lists beyond the limits.
+        documents: the lists by address.
+        seen: the `lastmod` that an index had for each of its lists when that list was fetched.
     """
 
     complete: bool = False
@@ -70,35 +68,35 @@ class SiteState(LineState):
     seen: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def pages_of(known: SiteState, most: int) -> dict[str, str]:
-    """Return the pages that a line brings, in order, `most` of them, with their `lastmod`."""
+def pages_of(state: SiteState, most: int) -> dict[str, str]:
+    """Return the pages of a line, in order, at most `most`, with their `lastmod`."""
     pages: dict[str, str] = {}
-    for document in known.documents.values():
+    for document in state.documents.values():
         for url, lastmod in document.pages.items():
             pages.setdefault(url, lastmod)
     return dict(list(pages.items())[:most])
 
 
-def left_out_of(known: SiteState, most: int) -> dict[str, int]:
-    """Return what a line does not bring: why, and how many."""
+def left_out_of(state: SiteState, most: int) -> dict[str, int]:
+    """Return the number of pages and lists that were left out of a line, by the reason."""
     left_out = Counter[str]()
-    for document in known.documents.values():
+    for document in state.documents.values():
         left_out.update(document.left_out)
-    beyond = len({url for document in known.documents.values() for url in document.pages}) - most
-    more = {BEYOND: max(0, beyond), "further lists, not looked at": known.not_looked_at}
+    beyond = len({url for document in state.documents.values() for url in document.pages}) - most
+    more = {BEYOND_LIMIT: max(0, beyond), "further lists, not looked at": state.not_looked_at}
     left_out.update({reason: count for reason, count in more.items() if count})
     return left_out
 
 
-ANSWERED = frozenset({"success", "not_modified"})
+ANSWERED_STATUSES = frozenset({"success", "not_modified"})
 TRUSTED_SECONDS = 30 * 86_400.0
-"""For so long a site is believed that a page has not changed."""
+"""The seconds for which an unchanged `lastmod` of a page is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlFacts:
-    """`last_fetched_at`: when the server last sent the page, or said that it is unchanged; None: never. `lastmod`: what
-    its site said of it then; None: nothing.
+    """The facts about a page. `last_fetched_at`: when the server last sent it, or said that it is unchanged; None if it
+    never did. `lastmod`: the value in the site's list at that time; None if there was none.
     """
 
     url: str
@@ -121,11 +119,10 @@ class UrlRecord(Record):
 
 
 class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
-    """The `SourceKind` of web pages; their URLs are their ids, and their signs are `lastmod`, if their site tells it.
+    """The `SourceKind` of web pages; their URLs are their ids, and their versions the `lastmod` of a sitemap, if any.
 
-    A page of which its site tells when it has changed is asked for again when it has, or after `TRUSTED_SECONDS`. One
-    that cannot be had keeps its text and description. How often one host is asked is up to `web`, which sees every
-    redirect.
+    A page with a `lastmod` is fetched when that changes, or after `TRUSTED_SECONDS`. A page that cannot be fetched
+    keeps its text and description. `web` limits the requests to each host, as it sees every redirect.
     """
 
     noun, plural = "page", "pages"
@@ -136,9 +133,9 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
 
     def __init__(self, setup: SourceSetup) -> None:
         super().__init__(setup)
-        self.concurrency = setup.at_once
-        self._kept: frozenset[str] = frozenset()
-        """Names of the stored files, as of the last listing."""
+        self.concurrency = setup.most_fetches
+        self._stored_names: frozenset[str] = frozenset()
+        """The names of the stored files at the last listing."""
 
     @staticmethod
     def address(source_id: str) -> str | None:
@@ -149,48 +146,48 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
         return SourceDetails(
             path.stat().st_size if path.exists() else None,
             None if fetched is None else from_rfc3339(fetched),
-            "" if record.url.fetch_status in ANSWERED else f"not fetched ({record.url.fetch_status})",
+            "" if record.url.fetch_status in ANSWERED_STATUSES else f"not fetched ({record.url.fetch_status})",
         )
 
     def key(self, line: SiteLine) -> Sequence[object]:
-        return [line.kind, line.url, line.include, line.exclude, self.setup.most]
+        return [line.kind, line.url, line.include, line.exclude, self.setup.most_sources]
 
-    def result(self, known: SiteState) -> LineResult:
-        most = self.setup.most
-        count = len(pages_of(known, most)) if known.complete else None
-        return LineResult(count, note_of(left_out_of(known, most)), known.failed)
+    def result(self, state: SiteState) -> LineResult:
+        most = self.setup.most_sources
+        count = len(pages_of(state, most)) if state.complete else None
+        return LineResult(count, describe_left_out(left_out_of(state, most)), state.failed)
 
-    def prepare(self, line: SiteLine, known: SiteState) -> None:
-        if known.pause:
-            self.reader.pause(line.url, known.pause)
+    def prepare(self, line: SiteLine, state: SiteState) -> None:
+        if state.pause:
+            self.reader.pause(line.url, state.pause)
 
-    async def ask(self, line: SiteLine, known: SiteState, note_failure: NoteFailure) -> SiteState:
+    async def ask(self, line: SiteLine, state: SiteState, note_failure: NoteFailure) -> SiteState:
         reader = self.reader
-        # What fails leaves `known` as it is: it names what was had before.
-        found = SiteState(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
+        # A failure must not change `state`, which still describes the earlier lists.
+        found = SiteState(robots=state.robots, pause=state.pause, robots_at=state.robots_at, complete=True)
         if found.robots_at is None or now() - found.robots_at >= ROBOTS_SECONDS:
             try:
                 found.robots, found.pause = await reader.robots(line.url)
                 found.robots_at = now()
             except WebError as error:
                 note_failure(error, "its robots.txt, which says what may be fetched")
-                return known
+                return state
             reader.pause(line.url, found.pause)
-        same_rules = found.robots == known.robots
+        same_rules = found.robots == state.robots
         waiting: list[tuple[str, str, int]] = [(line.url, "", 1)]
         asked: set[str] = set()
         count = 0
-        while waiting and len(asked) < MOST_DOCUMENTS and count < self.setup.most:
+        while waiting and len(asked) < MOST_DOCUMENTS and count < self.setup.most_sources:
             url, lastmod, level = waiting.pop(0)
             if url in asked:
                 continue
             asked.add(url)
-            before = known.documents.get(url)
+            before = state.documents.get(url)
             try:
-                if before is not None and same_rules and lastmod and known.seen.get(url) == lastmod:
+                if before is not None and same_rules and lastmod and state.seen.get(url) == lastmod:
                     document = before
                 else:
-                    parse = partial(read_list, line=line, robots=found.robots, most=self.setup.most - count)
+                    parse = partial(read_list, line=line, robots=found.robots, most=self.setup.most_sources - count)
                     document = await reader.read(url, before if same_rules else None, parse, MOST_BYTES)
                 found.seen[url] = lastmod
             except WebError as error:
@@ -201,7 +198,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
                 continue
             found.documents[url] = document
             count += len(document.pages)
-            if level < MOST_LEVELS:
+            if level < MOST_DEPTH:
                 waiting += [(each, changed, level + 1) for each, changed in document.lists.items()]
         found.not_looked_at = len({url for url, _, _ in waiting} - asked)
         return found
@@ -209,17 +206,17 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
     def list_sources(self, records: Mapping[str, UrlRecord], at: float) -> Listing:
         links = listed_links(self.setup.links_file, records)
         try:
-            self._kept = frozenset(os.listdir(self.setup.cache_dir))  # noqa: PTH208 (only names are wanted)
+            self._stored_names = frozenset(os.listdir(self.setup.cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
-            self._kept = frozenset()  # the pages are fetched again
-        listing = self.listing(links, dict.fromkeys(links.pages, ""), records, at)
-        return replace(listing, due=host_by_host(listing.due), left_out=links.left_out | listing.left_out)
+            self._stored_names = frozenset()  # the pages are fetched again
+        listing = self.list_lines(links, dict.fromkeys(links.pages, ""), records, at)
+        return replace(listing, due=alternate_hosts(listing.due), left_out=links.left_out | listing.left_out)
 
-    def brought(self, _line: SiteLine, known: SiteState, _left_out: dict[str, str]) -> Mapping[str, str]:
-        return pages_of(known, self.setup.most)
+    def sources_of(self, _line: SiteLine, state: SiteState, _left_out: dict[str, str]) -> Mapping[str, str]:
+        return pages_of(state, self.setup.most_sources)
 
-    def is_unchanged(self, record: UrlRecord, sign: str, at: float) -> bool:
-        return not is_due(record.url.url, record, self._kept, at, self.setup.schedule, sign)
+    def is_unchanged(self, record: UrlRecord, version: str, at: float) -> bool:
+        return not is_due(record.url.url, record, self._stored_names, at, self.setup.schedule, version)
 
     def may_bring(self, line: SiteLine, record: UrlRecord) -> bool:
         return line.host == site_host(record.url.url)
@@ -228,27 +225,27 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
         return [each for url, record in due.items() for each in await self._fetch(url, record)]
 
     async def _fetch(self, url: str, record: UrlRecord | None) -> list[UrlRecord | LeftOut | Trouble]:
-        web = needed(self.setup.web).pages
-        # Without its text, "not modified" would be no answer.
+        web = require_web(self.setup.web).pages
+        # The answer "not modified" is useless without the stored text.
         kept = record if record is not None and record.content_hash and self.path(url).exists() else None
         etag, last_modified = (None, None) if kept is None else (kept.url.etag, kept.url.last_modified)
         try:
             answer = await web.fetch(url, etag=etag, last_modified=last_modified)
             content_hash = "" if kept is None else kept.content_hash
             if isinstance(answer, Page):
-                content_hash = await in_thread(self._keep, url, answer, content_hash)
-                return [self._renewed(url, record, content_hash, "success", answer)]
-            known = unchanged(None if kept is None else kept.url, answer)
-            return [self._renewed(url, record, content_hash, "not_modified", known)]
+                content_hash = await in_thread(self._store_text, url, answer, content_hash)
+                return [self._make_record(url, record, content_hash, "success", answer)]
+            known = keep_known(None if kept is None else kept.url, answer)
+            return [self._make_record(url, record, content_hash, "not_modified", known)]
         except (WebError, OSError) as error:
             status = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
-            # With neither text nor description it is as good as never fetched.
-            content_hash = "" if record is None or (kept is None and not record.described) else record.content_hash
+            # A page with neither text nor description counts as never fetched.
+            content_hash = "" if record is None or (kept is None and not record.is_described) else record.content_hash
             trouble = Trouble(url, "fetch", str(error) or type(error).__name__)
-            return [trouble, self._renewed(url, record, content_hash, status, None)]
+            return [trouble, self._make_record(url, record, content_hash, status, None)]
 
-    def _keep(self, url: str, page: Page, kept_hash: str) -> str:
-        """Write the text of a page, unless the one with this hash is there. Gives its hash. Blocking."""
+    def _store_text(self, url: str, page: Page, kept_hash: str) -> str:
+        """Write the text of a page, unless the stored one has the same hash. Returns the hash. Blocking."""
         text = with_title(page)
         if not text.strip():
             raise FetchFailed("there is no text in the page")
@@ -257,14 +254,14 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
             files.replace(self.path(url), text.encode("utf-8", "replace"))
         return content_hash
 
-    def _renewed(
-        self, url: str, record: UrlRecord | None, content_hash: str, status: FetchStatus, answer: Validated | None
+    def _make_record(
+        self, url: str, record: UrlRecord | None, content_hash: str, status: FetchStatus, answer: HasValidators | None
     ) -> UrlRecord:
-        """The record after a download with this result. `answer`: None where there was none."""
+        """Make the record after a download with this result. `answer`: None if the download failed."""
         if self.setup.on_result is not None:
             self.setup.on_result(status)
         at = now()
-        answered = status in ANSWERED
+        answered = status in ANSWERED_STATUSES
         if record is None:
             record = UrlRecord.new(rfc3339(at), url=UrlFacts(url, None, None, None, status, rfc3339(at)))
         validated = record.url if answer is None else answer
@@ -275,22 +272,27 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
             fetch_status=status,
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
             next_check_at=rfc3339(self.setup.schedule.next(failed=not answered)),
-            lastmod=(self.signs.get(url) or None) if answered else record.url.lastmod,
+            lastmod=(self.versions.get(url) or None) if answered else record.url.lastmod,
         )
-        return replace(record, url=facts).holding(content_hash)
+        return replace(record, url=facts).with_content(content_hash)
 
 
 def is_due(
-    url: str, record: UrlRecord | None, kept: frozenset[str], at: float, schedule: RefreshSchedule, lastmod: str = ""
+    url: str,
+    record: UrlRecord | None,
+    stored_names: frozenset[str],
+    at: float,
+    schedule: RefreshSchedule,
+    lastmod: str = "",
 ) -> bool:
-    """Return whether to fetch a page: it is new, it has changed, its time has come, or its stored text is missing.
-    `kept`: names of stored files. `lastmod`: when its site says that it last changed; while that stays the same, the
-    page is fetched only every `TRUSTED_SECONDS`.
+    """Return True if a page is to be fetched: it is new, has changed, is due, or its stored text is missing.
+    `stored_names`: those of stored files. `lastmod`: the time of its last change as in the sitemap; while that stays
+    the same, the page is fetched only every `TRUSTED_SECONDS`.
     """
     if record is None:
         return True
-    answered = record.url.fetch_status in ANSWERED
-    if answered and bool(record.content_hash) and stored_name(url) not in kept:
+    answered = record.url.fetch_status in ANSWERED_STATUSES
+    if answered and bool(record.content_hash) and stored_name(url) not in stored_names:
         return True
     due_at = from_rfc3339(record.url.next_check_at)
     if answered and lastmod:
@@ -302,14 +304,14 @@ def is_due(
 
 
 def with_title(page: Page) -> str:
-    """Return the text to store: below the title of the page, unless it begins with that itself."""
+    """Return the text to store: below the title of the page, unless the text begins with the title."""
     title = " ".join(page.title.split())
     if not title or not page.text.strip() or title in page.text[: 2 * len(title) + 20]:
         return page.text
     return f"# {title}\n\n{page.text}"
 
 
-def host_by_host(urls: Iterable[str]) -> list[str]:
+def alternate_hosts(urls: Iterable[str]) -> list[str]:
     """Order URLs so that hosts alternate: waiting for a slow host then delays fewer others."""
     hosts: dict[str, list[str]] = {}
     for url in urls:

@@ -10,21 +10,21 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from services.knowledge.cache import Record
-from services.knowledge.file_selection import DRAFT, PART, is_part, is_unpublished, with_parts
+from services.knowledge.file_selection import DRAFT, PARTIAL, expand_includes, is_partial, is_unpublished
 from services.knowledge.links_file import REPOSITORY_FILES, RepositoryLine
 from services.knowledge.refreshed_lines import LineState, NoteFailure, StoredTexts
 from services.knowledge.source_files import text_flaw
-from services.knowledge.source_kinds import LineResult, SourceSetup, Text, needed, note_of
+from services.knowledge.source_kinds import LineResult, SourceSetup, Text, describe_left_out, require_web
 from services.knowledge.web_interface import RepositorySelection
 from services.storage import files, in_thread
 
-_LARGE_FILE = "version https://git-lfs."
+_LFS_POINTER = "version https://git-lfs."
 
 
 @dataclass(frozen=True, slots=True)
 class GitFacts:
-    """`file`: the id, `git:github.com/example/project@main//docs/setup.md`; `blob`: what git calls its content, and a
-    sign of the parts that it may include.
+    """The facts about a file. `file`: the id, `git:github.com/example/project@main//docs/setup.md`; `blob`: the hash
+    that git gives its content, and a hash of the partials that it may include.
     """
 
     file: str
@@ -43,7 +43,7 @@ class GitRecord(Record):
 
 @dataclass(slots=True)
 class RepositoryState(LineState):
-    """The stored state of a `git:` line. `blobs`: hash of each file, by path."""
+    """The stored state of a `git:` line. `blobs`: the hash of each file, by path."""
 
     commit: str = ""
     blobs: dict[str, str] = field(default_factory=dict[str, str])
@@ -51,7 +51,7 @@ class RepositoryState(LineState):
 
 
 class Repositories(StoredTexts[RepositoryLine, RepositoryState, GitRecord]):
-    """The `SourceKind` of files of git repositories. Their signs are `GitFacts.blob`."""
+    """The `SourceKind` of files of git repositories. Their versions are `GitFacts.blob`."""
 
     noun, plural = "file", "files"
     step, record = "copy", GitRecord
@@ -61,45 +61,49 @@ class Repositories(StoredTexts[RepositoryLine, RepositoryState, GitRecord]):
 
     def __init__(self, setup: SourceSetup) -> None:
         super().__init__(setup)
-        self._choice, self._max_bytes = setup.choice, setup.max_bytes
+        self._path_filter, self._max_bytes = setup.path_filter, setup.max_bytes
 
     @staticmethod
     def address(source_id: str) -> str | None:
         return hosted_address(source_id)
 
     def key(self, line: RepositoryLine) -> Sequence[object]:
-        chosen = map(list, (self._choice.include, self._choice.exclude))
-        return [line.url, line.branch, line.folder, *chosen, self.setup.most]
+        chosen = map(list, (self._path_filter.include, self._path_filter.exclude))
+        return [line.url, line.branch, line.folder, *chosen, self.setup.most_sources]
 
-    def result(self, known: RepositoryState) -> LineResult:
-        return LineResult(len(known.blobs) if known.commit else None, note_of(known.left_out), known.failed)
+    def result(self, state: RepositoryState) -> LineResult:
+        return LineResult(len(state.blobs) if state.commit else None, describe_left_out(state.left_out), state.failed)
 
     def may_bring(self, line: RepositoryLine, record: GitRecord) -> bool:
         return record.source_id.startswith(line.prefix)
 
-    def facts(self, source_id: str, sign: str) -> Mapping[str, Any]:
-        return {"git": GitFacts(source_id, sign)}
+    def facts(self, source_id: str, version: str) -> Mapping[str, Any]:
+        return {"git": GitFacts(source_id, version)}
 
-    def brought(self, line: RepositoryLine, known: RepositoryState, left_out: dict[str, str]) -> Mapping[str, str]:
-        """With a part the sign of each page changes that may include it."""
-        parts = {} if self._choice.include else {path: blob for path, blob in known.blobs.items() if is_part(path)}
-        left_out.update({f"{line.prefix}{path}": PART for path in parts})
-        mark = f"+{hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()[:8]}" if parts else ""
-        return {f"{line.prefix}{path}": f"{blob}{mark}" for path, blob in known.blobs.items() if path not in parts}
+    def sources_of(self, line: RepositoryLine, state: RepositoryState, left_out: dict[str, str]) -> Mapping[str, str]:
+        """As in `RefreshedLines`. If a partial changes, so does the version of each page that may include it."""
+        parts = (
+            {} if self._path_filter.include else {path: blob for path, blob in state.blobs.items() if is_partial(path)}
+        )
+        left_out.update({f"{line.prefix}{path}": PARTIAL for path in parts})
+        suffix = f"+{hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()[:8]}" if parts else ""
+        return {f"{line.prefix}{path}": f"{blob}{suffix}" for path, blob in state.blobs.items() if path not in parts}
 
     def read(self, source_id: str) -> Text:
         text = super().read(source_id)
-        flaw = "it is kept elsewhere (Git LFS)" if text.text.startswith(_LARGE_FILE) else ""
+        flaw = "it is kept elsewhere (Git LFS)" if text.text.startswith(_LFS_POINTER) else ""
         flaw = flaw or text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
         repository, slashes, name = source_id.rpartition("//")
-        whole, has_parts = with_parts(
-            name, text.text.removeprefix("\ufeff"), lambda path: self._part(f"{repository}{slashes}{path}", path)
+        whole, has_includes = expand_includes(
+            name,
+            text.text.removeprefix("\ufeff"),
+            lambda path: self._read_partial(f"{repository}{slashes}{path}", path),
         )
-        return replace(text, text=whole, flaw=flaw, has_parts=has_parts)
+        return replace(text, text=whole, flaw=flaw, has_includes=has_includes)
 
-    def _part(self, source_id: str, path: str) -> str | None:
-        """The text of a file that is no page by itself; None: it is one, or cannot be read."""
-        if not is_part(path):
+    def _read_partial(self, source_id: str, path: str) -> str | None:
+        """Return the text of a partial; None if the file is a page or cannot be read."""
+        if not is_partial(path):
             return None
         try:
             part = super().read(source_id)
@@ -107,35 +111,35 @@ class Repositories(StoredTexts[RepositoryLine, RepositoryState, GitRecord]):
             return None
         return None if text_flaw(part, self._max_bytes) else part.text
 
-    async def ask(self, line: RepositoryLine, before: RepositoryState, _note_failure: NoteFailure) -> RepositoryState:
-        """Return the copy as the repository is now; texts of new and changed files are written."""
-        taken = RepositorySelection(line.folder, self._choice, self.setup.most)
-        wanted = self._wanted(line, before)
-        repositories = needed(self.setup.web and self.setup.web.repositories)
-        found = await repositories.files(line.url, line.branch, taken, before.commit, wanted)
+    async def ask(self, line: RepositoryLine, state: RepositoryState, _note_failure: NoteFailure) -> RepositoryState:
+        """Fetch the files of the newest commit, write new and changed ones, and return the new state."""
+        selection = RepositorySelection(line.folder, self._path_filter, self.setup.most_sources)
+        wanted = self._blobs_to_fetch(line, state)
+        repositories = require_web(self.setup.web and self.setup.web.repositories)
+        found = await repositories.files(line.url, line.branch, selection, state.commit, wanted)
         if found is None:
-            return before
+            return state
         new = await in_thread(wanted, found.blobs)
         changed = {path: found.texts[blob] for path, blob in found.blobs.items() if blob in new and blob in found.texts}
-        await in_thread(self._keep, line, {path: data for path, data in changed.items() if data.strip()})
+        await in_thread(self._store_texts, line, {path: data for path, data in changed.items() if data.strip()})
         lacking = {path for path, blob in found.blobs.items() if blob in new and not found.texts.get(blob, b"").strip()}
         blobs = {path: blob for path, blob in found.blobs.items() if path not in lacking}
         left_out = {**found.left_out, **({"empty or not sent": len(lacking)} if lacking else {})}
         return RepositoryState(found.commit, blobs=blobs, left_out=left_out)
 
-    def _wanted(self, line: RepositoryLine, before: RepositoryState) -> Callable[[Mapping[str, str]], set[str]]:
+    def _blobs_to_fetch(self, line: RepositoryLine, state: RepositoryState) -> Callable[[Mapping[str, str]], set[str]]:
         def wanted(blobs: Mapping[str, str]) -> set[str]:
             return {
                 blob
                 for path, blob in blobs.items()
-                if before.blobs.get(path) != blob or not self.path(f"{line.prefix}{path}").exists()
+                if state.blobs.get(path) != blob or not self.path(f"{line.prefix}{path}").exists()
             }
 
         return wanted
 
-    def _keep(self, line: RepositoryLine, texts: Mapping[str, bytes]) -> None:
+    def _store_texts(self, line: RepositoryLine, texts: Mapping[str, bytes]) -> None:
         for path, data in texts.items():
-            # With a byte more than may be read, a file that is too large is told from one that is not.
+            # One byte more than `read` allows shows that the file is too large.
             files.replace_derived(self.path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
 
 
@@ -145,12 +149,12 @@ _HOSTED: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"codeberg\.org|(?:gitea|forgejo)\..+"), "https://{host}/{path}/src/branch/{branch}/{file}"),
     (re.compile(r"git\.sr\.ht"), "https://{host}/{path}/tree/{branch}/item/{file}"),
 )
-"""Where files are shown, by hosts whose software is known."""
+"""The addresses of files on hosts with known software."""
 
 
 def hosted_address(source_id: str) -> str | None:
-    """Where the host of a repository shows a file of it, given its id (without `kb:`); None: it is no such file, or
-    nobody knows. Where no branch was named it is `HEAD`, which all of these hosts understand.
+    """Return the web address of a file of a repository by its id (without `kb:`); None if the id is another, or the
+    host is unknown. Without a branch the address has `HEAD`, which all of these hosts understand.
     """
     if not source_id.startswith(REPOSITORY_FILES):
         return None

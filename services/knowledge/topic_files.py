@@ -1,5 +1,5 @@
-"""The team's topic files: their grammar, which this module alone writes and reads and whose blocks the raw archive
-shares, their names, the questions and answers in them, and the form in which search and models read them.
+"""The team's topic files: their format, their names, the exchanges in them, and their forms for search and for models.
+The archive of pairs has the same blocks.
 
 A topic that has grown too long is continued in further files: `gpu`, `gpu-2`, `gpu-3`.
 """
@@ -31,9 +31,9 @@ from services.search.text import Article, Block, BlockKind, Section
 
 MARKER = "--- QA ---"
 INDENT = "  "
-"""Before the further lines of a message: only structure begins in column 0, so no text can imitate it."""
+"""The prefix of the further lines of a message: only structure begins in column 0, so no text can imitate it."""
 _DAY_CHARS = 10
-"""So many characters of a time stamp are its day."""
+"""The characters at the start of a time stamp that are its day."""
 
 
 class Speaker(StrEnum):
@@ -56,17 +56,17 @@ class PairTurn:
 
 
 def render_block(headers: Iterable[tuple[str, str]], turns: Iterable[PairTurn]) -> str:
-    """One block, including the empty line that ends it; blocks directly follow each other."""
+    """Render one block, including the empty line that ends it."""
     head = (f"{name}: {value}" for name, value in headers)
     said = (f"{turn.speaker}: {turn.text}".replace("\n", "\n" + INDENT) for turn in turns)
     return "\n".join([MARKER, *head, *said]) + "\n\n"
 
 
 class Correction(NamedTuple):
-    """The correction of part of a pair by a later conversation: when that took place, and what no longer holds."""
+    """The correction of part of a pair by a later conversation, at `said_at`; `text`: what no longer holds."""
 
     said_at: str
-    what: str
+    text: str
 
     @property
     def day(self) -> str:
@@ -87,15 +87,15 @@ class TopicBlock:
           nvidia-smi
                             (an empty line ends the block)
 
-    Each correction has a line `superseded`. Where several users wrote, a line before these names a label for each turn:
+    Each correction has a line `superseded`. If several users wrote, a line before these has a label for each turn:
     `speakers: User A, Team (to User A), User B`. A pair that needs no question has `speakers: Team`, without labels.
     This distinguishes it from an answer whose asker was forgotten. Turns of forgotten people are omitted.
 
     Attributes:
-        timestamp: when the pair was stored, which its id repeats.
-        said_at: when the conversation took place; None in a file of the earlier form.
-        speakers: a label for each turn; empty where only one user wrote and a question is needed.
-        corrections: those in force, oldest first.
+        timestamp: the time when the pair was stored, as in its id.
+        said_at: the time of the conversation; None in a file of the earlier form.
+        speakers: a label for each turn; empty if only one user wrote and a question is needed.
+        corrections: the corrections in force, oldest first.
     """
 
     id: str
@@ -117,7 +117,7 @@ class TopicBlock:
 
     @property
     def day(self) -> str:
-        """The day on which it was said; empty if the file does not tell."""
+        """The day of the conversation; empty if the file does not have it."""
         return (self.said_at or "")[:_DAY_CHARS]
 
     @property
@@ -132,13 +132,13 @@ class TopicBlock:
 
 
 def block_texts(text: str) -> list[str]:
-    """Return the text of each pair of a topic file, without the line that opens it."""
+    """Return the text of each pair of a topic file, without its first line."""
     return f"\n{text}".split(f"\n{MARKER}\n")
 
 
 def topic_blocks(text: str) -> Iterator[TopicBlock]:
     """Yield the blocks of a topic file, or of a piece of one. Lines that belong to no turn, and blocks without a turn,
-    are left out. So a text is a valid topic file if rendering its blocks gives the same text.
+    are skipped. So a text is a valid topic file if rendering its blocks gives the same text.
     """
     for block in block_texts(text):
         headers: dict[str, str] = {}
@@ -170,29 +170,29 @@ def topic_blocks(text: str) -> Iterator[TopicBlock]:
             )
 
 
-MOST_BYTES = 64
-_MOST_BYTES_OF_A_FIRST = 60
-"""So that `-999` still fits behind it."""
+MOST_NAME_BYTES = 64
+_MOST_FIRST_NAME_BYTES = 60
+"""The limit of the first file's name, which leaves room for `-999`."""
 
-_FOLLOWS = re.compile(r"(.+)-([1-9][0-9]{0,2})", re.ASCII)
-_LATER = re.compile(r"(.+)-(?:[2-9]|[1-9][0-9]+)", re.ASCII)
+_CONTINUATION = re.compile(r"(.+)-([1-9][0-9]{0,2})", re.ASCII)
+_NUMBERED = re.compile(r"(.+)-(?:[2-9]|[1-9][0-9]+)", re.ASCII)
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", "conin", "conout", "clock"]
     + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 )
-"""Devices of Windows, with any ending."""
+"""Device names of Windows."""
 
 
 def topic_name(text: str) -> str:
-    """Return a name given by a model or a person in its safe form: lower-case letters and digits of any script, with
-    single hyphens between them. Empty if `text` is; `topic-<hash>` if no letter of it is allowed. Idempotent.
+    """Make a safe name of one that a model or a person gave: lower-case letters and digits of any script, with single
+    hyphens between words. Empty if `text` is; `topic-<hash>` if `text` has no allowed letter. Idempotent.
 
-    An identifier of the index (`team:gpu.txt`) gives the topic it names.
+    An identifier of the index (`team:gpu.txt`) gives the name of its topic.
     """
     if not text.strip():
         return ""
     bare = text.strip().removeprefix("team:").removesuffix(".txt")
-    name = _cut("-".join(_words_of_name(bare)), _MOST_BYTES_OF_A_FIRST)
+    name = _truncate("-".join(_words_of_name(bare)), _MOST_FIRST_NAME_BYTES)
     if not name:
         return f"topic-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
     return f"topic-{name}" if name in _RESERVED else name
@@ -200,8 +200,10 @@ def topic_name(text: str) -> str:
 
 def _words_of_name(text: str) -> list[str]:
     lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
-    # Combining accents are dropped, everything else separates words.
-    kept = "".join(letter if _allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M")
+    # Combining accents are removed; all other signs separate words.
+    kept = "".join(
+        letter if _is_allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M"
+    )
     return list(filter(None, kept.split("-")))
 
 
@@ -209,84 +211,82 @@ _ASCII_WORDS = re.compile(r"[a-z0-9]+")
 
 
 def name_words(texts: Iterable[str]) -> set[str]:
-    """Return the words that a topic may be called by because of these texts, as `name_word` gives them."""
+    """Return the words of these texts that may be part of a topic's name, each as `fold_name_word` returns it."""
     found: set[str] = set()
     for text in texts:
         words = _ASCII_WORDS.findall(text.lower()) if text.isascii() else _words_of_name(text)
-        found.update(map(name_word, words))
+        found.update(map(fold_name_word, words))
     return found
 
 
-def name_word(word: str) -> str:
-    """Return a word of a topic's name so that it can be compared with others: `straße` and `strasse` are one. A long
-    word is cut, as in a name.
-    """
-    return _cut(word, _MOST_BYTES_OF_A_FIRST).casefold()
+def fold_name_word(word: str) -> str:
+    """Fold a word of a topic's name for comparison: `straße` is `strasse`, and a long word is cut as in names."""
+    return _truncate(word, _MOST_FIRST_NAME_BYTES).casefold()
 
 
 def is_topic_name(name: str) -> bool:
-    """Return whether `name` is a valid name of a topic file."""
+    """Return True if `name` is a valid name of a topic file."""
     words = name.split("-")
     return (
         all(words)
-        and all(_allowed(letter) for word in words for letter in word)
-        and len(name.encode()) <= MOST_BYTES
+        and all(_is_allowed(letter) for word in words for letter in word)
+        and len(name.encode()) <= MOST_NAME_BYTES
         and name not in _RESERVED
         and unicodedata.is_normalized("NFKC", name)
     )
 
 
-def first_of(name: str, there: Container[str]) -> str:
-    """Return the topic in `there` that `name` continues, or `name` itself.
+def first_file_of(name: str, existing: Container[str]) -> str:
+    """Return the topic in `existing` that `name` continues, or `name` itself.
 
-    `gpu-3` continues `gpu` only when `gpu` and `gpu-2` are there: `windows-11` stays a topic of its own.
+    `gpu-3` continues `gpu` only if `gpu` and `gpu-2` exist: `windows-11` stays a topic of its own.
     """
-    found = _FOLLOWS.fullmatch(name)
+    found = _CONTINUATION.fullmatch(name)
     if found is None or int(found[2]) < 2:  # noqa: PLR2004 (the first continuation)
         return name
     before = [found[1], *(f"{found[1]}-{number}" for number in range(2, int(found[2])))]
-    return found[1] if all(each in there for each in before) else name
+    return found[1] if all(each in existing for each in before) else name
 
 
 def belongs_to(name: str, topics: Collection[str]) -> bool:
-    """Return whether a topic file is one of `topics`, or by its name a continuation of one.
+    """Return True if a topic file is one of `topics`, or by its name a continuation of one.
 
-    Unlike `first_of` it does not ask which files there are: what is hidden must stay so when an earlier file of its
-    topic is deleted.
+    Unlike `first_file_of`, it does not depend on the existing files: a hidden file must stay hidden if an earlier file
+    of its topic is deleted.
     """
-    found = _LATER.fullmatch(name)
+    found = _NUMBERED.fullmatch(name)
     return name in topics or (found is not None and found[1] in topics)
 
 
-def files_of(first: str, there: Container[str]) -> list[str]:
+def files_of(first: str, existing: Container[str]) -> list[str]:
     """Return the topic `first` and its continuations, up to the first gap."""
-    return list(takewhile(there.__contains__, _names(first)))
+    return list(takewhile(existing.__contains__, _file_names(first)))
 
 
-def next_file(first: str, there: Container[str]) -> str:
+def next_file(first: str, existing: Container[str]) -> str:
     """Return the name of the next continuation of the topic `first`."""
-    return next(name for name in _names(first) if name not in there)
+    return next(name for name in _file_names(first) if name not in existing)
 
 
-def _names(first: str) -> Iterator[str]:
+def _file_names(first: str) -> Iterator[str]:
     return chain([first], (f"{first}-{number}" for number in count(2)))
 
 
-def _allowed(letter: str) -> bool:
+def _is_allowed(letter: str) -> bool:
     return unicodedata.category(letter) in {"Ll", "Lo", "Lm", "Nd"}
 
 
-def _cut(name: str, most_bytes: int) -> str:
+def _truncate(name: str, most_bytes: int) -> str:
     data = name.encode("utf-8", "replace")
     return data[:most_bytes].decode("utf-8", "ignore").strip("-") if len(data) > most_bytes else name
 
 
-MOST_CHARS = 3_000
-"""Of an answer: what comes after is another matter."""
-_SELF_CONTAINED = 4
-"""Different words; a shorter question is about what was said before it."""
-_ASKED = 1
-_REFERS = re.compile(
+MOST_ANSWER_CHARS = 3_000
+"""The length of an answer; later messages are about another matter."""
+_SELF_CONTAINED_TERMS = 4
+"""The number of different words of a question that can be understood without its context."""
+_FEWEST_TERMS = 1
+_REFERENCE = re.compile(
     r"^\W*(?:and|but|so|ok(?:ay)?|then|also|what about|how about|or)\b"
     r"|\b(?:that|it|this|they|them|those|these|there)\b",
     re.IGNORECASE,
@@ -298,33 +298,32 @@ class Exchange:
     """A question of a user, and what the team said until the next one.
 
     Attributes:
-        asked: in the asker's words; empty where the team spoke first.
-        before: what the question refers to ("and on Windows?"); empty where it stands on its own.
-        said: the team's words, as they are.
-        answer: what of them answers (`services.search.statements`); empty: nothing does, or nobody asked although a
-            question is needed (`ConversationKind.needs_question`). All that is made of answers follows from this: where
-            it is empty, the extractive curator neither files the pair nor names a topic after it, and it can be found
-            but is not quoted (`read_topic`).
-        helped: what the asker said of it afterwards; None: nothing.
-        turns: the places of the first one asked and of the last one of the answer.
+        question: in the asker's words; empty if the team spoke first.
+        context: the earlier question to which this one refers ("and on Windows?"); empty if it stands on its own.
+        statement: all of the team's words.
+        answer: the team's words that answer (`services.search.statements`); empty if there are none, or if a needed
+            question is missing (`ConversationKind.needs_question`). With an empty answer, the extractive curator
+            neither files the pair nor names a topic after it, and search finds it but does not quote it (`read_topic`).
+        helped: whether the answer helped, as the asker said afterwards; None if the asker did not say.
+        turns: the positions of the first turn of the question and of the last turn of the answer.
     """
 
-    asked: str
-    before: str
-    said: str
+    question: str
+    context: str
+    statement: str
     answer: str
     helped: bool | None
     turns: tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Open:
-    """An exchange that is still going on. `since`: what users said after the team's last words."""
+class _OpenExchange:
+    """An exchange that is not finished. `first`, `last`: as in `Exchange.turns`."""
 
-    asked: list[str] = field(default_factory=list[str])
-    before: str = ""
-    said: list[str] = field(default_factory=list[str])
-    answered: list[str] = field(default_factory=list[str])
+    questions: list[str] = field(default_factory=list[str])
+    context: str = ""
+    statements: list[str] = field(default_factory=list[str])
+    answers: list[str] = field(default_factory=list[str])
     helped: bool | None = None
     first: int = 0
     last: int = 0
@@ -333,90 +332,96 @@ class _Open:
 def exchanges(
     turns: Iterable[PairTurn], *, needs_question: bool = True, most_chars: int | None = None
 ) -> Iterator[Exchange]:
-    """Yield the exchanges of a conversation. `most_chars`: how much of each message is read; None: all.
+    """Yield the exchanges of a conversation. `most_chars`: the length of each message that is read; None: all.
 
-    A question of a user opens one, until somebody asks the next. What the team asks back answers nothing: what the user
-    says then belongs to the question.
+    A question of a user opens an exchange, which ends with the next question. A question by the team is no answer, and
+    what the user says to that belongs to the user's question.
     """
-    now = _Open()
+    current = _OpenExchange()
     for at, turn in enumerate(turns):
         said = turn.text[:most_chars]
         if turn.speaker is Speaker.TEAM:
-            now.said.append(said)
+            current.statements.append(said)
             stated = statements(said)
-            if stated and sum(map(len, now.answered)) < MOST_CHARS:
-                now.answered.append(stated)
-                now.last = at
-        elif now.answered and _asks(said):
-            yield from _closed(now, needs_question)
-            now = _Open([said], before=_whole(now) if _refers(said) else "", first=at)
-        elif now.answered:
-            told = says_it_worked(said)
-            now.helped = now.helped if told is None else told
-        elif now.asked or _opens(said):
-            now.first = now.first if now.asked else at
-            now.asked.append(said)
-    yield from _closed(now, needs_question)
+            if stated and sum(map(len, current.answers)) < MOST_ANSWER_CHARS:
+                current.answers.append(stated)
+                current.last = at
+        elif current.answers and _is_next_question(said):
+            yield from _close(current, needs_question)
+            current = _OpenExchange(
+                [said], context=_question_with_context(current) if _needs_context(said) else "", first=at
+            )
+        elif current.answers:
+            helped = says_it_worked(said)
+            current.helped = current.helped if helped is None else helped
+        elif current.questions or _may_open(said):
+            current.first = current.first if current.questions else at
+            current.questions.append(said)
+    yield from _close(current, needs_question)
 
 
-def _opens(said: str) -> bool:
-    """Return whether a question may begin with it: neither thanks nor a remark in passing."""
-    return says_it_worked(said) is None and len(set(terms(words_to_search(said)))) >= _ASKED
+def _may_open(said: str) -> bool:
+    """Return True if a question may begin with this message: it is neither thanks nor empty of words."""
+    return says_it_worked(said) is None and len(set(terms(words_to_search(said)))) >= _FEWEST_TERMS
 
 
-def _asks(said: str) -> bool:
-    return len(set(terms(words_to_search(said)))) >= _ASKED and (is_question(said) or may_ask(said))
+def _is_next_question(said: str) -> bool:
+    return len(set(terms(words_to_search(said)))) >= _FEWEST_TERMS and (is_question(said) or may_ask(said))
 
 
-def _refers(said: str) -> bool:
-    return len(set(terms(words_to_search(said)))) < _SELF_CONTAINED or bool(_REFERS.search(said[:200]))
+def _needs_context(said: str) -> bool:
+    return len(set(terms(words_to_search(said)))) < _SELF_CONTAINED_TERMS or bool(_REFERENCE.search(said[:200]))
 
 
-def _whole(now: _Open) -> str:
-    return " ".join(each for each in (now.before, _question(now.asked)) if each)
+def _question_with_context(current: _OpenExchange) -> str:
+    return " ".join(each for each in (current.context, _join_questions(current.questions)) if each)
 
 
-def _closed(now: _Open, needs_question: bool) -> Sequence[Exchange]:
-    if not now.said:
+def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
+    if not current.statements:
         return ()
-    asked, answer = _question(now.asked), "\n".join(now.answered)
-    answered = not needs_question or (len(set(terms(words_to_search(asked)))) >= _ASKED and is_answer(answer))
-    whole = "\n".join(now.said)
-    return (Exchange(asked, now.before, whole, answer if answered else "", now.helped, (now.first, now.last)),)
+    asked, answer = _join_questions(current.questions), "\n".join(current.answers)
+    answered = not needs_question or (len(set(terms(words_to_search(asked)))) >= _FEWEST_TERMS and is_answer(answer))
+    whole = "\n".join(current.statements)
+    return (
+        Exchange(
+            asked, current.context, whole, answer if answered else "", current.helped, (current.first, current.last)
+        ),
+    )
 
 
-def _question(asked: Sequence[str]) -> str:
+def _join_questions(asked: Sequence[str]) -> str:
     return without_greeting("\n".join(asked)).strip()
 
 
-_ASKED_CHARS = 300
+_HEADING_CHARS = 300
 _BEGIN = f"{MARKER}\n"
 
 
 def read_topic(text: str) -> Article:
     """Parse a topic file into an article with one section for each question that the team answered, so that each answer
     is found by its own question. The text of a section is what the team said, since users may be mistaken; its heading
-    is the question, and its anchor the id of the pair. What is no answer can be found, but not quoted.
+    is the question, and its anchor the id of the pair. Statements that answer nothing can be found, but not quoted.
     """
     sections: list[Section] = []
     for block in topic_blocks(text):
         for each in exchanges(block.turns, needs_question=block.needs_question):
-            headings = tuple(_in_a_line(asked) for asked in (each.before, each.asked) if asked)
-            blocks = (Block(BlockKind.PROSE, each.answer or each.said),)
-            # What refers to something said before cannot be understood by itself.
-            quotable = bool(each.answer) and not each.before and each.helped is not False
+            headings = tuple(_one_line(asked) for asked in (each.context, each.question) if asked)
+            blocks = (Block(BlockKind.PROSE, each.answer or each.statement),)
+            # An answer to a question that needs its context cannot be understood by itself.
+            quotable = bool(each.answer) and not each.context and each.helped is not False
             sections.append(
                 Section(headings, block.id, blocks, day=block.day, quotable=quotable, helped=bool(each.helped))
             )
     return Article("", tuple(sections))
 
 
-def _in_a_line(asked: str) -> str:
-    return " ".join(asked.split())[:_ASKED_CHARS]
+def _one_line(asked: str) -> str:
+    return " ".join(asked.split())[:_HEADING_CHARS]
 
 
 def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield, for each pair that the team answered: its id, the lines of users, and the lines of the team."""
+    """Yield the id, the users' lines and the team's lines of each pair that the team answered."""
     for block in topic_blocks(text):
         asked, answered = ([turn.text for turn in block.turns if turn.speaker is who] for who in Speaker)
         if answered:
@@ -424,7 +429,7 @@ def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def pair_ids(text: str) -> list[str]:
-    """Return the ids of the pairs in a topic file; none for other text."""
+    """Return the ids of the pairs in a topic file; an empty list for other text."""
     return [block.id for block in topic_blocks(text)] if text.startswith(_BEGIN) else []
 
 
@@ -434,21 +439,21 @@ def topic_for_model(text: str, labels: Mapping[str, str]) -> str:
     """
     if not text.startswith(_BEGIN):
         return text
-    return "\n\n".join(_shown(block, labels.get(block.id, block.id)) for block in topic_blocks(text))
+    return "\n\n".join(_render_pair(block, labels.get(block.id, block.id)) for block in topic_blocks(text))
 
 
 def pair_for_model(text: str, pair_id: str) -> str:
     """Render one pair of a topic file as `topic_for_model` does, without label and day; empty if it is not there."""
-    return next(("\n".join(_lines(block)) for block in topic_blocks(text) if block.id == pair_id), "")
+    return next(("\n".join(_render_turns(block)) for block in topic_blocks(text) if block.id == pair_id), "")
 
 
-def _shown(block: TopicBlock, name: str) -> str:
-    return "\n".join((f"{name}, said on {block.day}" if block.day else name, *_lines(block)))
+def _render_pair(block: TopicBlock, name: str) -> str:
+    return "\n".join((f"{name}, said on {block.day}" if block.day else name, *_render_turns(block)))
 
 
-def _lines(block: TopicBlock) -> Iterator[str]:
+def _render_turns(block: TopicBlock) -> Iterator[str]:
     labelled = zip(block.labels, (turn.text for turn in block.turns), strict=True)
     joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
     indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
-    corrected = (f"Superseded in part on {each.day}: {each.what}" for each in block.corrections)
+    corrected = (f"Superseded in part on {each.day}: {each.text}" for each in block.corrections)
     yield from (*corrected, *indented)

@@ -1,6 +1,4 @@
-"""Protocols for everything the knowledge base asks of the web, with their results and errors. `services.knowledge.web`
-implements them.
-"""
+"""Protocols of the access to the web, with their results and errors; implemented in `services.knowledge.web`."""
 
 from __future__ import annotations
 
@@ -37,15 +35,15 @@ class PageText:
     title: str
 
 
-Fetched = NotModified | Page
+FetchResult = NotModified | Page
 
 
 class WebError(Exception):
-    """A page was not fetched: the message says why in one line, without the URL."""
+    """A page was not fetched. The message says why in one line, without the URL."""
 
 
 class FetchFailed(WebError):
-    """There is no answer, or it is an error."""
+    """The server gave no answer, or an error."""
 
 
 class FetchTimedOut(WebError):
@@ -56,24 +54,24 @@ FetchStatus = Literal["success", "not_modified", "timeout", "error"]
 
 
 class Web(Protocol):
-    """Fetches single pages. Has to be closed at the end of a run."""
+    """Fetches single pages. Must be closed at the end of a run."""
 
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
-        """Fetch one page, conditionally on `etag` and `last_modified` where they are given.
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> FetchResult:
+        """Fetch one page, conditionally on `etag` and `last_modified` if they are given.
 
-        Bounded in time and size, and in how often one host is asked; the caller limits how many run at once.
+        Time, size and the rate of requests to one host are bounded; the caller bounds the number of calls at a time.
 
         Raises:
-            FetchFailed: there is no usable answer.
-            FetchTimedOut: there was none in time.
+            FetchFailed: the server gave no usable answer.
+            FetchTimedOut: it gave none in time.
         """
         ...
 
     async def aclose(self) -> None: ...
 
 
-class Validated(Protocol):
-    """A dataclass made of an answer, with the validators that the server gave it."""
+class HasValidators(Protocol):
+    """A dataclass made from an answer, with the validators that the server sent."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -83,13 +81,11 @@ class Validated(Protocol):
     def last_modified(self) -> str | None: ...
 
 
-V = TypeVar("V", bound=Validated)
+V = TypeVar("V", bound=HasValidators)
 
 
-def unchanged(known: V | None, answer: NotModified) -> V:
-    """Return what is known, with the validators of the newest answer. Raises FetchFailed: nothing is known that could
-    be unchanged.
-    """
+def keep_known(known: V | None, answer: NotModified) -> V:
+    """Return the earlier result, with the validators of the newest answer. Raises FetchFailed: `known` is None."""
     if known is None:
         raise FetchFailed("the server says that nothing has changed, although no earlier version was named")
     etag, last_modified = answer.etag or known.etag, answer.last_modified or known.last_modified
@@ -97,38 +93,38 @@ def unchanged(known: V | None, answer: NotModified) -> V:
 
 
 class WebReader(Protocol):
-    """Reads anything else that an address gives (a list of pages, a feed, an API), bounded in time and size."""
+    """Reads anything else at an address (a list of pages, a feed, an API), bounded in time and size."""
 
     async def read(self, url: str, known: V | None, parse: Callable[[bytes, str], V], max_bytes: int) -> V:
-        """Return what `parse` makes of the body at `url` and of the address at which that was found; `known`, which was
-        read before, where the server says that it is unchanged.
+        """Fetch `url` and return the result of `parse`, called with the body and the address after redirects. If the
+        server says that nothing has changed, return `known`, the earlier result.
 
         `parse` runs in a process of its own: it is a function of a module, or a `partial` of one with plain values.
 
         Raises:
-            WebError: it cannot be had, or not be understood; also what `parse` raises.
+            WebError: the body cannot be fetched or parsed; also what `parse` raises.
         """
         ...
 
     async def robots(self, url: str) -> tuple[str, float]:
-        """The robots.txt of the host of `url`, empty where there is none; and the seconds between two requests that it
-        asks for, 0 where it does not. Raises WebError: that cannot be known.
+        """Fetch the robots.txt of the host of `url`, empty if the host has none, and the seconds that it demands
+        between two requests, or 0. Raises WebError: it cannot be fetched.
         """
         ...
 
     def pause(self, url: str, seconds: float) -> None:
-        """Ask the host of `url` no more often than once in so many seconds."""
+        """Send the host of `url` no more than one request in these `seconds`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFiles:
-    """The files of one commit that were selected, with the contents that were asked for.
+    """The selected files of one commit, with the requested contents.
 
     Attributes:
-        blobs: by path, the hash that git gives the content.
-        texts: by such a hash, the content, as far as it was wanted.
-        left_out: how many others there are, by why.
+        blobs: the hash that git gives the content, by path.
+        texts: the requested contents, by such a hash.
+        left_out: the number of other files, by the reason.
     """
 
     commit: str
@@ -139,10 +135,10 @@ class RepositoryFiles:
 
 @dataclass(frozen=True, slots=True)
 class RepositorySelection:
-    """Selects files of a repository: those below `folder` that the path filter lets in, `most` of them."""
+    """Selects files of a repository: those below `folder` that the path filter allows, at most `most`."""
 
     folder: str
-    choice: PathFilter
+    path_filter: PathFilter
     most: int
 
 
@@ -155,26 +151,24 @@ class RepositoryWeb(Protocol):
         self,
         url: str,
         branch: str,
-        taken: RepositorySelection,
-        known: str,
-        wanted: Callable[[Mapping[str, str]], set[str]],
+        selection: RepositorySelection,
+        known_commit: str,
+        choose_hashes: Callable[[Mapping[str, str]], set[str]],
     ) -> RepositoryFiles | None:
-        """The files at the newest commit; None: that is still `known` (its hash, or empty).
+        """Fetch the files of the newest commit; None if that is still `known_commit` (its hash, or empty).
 
-        `branch`: or tag; empty for the repository's own choice. `wanted`: given all files with the hashes of their
-        contents, which hashes' contents to bring.
+        `branch`: or tag; empty for the repository's default. `choose_hashes`: returns the hashes of the contents to
+        fetch, given the hashes of all files by path.
 
         Raises:
-            WebError: they cannot be had.
+            WebError: the files cannot be fetched.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WebFetchers:
-    """The fetchers of one run. They share one client, so that each host is asked at its own pace. Used from one
-    loop.
-    """
+    """The fetchers of one run. They share one client, which limits the requests to each host. Used from one loop."""
 
     pages: Web
     reader: WebReader | None = None

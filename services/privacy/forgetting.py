@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from services.conversations import forget_started, read_posts
-from services.knowledge import belongs_to, name_words, owned
+from services.knowledge import belongs_to, name_words, with_owner
 from services.llm import read_spent, render_spent
 from services.privacy.recordings import (
     PersonInRecording,
@@ -431,7 +431,7 @@ def _renames_in(servers: Sequence[TeamData], user_id: int, texts: list[str]) -> 
     for server in servers:
         renamed, _, _ = _topics_to_rename(server, user_id, texts)
         owner = int(server.folder.root.name)
-        ids |= {owned(old, owner): owned(new, owner) for old, new in _source_ids(renamed).items()}
+        ids |= {with_owner(old, owner): with_owner(new, owner) for old, new in _source_ids(renamed).items()}
     return ids
 
 

@@ -110,11 +110,11 @@ class TeamIndex:
         """
         found = _records_in(self._cache)
         for record in (*found.values(), *(_records_in(earlier).values() if earlier is not None else ())):
-            if record.described:
+            if record.is_described:
                 self._known.setdefault((record.content_hash, record.summary_key), record.summary_text)
         there = {topic.file for topic in topics.values()}
         self._records = {name: record for name, record in found.items() if name in there}
-        self._lines = {name: cache.line(record) for name, record in self._records.items()}
+        self._lines = {name: cache.render_line(record) for name, record in self._records.items()}
         self._cache_written = self._records == found
         self.follow(topics, topics)
 
@@ -136,7 +136,7 @@ class TeamIndex:
         facts = FileFacts(topic.file, len(topic.text.encode()), round(at * 1_000_000) * 1000)
         record = FileRecord(
             content_hash=self._hash(topic),
-            summary_text=index_file.harmless(summary),
+            summary_text=index_file.make_harmless(summary),
             summary_key=key,
             last_indexed_at=rfc3339(at),
             summary_pending=False,
@@ -144,7 +144,7 @@ class TeamIndex:
         )
         self._keep_earlier(topic.file)
         self._records[topic.file] = record
-        self._lines[topic.file] = cache.line(record)
+        self._lines[topic.file] = cache.render_line(record)
         self._cache_written = False
         self._enter(topic)
         self._sort()
@@ -210,7 +210,7 @@ class TeamIndex:
     def _keep_earlier(self, file: str) -> None:
         """A topic is about to lose its description."""
         record = self._records.get(file)
-        if record is not None and record.described:
+        if record is not None and record.is_described:
             self._earlier[record.content_hash, record.summary_key] = record.summary_text
 
     def _enter(self, topic: Topic) -> None:
@@ -246,4 +246,4 @@ def _stand_in(topic: Topic) -> str:
     if len(question) > _QUESTION_CHARS:
         question = f"{question[:_QUESTION_CHARS].rstrip()} …"
     name = topic.name.replace("-", " ")
-    return index_file.harmless(f"{name}: {question}" if question else name)
+    return index_file.make_harmless(f"{name}: {question}" if question else name)

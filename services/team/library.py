@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from services.knowledge import IndexEntry, files_of, first_of, is_topic_name, name_word, next_file, topic_name
+from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
 from services.storage import files
 from services.team import archive, archive_files
 from services.team.archive import REMOVED, Pair, part_of
@@ -259,7 +259,7 @@ def replaced_by(pair: Pair, held: Iterable[Pair]) -> tuple[str, ...]:
 
 def topic_files(topics: Mapping[str, Topic], topic: str) -> list[str]:
     """Return the names of a topic's files, the first and its continuations, in order; none for a new topic."""
-    return files_of(first_of(_safe(topic), topics), topics)
+    return files_of(first_file_of(_safe(topic), topics), topics)
 
 
 def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
@@ -341,7 +341,7 @@ def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> 
     none of them.
     """
     said = topic.split("-")
-    kept = [word for word in said if name_word(word) not in words]
+    kept = [word for word in said if fold_name_word(word) not in words]
     return topic if len(kept) == len(said) else next_file("-".join(kept) or "topic", taken)
 
 
@@ -349,7 +349,7 @@ def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
     """Return whether a word of the topic's name contains one of `words` as a shorter part of at least `least_chars`
     letters.
     """
-    for word in map(name_word, topic.split("-")):
+    for word in map(fold_name_word, topic.split("-")):
         parts = (word[at : at + size] for size in range(least_chars, len(word)) for at in range(len(word) - size + 1))
         if any(part in words for part in parts):
             return True

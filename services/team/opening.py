@@ -144,7 +144,7 @@ class _TopicContent(NamedTuple):
         known = {(by.said_at, what) for by, what in own}
         dates = {each.said_at for each in block.corrections}
         return all(
-            (each.said_at, each.what) in known or (each.said_at, REMOVED) in known for each in block.corrections
+            (each.said_at, each.text) in known or (each.said_at, REMOVED) in known for each in block.corrections
         ) and all(by.said_at in dates for by, _ in own if has_team_text(by))
 
 

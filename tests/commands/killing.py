@@ -78,7 +78,7 @@ class Victim:
             return set()
         data = path.read_bytes()
         assert data.endswith(b"}\n}\n"), "a torn cache"
-        return {name for name, record in cache.parse(data, RECORDS).items() if record.described}
+        return {name for name, record in cache.parse(data, RECORDS).items() if record.is_described}
 
     def _described(self) -> list[str]:
         return self._log.read_text().split() if self._log.exists() else []

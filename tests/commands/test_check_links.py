@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from commands.check import LAST_ATTEMPT_FAILED, NOT_ASKED_YET, Finding, Verdict, links_rows
-from services.knowledge import LINES
+from services.knowledge import LINE_FORMS
 from settings import load
 from tests.commands.kb_folder import Base, html
 from tests.commands.test_init_kb_sites import urlset
 from tests.loopback.git_server import GIT, Repository, backend
 from tests.loopback.web_server import page, status
 
-WORDS = ", ".join(f"`{form.word}`" for form in LINES)
+WORDS = ", ".join(f"`{form.word}`" for form in LINE_FORMS)
 
 
 def rows(base: Base) -> list[tuple[Verdict, str]]:

@@ -85,7 +85,7 @@ def test_told_to_stop_it_keeps_what_it_has(root: Path, number: int) -> None:
     assert (running.returncode, out) == (1, "")
     kept = f"app.py: interrupted: done and kept are {DONE} of {FILES} sources; the same command goes on from there\n"
     assert err == kept
-    done = {name for name, record in records(root).items() if record.described}
+    done = {name for name, record in records(root).items() if record.is_described}
     # All but those under way are on disk, and in the index.
     assert len(done) == DONE
     assert (base(root) / "index.txt").read_text().count("kb:") == DONE

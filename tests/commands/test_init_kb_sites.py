@@ -192,10 +192,10 @@ def test_a_wrong_line_is_named_and_the_others_count(base: Base) -> None:
 
 
 def test_a_pause_that_a_site_asks_for_is_kept_within_reason() -> None:
-    assert page_lists.pause_in("User-agent: *\nCrawl-delay: 2\n") == 2
-    assert page_lists.pause_in("User-agent: Millrace\nCrawl-delay: 86400\n") == page_lists.LONGEST_PAUSE
-    assert page_lists.pause_in("User-agent: other\nCrawl-delay: 2\n") == 0
-    assert page_lists.pause_in("\0<html>") == 0
+    assert page_lists.crawl_pause("User-agent: *\nCrawl-delay: 2\n") == 2
+    assert page_lists.crawl_pause("User-agent: Millrace\nCrawl-delay: 86400\n") == page_lists.LONGEST_PAUSE
+    assert page_lists.crawl_pause("User-agent: other\nCrawl-delay: 2\n") == 0
+    assert page_lists.crawl_pause("\0<html>") == 0
 
 
 def test_every_request_names_the_project(base: Base) -> None:

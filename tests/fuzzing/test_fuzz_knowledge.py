@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from services.knowledge import PathFilter, cache, index_file
 from services.knowledge.index_file import IndexEntry, is_id
-from services.knowledge.links_file import LINES, RepositoryLine, SiteKind, SiteLine, parse_links
-from services.knowledge.page_lists import LONGEST_PAUSE, pause_in, read_list
+from services.knowledge.links_file import LINE_FORMS, RepositoryLine, SiteKind, SiteLine, parse_links
+from services.knowledge.page_lists import LONGEST_PAUSE, crawl_pause, read_list
 from services.knowledge.web import contents
 from services.knowledge.web.git_packs import read_pack
 from services.knowledge.web_interface import FetchFailed, RepositorySelection
@@ -33,7 +33,7 @@ INDEX = index_file.render(
     ]
 )
 FILED = [file_record(), file_record("b é.md", "About b.\nkb:x"), url_record(), url_record("https://b.example", TIME)]
-CACHE = cache.render(map(cache.line, FILED), TIME)
+CACHE = cache.render(map(cache.render_line, FILED), TIME)
 HTML = b"""\
 <!DOCTYPE html><html><head><meta charset="utf-8"><title>A &amp; page</title></head><body>
 <nav><a href="/x">Menu</a></nav>
@@ -51,7 +51,7 @@ sitemap: https://docs.example.org/sitemap.xml guides/** !guides/old/**
 git: https://github.com/example/project@main docs
 https://user:pw@d.example/
 no link
-""" + "".join(f"{form.word} {form.example.replace('…', 'e.example/f')}\n" for form in LINES).encode()
+""" + "".join(f"{form.word} {form.example.replace('…', 'e.example/f')}\n" for form in LINE_FORMS).encode()
 TYPES = (
     *(
         "text/html",
@@ -91,7 +91,7 @@ def test_a_cache_gives_whole_records_and_names_those_that_are_lost(
     caplog.clear()
     found = cache.parse(data, RECORDS)
     assert len(found) >= min(records_in(data), len(FILED)) or caplog.messages
-    assert cache.parse(cache.render(map(cache.line, found.values()), TIME), RECORDS) == found
+    assert cache.parse(cache.render(map(cache.render_line, found.values()), TIME), RECORDS) == found
 
 
 @THOROUGHLY
@@ -170,7 +170,7 @@ def test_a_list_of_pages_gives_addresses_of_its_host_or_is_refused(found: tuple[
     for url in (*listed.pages, *listed.lists):
         assert url.startswith(("https://docs.example.org", "http://docs.example.org", "https://www.docs.example.org"))
         assert is_id(f"kb:{url}")
-    assert 0 <= pause_in(robots) <= LONGEST_PAUSE
+    assert 0 <= crawl_pause(robots) <= LONGEST_PAUSE
 
 
 def made_pack() -> tuple[bytes, str]:

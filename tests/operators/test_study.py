@@ -219,7 +219,7 @@ async def test_what_a_pair_corrects_and_what_it_leaves_open_is_noted_with_it(tmp
     # What is not added corrects nothing.
     assert [each.superseded_parts for each in decisions] == [(), (), (Remark(first.id, "the limit is 400"),)]
     assert [each.conflicts for each in decisions] == [(), (), (Remark(first.id, "cats or dogs"),)]
-    assert [each.what for each in opened(tmp_path).corrections(first)] == ["the limit is 400"]
+    assert [each.text for each in opened(tmp_path).corrections(first)] == ["the limit is 400"]
 
 
 async def test_a_pair_about_two_matters_is_filed_in_pieces_each_compared_with_its_topic(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from clock import now, rfc3339
-from operators.updating import KEPT_SECONDS, TAKEN, begin, discover, fetch, next_of, summarise
+from operators.updating import GONE_SECONDS, TAKEN, begin, discover, fetch, next_of, summarise
 from services.assistant import NotDescribed, SaysNothing
 from services.knowledge import (
     CannotList,
@@ -28,7 +28,7 @@ from services.knowledge import (
     UpToDate,
     hash_text,
 )
-from services.knowledge.cache import line, render
+from services.knowledge.cache import render, render_line
 from services.knowledge.source_kinds import LineResult, LinksLine, Listing, SourceDetails, Text
 from tests.shelves import FakeDescriber
 
@@ -133,7 +133,7 @@ def ledger_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Note
     """What is known at the start, from its file if there is anything."""
     path = folder / "cache.json"
     if records:
-        path.write_bytes(render([line(record) for record in records], "2026-01-01T00:00:00Z"))
+        path.write_bytes(render([render_line(record) for record in records], "2026-01-01T00:00:00Z"))
     return SourceRecords(path, (kind, *others))
 
 
@@ -215,7 +215,7 @@ async def test_what_is_gone_leaves_at_once_and_is_forgotten_after_a_day(tmp_path
     (left,) = await looked(tmp_path, kind, record)
     assert isinstance(left, UpToDate)
     assert (left.result, left.record.gone_at) == (UpdateResult.GONE, rfc3339(now()))
-    await asyncio.sleep(KEPT_SECONDS - 1)
+    await asyncio.sleep(GONE_SECONDS - 1)
     assert await looked(tmp_path, kind, left.record) == []
     await asyncio.sleep(1)
     assert await looked(tmp_path, kind, left.record) == [Purged("a")]
@@ -223,7 +223,7 @@ async def test_what_is_gone_leaves_at_once_and_is_forgotten_after_a_day(tmp_path
 
 
 async def test_what_may_be_there_although_it_is_not_listed_stays(tmp_path: Path) -> None:
-    kind = Notes(Listing(unsure=lambda name: name == "a"))
+    kind = Notes(Listing(may_exist=lambda name: name == "a"))
     events = await looked(tmp_path, kind, note("a", "A", said="About A."), note("b", "B", said="About B."))
     assert [event.record.source_id for event in events if isinstance(event, UpToDate)] == ["b"]
 
@@ -276,7 +276,7 @@ def test_what_is_left_to_do_for_a_fetched_source(
 
 
 def text(content: str, *, cut: bool = False, flaw: str = "") -> Text:
-    return Text(content, Path("a"), (0, 0, 0), cut=cut, flaw=flaw)
+    return Text(content, Path("a"), (0, 0, 0), is_cut=cut, flaw=flaw)
 
 
 async def summarised(folder: Path, describer: FakeDescriber, *texts: Text) -> list[UpToDate | BaseException]:
@@ -295,7 +295,7 @@ async def test_a_source_is_described_as_it_reads_now(tmp_path: Path) -> None:
         "About As it is.",
         KEY,
     )
-    assert (done.record.content_hash, done.record.described) == (hash_text("As it is."), True)
+    assert (done.record.content_hash, done.record.is_described) == (hash_text("As it is."), True)
 
 
 async def test_of_a_text_that_was_cut_the_hash_stays(tmp_path: Path) -> None:

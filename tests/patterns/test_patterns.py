@@ -129,7 +129,7 @@ MADE_FROM = {
     "services.discord.exports._with_mentions": "names as they are, without repeats",
     "services.documents.reading.preparing.cut_lines": "a bounded repeat, and one to the end of the line",
     "services.documents.store.searching.literally": "words as they are, with space between them",
-    "services.knowledge.file_selection._compiled": "names of files",
+    "services.knowledge.file_selection._compile": "names of files",
     "services.redaction.redactor.Redactor.__init__": "secrets as they are, without repeats",
     "services.search.text.markdown_html._closing": "the name of an element, and one repeat behind it",
 }

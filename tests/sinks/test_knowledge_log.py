@@ -63,7 +63,7 @@ def test_hidden_files_and_quiet_updates_are_no_warnings(caplog: pytest.LogCaptur
     reporting.report(Discovered({}))
     reporting.report(LeftOut(".git", HIDDEN))
     report = UpdateReport({"file": 1})
-    report.settled[UpdateResult.GONE] += 1
+    report.results[UpdateResult.GONE] += 1
     reporting.report(report)
     reporting.report(LeftOut(".git", HIDDEN))
     reporting.report(UpdateReport({"file": 1}))

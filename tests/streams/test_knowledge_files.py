@@ -30,10 +30,10 @@ async def test_files_are_described_and_the_index_is_sorted(shelf: Shelf) -> None
     shelf.write("a.md", "First\n")
     report = await shelf.update()
     assert shelf.index.read_text() == "kb:a.md\nAbout First\n\nkb:guides/setup.md\nAbout Setting up\n"
-    assert report.settled[UpdateResult.DESCRIBED] == report.descriptions == 2
+    assert report.results[UpdateResult.DESCRIBED] == report.descriptions == 2
     assert not report.troubles
     record = shelf.records["guides/setup.md"]
-    assert record.described
+    assert record.is_described
     assert record.summary_key == "key 1"
     assert isinstance(record, FileRecord)
     assert record.file.size_bytes == len("Setting up\n")
@@ -62,7 +62,7 @@ async def test_a_changed_file_costs_one_description_and_a_touched_one_none(shelf
     os.utime(shelf.sources / "2.md", ns=(1, 1))
     report = await shelf.update()
     assert shelf.describer.asked == ["1.md"]
-    assert report.settled[UpdateResult.SAME] == 1
+    assert report.results[UpdateResult.SAME] == 1
     touched = shelf.records["2.md"]
     assert isinstance(touched, FileRecord)
     assert touched.file.mtime_ns == 1
@@ -83,7 +83,7 @@ async def test_a_renamed_file_costs_no_description(shelf: Shelf) -> None:
     (shelf.sources / "0.md").rename(shelf.sources / "z.md")
     report = await shelf.update()
     assert shelf.describer.asked == []
-    assert report.settled[UpdateResult.REUSED] == report.settled[UpdateResult.GONE] == 1
+    assert report.results[UpdateResult.REUSED] == report.results[UpdateResult.GONE] == 1
     assert shelf.ids == ["1.md", "2.md", "z.md"]
     assert "About Subject 0" in shelf.entries
 

@@ -203,7 +203,7 @@ async def test_a_page_that_is_listed_no_more_is_forgotten_with_its_text_after_a_
     await shelf.update()
     shelf.link()
     report = await shelf.update()
-    assert report.settled[UpdateResult.GONE] == 1
+    assert report.results[UpdateResult.GONE] == 1
     assert shelf.ids == []
     assert (shelf.pages / stored_name(ONE)).exists()
     shelf.link(ONE)

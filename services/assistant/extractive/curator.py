@@ -88,7 +88,7 @@ def subject_of(pair: Pair) -> Subject:
     found = list(exchanges_of(pair, _MAX_READ_CHARS))
     found = [each for each in found if each.answer] or found
     # Where no question is needed, the answer stands for it.
-    users, team = _bare(each.asked or each.answer for each in found), _bare(each.answer for each in found)
+    users, team = _bare(each.question or each.answer for each in found), _bare(each.answer for each in found)
     asked, answered = Counter(_terms(users)), Counter(_terms(team))
     both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)

@@ -2,7 +2,7 @@
 
 # pyright: reportUnusedImport=false
 from services.documents.tools.core import AnswerCache, DocumentQATool
-from services.documents.tools.libraries import CASE, LIBRARIES, TEAM, KBConfig
+from services.documents.tools.libraries import CASE, GLOBAL, LIBRARIES, TEAM, USER, KBConfig
 from services.documents.tools.toolset import (
     OTHERWISE_QUERY,
     QUERY_FILE,

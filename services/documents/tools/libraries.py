@@ -10,7 +10,7 @@ from typing import Any, Literal
 from services.documents.results import Status, ToolContext
 from services.documents.store import protocol
 from services.documents.store.protocol import SearchMode, Weights
-from services.knowledge import LibrarySearch, SourceUnavailable, address_in, bare_name, pair_for_model, unowned
+from services.knowledge import LibrarySearch, SourceUnavailable, address_in, bare_name, pair_for_model, without_owner
 from services.search import StoredPassage
 
 Metadata = Mapping[str, str]
@@ -109,7 +109,7 @@ class KBConfig:
     scope_of: Callable[[ToolContext], str] = lambda _: ""  # returns the scope id of a call; empty: it has none
     admits: Callable[[ToolContext], bool] = lambda _: True
     published: Published | None = None
-    cache_ttl: int  # how long answers are kept, in seconds
+    cache_ttl: float  # how long answers are kept, in seconds
     header: Mapping[str, str]  # the labels in the header of a passage, and the metadata behind each
     cited: Mapping[str, str]  # the metadata in a citation, and the format of each
     named_by: Sequence[str]  # the metadata that name a source: the first with a value counts, else `unnamed`
@@ -219,7 +219,7 @@ async def _exchange(search: LibrarySearch, passage: StoredPassage) -> str:
 
 
 def _about_topic(passage: StoredPassage) -> Metadata:
-    topic = unowned(passage.source_id).removeprefix("team:").removesuffix(".txt")
+    topic = without_owner(passage.source_id).removeprefix("team:").removesuffix(".txt")
     return {"topic": topic, "date": passage.day}
 
 

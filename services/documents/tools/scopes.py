@@ -193,7 +193,7 @@ class PublishedShelf:
         await self.search.refresh()
         published = config.published
         assert published is not None, "other libraries are on other shelves"  # noqa: S101 (tells the type checker)
-        sources = sorted(source for source in self.search.findable if source.startswith(f"{published.namespace}:"))
+        sources = sorted(source for source in self.search.findable_ids if source.startswith(f"{published.namespace}:"))
         if not sources:
             return Status.NOT_INDEXED
         return PublishedScope(config, published, self.search, sources, scope_id, (id(self.search), self.search.state))

@@ -1,6 +1,6 @@
-"""Fetches what sources need from the web, safely.
+"""Fetches pages, lists and repositories from the web, safely.
 
-Pitfall 17: a page may redirect to, or its name may resolve to, what only this machine can reach. Every address of
+Pitfall 17: the redirects or the name of a page may lead to hosts that only this machine can reach. Every address of
 every hop is checked, and the checked one is dialled. Pitfall 21: size, type and time are bounded.
 """
 

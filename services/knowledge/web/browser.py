@@ -1,7 +1,7 @@
-"""Pages that need JavaScript, rendered by a browser without a network: `kb.web_fetch_renderer: browser`.
+"""Renders pages that need JavaScript, in a browser without a network: `kb.web_fetch_renderer: browser`.
 
-Needs the extra `browser` and an installed Chromium. Every request of a page is answered here, by the client that
-checks addresses and sizes; the browser itself is cut off, should a request ever get past (pitfall 17).
+Needs the extra `browser` and an installed Chromium. This module answers every request of a page, through the client
+that checks addresses and sizes. The browser itself is offline, in case a request gets past (pitfall 17).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from collections.abc import AsyncGenerator
 from playwright.async_api import Browser, BrowserContext, Playwright, Route, WebSocketRoute, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from services.knowledge.web.client import CheckedClient, ask, checked_page, content_type, validators
+from services.knowledge.web.client import CheckedClient, ask, check_status, content_type, validators
 from services.knowledge.web.contents import HTML, Extraction, media_type
 from services.knowledge.web.exchange import Answer
-from services.knowledge.web_interface import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
+from services.knowledge.web_interface import FetchFailed, FetchResult, FetchTimedOut, NotModified, Page, WebError
 
 MAX_REQUESTS = 100
-"""What one page may ask for on top of itself."""
+"""The number of requests that one page may make after its own."""
 QUIET_SECONDS = 0.5
-"""A page is ready when it has asked for nothing for so long."""
+"""A page is ready after so many seconds without a request."""
 
-_NEEDED = frozenset({"document", "script", "xhr", "fetch"})
-"""What can change the text of a page. Pictures, styles, fonts and films are not fetched."""
-_CUT_OFF = (
+_FETCHED_TYPES = frozenset({"document", "script", "xhr", "fetch"})
+"""The types of requests that can change the text of a page. Pictures, styles, fonts and films are not fetched."""
+_OFFLINE_FLAGS = (
     # Names resolve to nothing, and requests to addresses go to a proxy that is not there, loopback included.
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-bypass-list=<-loopback>",
@@ -44,18 +44,17 @@ for (const name of ["WebTransport", "WebSocketStream", "RTCPeerConnection", "web
     delete globalThis[name];
 """
 _NO_CONTENT = 204
-"""Makes a browser stay where it is, instead of showing an error page."""
+"""With this status, a browser stays on its page instead of showing an error."""
 _CLOSING_SECONDS = 3
-"""How long a page may take to close; one whose script never pauses does not close at all."""
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""The seconds that a page may take to close; one whose script never pauses does not close at all."""
+_CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 class BrowserFetcher:
-    """`Web` for an ordinary loop: fetches as `WebFetcher`, and then renders what is HTML.
+    """A `Web` for an ordinary loop: fetches as `WebFetcher`, and renders HTML.
 
-    `timeout_seconds` bounds the rendering of one page. Chromium is started for the first page that needs it. What a
-    page shows may change while its HTML does not, so a rendered page is given without validators: it is fetched and
-    rendered anew each time.
+    `timeout_seconds` bounds the rendering of one page. Chromium is started for the first page that needs it. The text
+    of a page may change while its HTML does not, so a rendered page has no validators: it is rendered anew each time.
     """
 
     def __init__(self, client: CheckedClient, extraction: Extraction, *, timeout_seconds: float = 30) -> None:
@@ -67,7 +66,7 @@ class BrowserFetcher:
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
 
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> FetchResult:
         page = await ask(self._client, url, etag, last_modified)
         if isinstance(page, NotModified):
             return page
@@ -80,7 +79,7 @@ class BrowserFetcher:
         except TimeoutError:
             raise FetchTimedOut(f"it was not rendered within {self._timeout:g} s") from None
         except PlaywrightError as error:
-            # Its first line says what, those below quote the page.
+            # Its message quotes the page.
             raise FetchFailed(f"it could not be rendered ({type(error).__name__})") from error
         text = await self._extraction.text(html.encode(errors="replace"), "text/html; charset=utf-8")
         return Page(text.text, text.title, None, None)
@@ -91,7 +90,7 @@ class BrowserFetcher:
         await self._closing.aclose()
 
     async def _render(self, page: Answer) -> str:
-        browser = await self._started()
+        browser = await self._start_browser()
         async with _context(browser) as context:
             requests = _Requests(self._client, page)
             await context.route("**/*", requests.answer)
@@ -99,13 +98,13 @@ class BrowserFetcher:
             await context.add_init_script(_WITHOUT_SOCKETS)
             tab = await context.new_page()
             await tab.goto(str(page.url), wait_until="commit", timeout=0)
-            await requests.quiet()
+            await requests.wait_until_quiet()
             html = await tab.content()
             if tab.url.startswith("chrome"):
                 raise FetchFailed("it leads to where nothing is fetched")  # the browser shows its own error page
             return html
 
-    async def _started(self) -> Browser:
+    async def _start_browser(self) -> Browser:
         async with self._starting:
             if self._playwright is None:
                 self._playwright = await self._closing.enter_async_context(async_playwright())
@@ -136,8 +135,8 @@ class _Requests:
             self._under_way -= 1
             self._last = asyncio.get_running_loop().time()
 
-    async def quiet(self) -> None:
-        """Wait until nothing has been asked for in `QUIET_SECONDS`, from now on."""
+    async def wait_until_quiet(self) -> None:
+        """Wait until the page has made no request for `QUIET_SECONDS`, counted from now."""
         loop = asyncio.get_running_loop()
         self._last = loop.time()
         while self._under_way or loop.time() < self._last + QUIET_SECONDS:  # noqa: ASYNC110 (silence is no event)
@@ -149,14 +148,14 @@ class _Requests:
             answer, self._page = self._page, None
         else:
             self._count += 1
-            # GET only: looking at a page changes nothing.
-            if request.method != "GET" or request.resource_type not in _NEEDED or self._count > MAX_REQUESTS:
+            # GET only: rendering a page must change nothing on the server.
+            if request.method != "GET" or request.resource_type not in _FETCHED_TYPES or self._count > MAX_REQUESTS:
                 await _deny(route)
                 return
             answer = await self._client.get(request.url)
             if request.is_navigation_request():
-                checked_page(answer)  # the browser would show an error page of its own
-        # The body is unpacked already; and no cookies are kept.
+                check_status(answer)  # the browser would show an error page of its own
+        # The body is decompressed already, and cookies are not kept.
         dropped = {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "connection"}
         headers = {name: value for name, value in answer.headers.items() if name.lower() not in dropped}
         await route.fulfill(status=answer.status, headers=headers, body=answer.body)
@@ -175,7 +174,7 @@ async def _refuse(socket: WebSocketRoute) -> None:
 
 @contextlib.asynccontextmanager
 async def _context(browser: Browser) -> AsyncGenerator[BrowserContext]:
-    """One for each page, so that no page sees what another has left."""
+    """Open a context for one page, so that no page sees the data of another."""
     context = await browser.new_context(service_workers="block", accept_downloads=False, permissions=[])
     try:
         yield context
@@ -189,8 +188,8 @@ async def _context(browser: Browser) -> AsyncGenerator[BrowserContext]:
 
 
 def chromium() -> str | None:
-    """Return the path of the system's Chromium, or None."""
-    return next(filter(None, map(shutil.which, _NAMES)), None)
+    """Return the path of the system's Chromium; None if it has none."""
+    return next(filter(None, map(shutil.which, _CHROMIUM_NAMES)), None)
 
 
 async def launch(playwright: Playwright) -> Browser:
@@ -198,7 +197,7 @@ async def launch(playwright: Playwright) -> Browser:
     try:
         return await playwright.chromium.launch(
             executable_path=chromium(),
-            args=list(_CUT_OFF),
+            args=list(_OFFLINE_FLAGS),
             proxy={"server": _NOWHERE},
             # Chromium's own sandbox refuses to work for root, the usual user in containers.
             chromium_sandbox=os.geteuid() != 0,

@@ -16,24 +16,23 @@ from yarl import URL
 
 import clock
 from model.processes import VERSION
-from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, allowed, checked_url, host_key
+from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, check_allowed, check_url, host_key
 from services.knowledge.web_interface import FetchFailed, FetchTimedOut, NotModified
 
 MAX_REDIRECTS = 5
 USER_AGENT = f"Millrace/{VERSION} (+https://millrace.example/bot)"
-"""Who asks, and where a site's owner can read about it."""
+"""The name of this program in requests, with the address where a site's owner can read about it."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_DIGITS = 3
-"""A host's turn is back when all but half a thousandth of its pause is over."""
+_LEVEL_DIGITS = 3
+"""The decimal places to which the level of a limiter is rounded."""
 
 
 class CheckedClient:
     """Fetches from the public internet and from `private_hosts`, and reaches nothing else.
 
-    `timeout_seconds` bounds a whole fetch with its redirects, without the wait for a host's turn, of which there is
-    one every `1 / requests_per_second`. `max_bytes` bounds a body, packed or unpacked. On a virtual clock, turns are
-    waited for in virtual time, and the exchange itself takes none.
+    `timeout_seconds` bounds a whole fetch with its redirects, without the wait for the host's turn. `max_bytes` bounds
+    a body, before and after decompression. On a virtual clock, the wait takes virtual time, and the exchange none.
     """
 
     def __init__(
@@ -54,17 +53,17 @@ class CheckedClient:
         )
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None, *, max_bytes: int | None = None) -> Answer:
-        """The answer at the end of all redirects, of any status. `max_bytes`: of its body, where it is not as usual.
+        """Return the answer after all redirects, of any status. `max_bytes`: the limit of its body, if not the usual.
 
-        Of the conditions in `headers`, If-Modified-Since is not sent on after a redirect: where that leads elsewhere
-        than last time, the page may well be older, and its text still new to us.
+        If-Modified-Since in `headers` is not sent after a redirect: the redirect may lead to another page than last
+        time, which may be older and still new to us.
 
         Raises:
-            FetchFailed: there is no answer, or it may not be asked for.
-            FetchTimedOut: there was none in time.
+            FetchFailed: the server gives no answer, or must not be asked.
+            FetchTimedOut: it gave none in time.
         """
         budget = _TimeBudget(self._timeout)
-        at = checked_url(url, self._private_hosts)
+        at = check_url(url, self._private_hosts)
         sent = dict(headers or {})
         seen: set[URL] = set()
         while True:
@@ -83,15 +82,15 @@ class CheckedClient:
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, max_bytes: int, seconds: float
     ) -> Answer:
-        """The answer to a question that does not fit into an address; nothing is changed at the other end. Redirects
-        are not followed. `seconds`: what it may take. Raises as `get`.
+        """Send a query that does not fit into an address, and return the answer. The query changes nothing on the
+        server. Redirects are not followed. `seconds`: the time limit. Raises as `get`.
         """
-        at = checked_url(url, self._private_hosts)
+        at = check_url(url, self._private_hosts)
         await self._turns.take(at.raw_host or "")
         return await clock.real_time(partial(self._ask, _TimeBudget(seconds), at, headers, body, max_bytes))
 
     def pause(self, url: str, seconds: float) -> None:
-        """Let the turns of a host be at least `seconds` apart from now on."""
+        """Keep requests to a host at least `seconds` apart from now on."""
         self._turns.slow_down(URL(url).raw_host or "", seconds)
 
     async def _ask(
@@ -105,8 +104,8 @@ def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
     """Return the address that a redirect leads to, if it may be fetched.
 
     Raises:
-        FetchFailed: it leads nowhere, to what `checked_url` refuses, or from https to http: on that stretch anybody
-            could put words into the knowledge base. (A site that is meant to be read so can be listed as http.)
+        FetchFailed: it has no target or one that `check_url` refuses; or it leads from https to http, where anybody
+            on the way could change the text. (An operator can list such a site as http.)
     """
     location = answer.headers.get("Location", "")
     try:
@@ -118,13 +117,13 @@ def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
     if answer.url.scheme == "https" and url.scheme == "http":
         raise FetchFailed("it redirects from https to http, which is not followed")
     try:
-        return allowed(url, private_hosts)
+        return check_allowed(url, private_hosts)
     except FetchFailed as refused:
         raise FetchFailed(f"it redirects to where nothing is fetched: {refused}") from None
 
 
 class _TimeBudget:
-    """The `seconds` that a fetch may take over all its redirects; waiting between them does not count."""
+    """Bounds the seconds of a fetch with all its redirects, without the waits between them."""
 
     def __init__(self, seconds: float) -> None:
         self._whole = seconds
@@ -132,7 +131,7 @@ class _TimeBudget:
 
     @asynccontextmanager
     async def spending(self) -> AsyncGenerator[None]:
-        """Ends the block when nothing is left, however slowly it trickles. Raises FetchTimedOut then."""
+        """Count the time of the block; raise FetchTimedOut when no time is left."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         try:
@@ -145,26 +144,26 @@ class _TimeBudget:
 
 
 class Turns:
-    """Limits the rate of requests to each host: one every `1 / per_second`, by the clock of the loop that waits."""
+    """Limits the rate of requests to each host: one every `1 / per_second`, by the clock of the running loop."""
 
     def __init__(self, per_second: float) -> None:
         self._pause = 1 / per_second
         self._pauses: dict[str, float] = {}
-        """Of hosts that want longer ones."""
+        """The pauses of hosts that demand longer ones."""
         self._hosts: dict[str, AsyncLimiter] = {}
 
     async def take(self, host: str) -> None:
-        """Wait until `host` may be asked. Waiting for one host does not delay others."""
+        """Wait until a request to `host` is allowed. Waiting for one host does not delay others."""
         key = host_key(host)
         limiter = self._hosts.get(key)
         if limiter is None:
-            # One that may be asked at once needs no memory; redirects and rendered pages would collect hosts for ever.
+            # Drop idle limiters: redirects and rendered pages would collect hosts for ever.
             self._hosts = {host: limiter for host, limiter in self._hosts.items() if not limiter.has_capacity()}
             limiter = self._hosts[key] = _Limiter(1, self._pauses.get(key, self._pause))
         await limiter.acquire()
 
     def slow_down(self, host: str, pause: float) -> None:
-        """Let a host have its turns at least `pause` seconds apart, from its next but one on."""
+        """Keep the turns of a host at least `pause` seconds apart, from the turn after the next one."""
         key = host_key(host)
         if self._pauses.get(key, self._pause) == max(pause, self._pause):
             return
@@ -172,55 +171,58 @@ class Turns:
         self._hosts.pop(key, None)
 
     @property
-    def remembered(self) -> int:
+    def limiter_count(self) -> int:
         """The number of hosts with a rate limiter."""
         return len(self._hosts)
 
 
 class _Limiter(AsyncLimiter):
-    """Is content with almost enough.
+    """A limiter that tolerates rounding errors.
 
-    At the time it has calculated itself, rounding can leave it short by 10⁻¹⁶ of a turn, for which it waits again: no
-    time at all. A real clock moves on meanwhile, a virtual one does not.
+    At the time that it has calculated, 10⁻¹⁶ of a turn may be missing, for which it would wait again, zero seconds. A
+    real clock moves on meanwhile, a virtual one does not.
     """
 
     __slots__ = ()
 
     def _leak(self) -> None:
         super()._leak()
-        self._level = round(self._level, _DIGITS)
+        self._level = round(self._level, _LEVEL_DIGITS)
 
 
 NOT_MODIFIED = 304
 _TEXTS = (".md", ".mdx", ".markdown", ".rst", ".txt")
 _LONGEST_VALIDATOR = 1024
-"""Characters of an ETag or a time. Longer ones are not kept."""
+"""The length of an ETag or a time. Longer ones are not kept."""
 
 
 async def ask(
     client: CheckedClient, url: str, etag: str | None, last_modified: str | None, *, max_bytes: int | None = None
 ) -> Answer | NotModified:
-    """Ask for a page, unless it is unchanged. A validator that no header can hold is left out.
+    """Request a page, unless it is unchanged. A validator that no header can hold is left out.
 
     Raises:
-        FetchFailed: there is no page; the message has the status.
-        FetchTimedOut: there was none in time.
+        FetchFailed: the answer is no page; the message has the status.
+        FetchTimedOut: the server gave no answer in time.
     """
     conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-    sent = {name: value for name, value in conditions.items() if value and _keeps(value)}
+    sent = {name: value for name, value in conditions.items() if value and _is_storable(value)}
     answer = await client.get(url, sent, max_bytes=max_bytes)
     if answer.status == NOT_MODIFIED and (etag or last_modified):
         return NotModified(*validators(answer.headers))
-    return checked_page(answer)
+    return check_status(answer)
 
 
 def validators(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return the ETag and the Last-Modified of an answer, as far as it has them."""
+    """Return the ETag and the Last-Modified of an answer; None for each that it lacks."""
     etag, last_modified = headers.get("ETag"), headers.get("Last-Modified")
-    return (etag if etag and _keeps(etag) else None, last_modified if last_modified and _keeps(last_modified) else None)
+    return (
+        etag if etag and _is_storable(etag) else None,
+        last_modified if last_modified and _is_storable(last_modified) else None,
+    )
 
 
-def checked_page(answer: Answer) -> Answer:
+def check_status(answer: Answer) -> Answer:
     """Return `answer` if its status is that of a page. Raises FetchFailed, with the status."""
     if answer.status not in PAGES:
         raise FetchFailed(f"the server answered HTTP {answer.status}")
@@ -228,11 +230,11 @@ def checked_page(answer: Answer) -> Answer:
 
 
 def content_type(answer: Answer) -> str:
-    """Return the content type that the server names; for text files that servers name no type of, Markdown."""
+    """Return the content type in the answer; for text files without a type, Markdown."""
     named = answer.headers.get("Content-Type", "")
     unnamed = named.partition(";")[0].strip().lower() in {"", "application/octet-stream", "binary/octet-stream"}
     return "text/markdown" if unnamed and answer.url.path.lower().endswith(_TEXTS) else named
 
 
-def _keeps(value: str) -> bool:
+def _is_storable(value: str) -> bool:
     return len(value) <= _LONGEST_VALIDATOR and value.isascii() and value.isprintable()

@@ -16,23 +16,23 @@ from services.knowledge.web_interface import FetchFailed, PageText
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# It reports every irregularity, and most files have many.
+# pypdf reports every irregularity, and most files have many.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-# "discarding data: None": what is wrong with a page is reported by the caller.
+# trafilatura says "discarding data: None"; the caller reports what is wrong with a page.
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 
-_AS_IT_IS = re.compile(r"text/(plain|(x-)?markdown)|application/(json|[a-z0-9.+-]+\+json)")
+_PLAIN_TEXT = re.compile(r"text/(plain|(x-)?markdown)|application/(json|[a-z0-9.+-]+\+json)")
 _PDF = "application/pdf"
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([^\s;"',]+)""", re.IGNORECASE)
 _TAG = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
-_SNIFFED = 1024
-"""Characters in which an unnamed type is looked for."""
+_SNIFFED_CHARS = 1024
+"""The characters from which the type is detected if the header has none."""
 
 
 class Extraction:
-    """Extracts text in processes of its own: a page may be made to break what parses it, and then holds nobody else up.
+    """Extracts text in processes of its own, as a page may be made to break its parser.
 
     Pitfall 38: parsing a page takes up to seconds, in which the gateway's heartbeat would be late.
     """
@@ -42,15 +42,15 @@ class Extraction:
         self._max_bytes = max_bytes
 
     async def text(self, body: bytes, content_type: str) -> PageText:
-        """Extract the text of a body, as `read` does; takes no virtual time. Raises FetchFailed: as `read`, or it was
-        cut off.
+        """Extract the text of a body with `read`; takes no virtual time. Raises FetchFailed: as `read`, or the process
+        was stopped.
         """
-        return await parsed(self._run, "its text", read, body, content_type, self._max_bytes)
+        return await run_parser(self._run, "its text", read, body, content_type, self._max_bytes)
 
 
-async def parsed(run: Run, what: str, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Parse what a server sent in a process of its own: anybody may have made it. Raises FetchFailed: as `work`, or it
-    was cut off; `what` begins the message then.
+async def run_parser(run: Run, what: str, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a parser of a server's answer in a process of its own, as anybody may have made the answer. Raises
+    FetchFailed: as `work`, or the process was stopped; `what` begins the message then.
     """
     try:
         return await run(work, *args, **kwargs)
@@ -59,26 +59,26 @@ async def parsed(run: Run, what: str, work: Callable[P, T], /, *args: P.args, **
 
 
 def media_type(content_type: str, body: bytes) -> str:
-    """Return the media type named by a header; without one, the type that `body` looks like."""
+    """Return the media type in a header; without one, detect the type of `body`."""
     named = content_type.partition(";")[0].strip().lower()
     if named:
         return named
     if body.startswith(b"%PDF-"):
         return _PDF
-    return "text/html" if _TAG.search(body[:_SNIFFED].decode("ascii", "replace")) else "text/plain"
+    return "text/html" if _TAG.search(body[:_SNIFFED_CHARS].decode("ascii", "replace")) else "text/plain"
 
 
 def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
-    """The text and title of `body`; blocking, for seconds where it is long.
+    """Extract the text and title of `body`. Blocking, for seconds if it is long.
 
     Raises:
-        FetchFailed: its type is not one that is read, or there is no text in it.
+        FetchFailed: its type is not supported, or it has no text.
     """
     kind = media_type(content_type, body)
     found = _CHARSET.search(content_type)
     declared = None if found is None else found[1]
     try:
-        text = _read(kind, body, declared, max_bytes)
+        text = _extract(kind, body, declared, max_bytes)
     except FetchFailed:
         raise
     except Exception as error:  # pages break parsers in more ways than those document
@@ -96,8 +96,8 @@ def parse_xml(
     on_end: Callable[[str], object],
     on_text: Callable[[str], object],
 ) -> None:
-    """Parse XML from outside; `noun`: what it should be. The callbacks get the start of each element (its namespace, a
-    blank and its name, with its attributes), its end, and text between. Blocking.
+    """Parse XML from outside. Blocking. `noun`: what the document should be, for messages. The callbacks get the start
+    of each element (its namespace, a blank and its name, with its attributes), its end, and the text between.
 
     Raises:
         FetchFailed: it is damaged, or declares a document type, which could define entities without end.
@@ -119,10 +119,10 @@ def parse_xml(
         raise FetchFailed(f"it is no {noun}: its XML breaks off or is wrong in line {line}") from None
 
 
-def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
+def _extract(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
     if kind in HTML:
         return _read_html(decode(body, declared, html=True))
-    if _AS_IT_IS.fullmatch(kind):
+    if _PLAIN_TEXT.fullmatch(kind):
         text = decode(body, declared)
         if "\0" in text:
             raise FetchFailed(f"it calls itself {kind}, and is not text")
@@ -133,7 +133,7 @@ def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageT
 
 
 MAX_ELEMENTS = 50_000
-"""Above this a page's whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
+"""Larger pages give their whole text: trafilatura needs seconds here, and minutes for four times as many elements."""
 
 
 class _Element(Protocol):
@@ -145,9 +145,9 @@ class _Element(Protocol):
 
 
 def _read_html(html: str) -> PageText:
-    """The text and title of a page; blocking, seconds for a large one.
+    """Extract the text and title of a page. Blocking, seconds for a large one.
 
-    Where trafilatura finds no main text, it is all text of the body; that may be empty.
+    If trafilatura finds no main text, the text is that of the whole body, which may be empty.
     """
     import trafilatura  # noqa: PLC0415 (takes longer than the rest of the program)
 
@@ -166,7 +166,7 @@ def _read_html(html: str) -> PageText:
 
 
 def _without_declaration(html: str) -> str:
-    """Without what lxml refuses (text that says how it is encoded) or stops at (a NUL)."""
+    """Remove the XML declaration, which lxml refuses in text, and each NUL, where it would stop."""
     html = html.replace("\0", "\N{REPLACEMENT CHARACTER}").lstrip()
     if html.startswith("<?xml"):
         return html.partition("?>")[2]
@@ -183,10 +183,10 @@ def _title(tree: _Element) -> str:
 
 
 def _read_pdf(data: bytes, max_chars: int) -> PageText:
-    """The text of all pages, a blank line between two.
+    """Extract the text of all pages, with a blank line between two.
 
     Raises:
-        FetchFailed: the extra is missing, or the PDF asks for a password or unpacks to more than `max_chars`.
+        FetchFailed: the extra is missing, or the PDF needs a password or has more than `max_chars` characters.
         Exception: it is damaged; pypdf has no common class for that.
     """
     try:
@@ -217,29 +217,29 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _META_BYTES = 4096
-"""Where a declaration is looked for; HTML allows it in the first 1024 bytes, and not every author counts."""
+"""The bytes with the charset's declaration; HTML allows 1024, and not every author counts."""
 _META = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([a-z0-9_.:-]{1,40})""", re.IGNORECASE
 )
-_KNOWN = re.compile(r"utf-(8|16|32)|cp|iso|koi8|mac|gb|big5|euc|shift|ascii|tis|johab|ptcp|hp|kz")
-"""Begins the names of Python's codecs for charsets of the web. Others are no charsets, or slow (punycode)."""
+_KNOWN_CODEC = re.compile(r"utf-(8|16|32)|cp|iso|koi8|mac|gb|big5|euc|shift|ascii|tis|johab|ptcp|hp|kz")
+"""The prefixes of Python's codecs for charsets of the web. Other codecs are no charsets, or slow (punycode)."""
 _ALSO_VALID_UTF8 = re.compile(r"iso2022|utf-(16|32)")
-"""Charsets whose text, seen as bytes, may well pass for UTF-8."""
-_AS_WRITTEN = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
-"""What the web means by these names (WHATWG, Encoding)."""
+"""Charsets whose bytes may be valid UTF-8."""
+_CODEC_ALIASES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+"""The codecs that the web means by these names (WHATWG, Encoding)."""
 
 
 def decode(data: bytes, declared: str | None, *, html: bool = False) -> str:
-    """`data` as text.
+    """Decode `data`.
 
-    A byte order mark decides. Else what is valid UTF-8 is UTF-8 (other text hardly ever is, and servers call all
-    text Latin-1), else it is what is `declared`, by the server or (`html`) in a `<meta>`; what fits none of these
-    is UTF-8 with U+FFFD in place of what is not.
+    A byte order mark decides. Without one, valid UTF-8 is UTF-8: other text hardly ever is, and servers call all text
+    Latin-1. Other text has the charset `declared` by the server, or (`html`) in a `<meta>`. If none of these fits, the
+    text is UTF-8 with U+FFFD for each error.
     """
     for bom, charset in _BOMS:
         if data.startswith(bom):
             return data[len(bom) :].decode(charset, "replace")
-    charsets = [_charset(declared), _charset(_in_html(data)) if html else None]
+    charsets = [_codec_of(declared), _codec_of(_declared_in_html(data)) if html else None]
     named = [charset for charset in charsets if charset is not None]
     odd = [charset for charset in named if _ALSO_VALID_UTF8.match(charset)]
     for charset in (*odd, "utf-8", *named):
@@ -247,20 +247,20 @@ def decode(data: bytes, declared: str | None, *, html: bool = False) -> str:
             return data.decode(charset)
         except UnicodeDecodeError:
             continue
-    # Single bytes that a one-byte charset leaves open spoil less in it than in UTF-8.
+    # Undefined bytes of a one-byte charset spoil less text than in UTF-8.
     return data.decode("cp1252" if "cp1252" in named else "utf-8", "replace")
 
 
-def _in_html(data: bytes) -> str | None:
+def _declared_in_html(data: bytes) -> str | None:
     found = _META.search(data[:_META_BYTES])
-    # It was read as ASCII, so it cannot be true that it is UTF-16.
+    # The declaration was read as ASCII, so the page cannot be UTF-16.
     return None if found is None or found[1].lower().startswith((b"utf-16", b"utf-32")) else found[1].decode("ascii")
 
 
-def _charset(name: str | None) -> str | None:
-    """The codec called `name`; None: it is not a charset's."""
+def _codec_of(name: str | None) -> str | None:
+    """Return the name of the codec for a charset; None if the charset is unknown."""
     try:
         codec = codecs.lookup((name or "").strip()).name
     except (LookupError, ValueError):
         return None
-    return _AS_WRITTEN.get(codec, codec) if _KNOWN.match(codec) else None
+    return _CODEC_ALIASES.get(codec, codec) if _KNOWN_CODEC.match(codec) else None

@@ -18,7 +18,7 @@ from services.knowledge.web_interface import FetchFailed
 
 Address = IPv4Address | IPv6Address
 
-# What `ipaddress` counts as global although IANA's registries of special-purpose addresses know better.
+# Networks that `ipaddress` counts as global, contrary to IANA's registries of special-purpose addresses.
 _NOT_PUBLIC_4 = (
     IPv4Network("192.0.0.0/24"),  # IETF protocol assignments
     IPv4Network("192.88.99.0/24"),  # formerly the relays of 6to4, RFC 7526
@@ -29,37 +29,36 @@ _NOT_PUBLIC_6 = (
     IPv6Network("3fff::/20"),  # documentation, RFC 9637
 )
 _UNICAST_6 = IPv6Network("2000::/3")
-"""All that IANA has given out as global unicast."""
+"""The addresses that IANA has assigned as global unicast."""
 _NAT64 = IPv6Network("64:ff9b::/96")
 """RFC 6052: a gateway passes these on to the IPv4 address in their last 32 bits."""
 
 _NUMERIC = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:]+(?:\.\d{1,3}){3}|[0-9a-f:]+")
-"""A name as it is looked up (after IDNA), or an IPv6 address without a zone; one that stands for an IPv4 address may
-end with it, as Python 3.13 writes it.
+"""A host name after IDNA, or an IPv6 address without a zone, which may end with an IPv4 address, as Python 3.13 writes
+it.
 """
 
 
-def checked_url(text: str, private_hosts: Collection[str]) -> URL:
-    """Parse a URL and check that it may be fetched. The result is what is dialled, so that nothing parses the text a
-    second time.
+def check_url(text: str, private_hosts: Collection[str]) -> URL:
+    """Parse a URL and check that it may be fetched. Requests use the result, so that nothing parses the text again.
 
-    `private_hosts` are as `host_key` gives them. A fragment is left out.
+    `private_hosts`: as `host_key` returns them. The fragment is removed.
 
     Raises:
-        FetchFailed: it is no http or https URL, holds a user or password, or spells out an address (or names this
-            machine) that is not public.
+        FetchFailed: it is no http or https URL, has a user or password, or has the address or name of a host that is
+            not public.
     """
     try:
         # Without surrogates, which no address can hold and not every parser rejects.
         url = URL(text.encode().decode()).with_fragment(None)
     except ValueError:
         raise FetchFailed("it is not a valid URL") from None
-    return allowed(url, private_hosts)
+    return check_allowed(url, private_hosts)
 
 
-def allowed(url: URL, private_hosts: Collection[str]) -> URL:
-    """`url` itself; raises as `checked_url` does."""
+def check_allowed(url: URL, private_hosts: Collection[str]) -> URL:
+    """Return `url`; raises as `check_url`."""
     if url.scheme not in {"http", "https"}:
         raise FetchFailed("only http and https URLs are fetched")
     if "@" in url.raw_authority:
@@ -73,17 +72,17 @@ def allowed(url: URL, private_hosts: Collection[str]) -> URL:
 
 
 def host_key(host: str) -> str:
-    """A host in the one spelling in which hosts are compared."""
+    """Normalise the spelling of a host for comparison."""
     return host.strip().lower().removeprefix("[").removesuffix("]").rstrip(".")
 
 
 def is_public(address: Address) -> bool:
-    """Return whether `address` is an ordinary address of the public internet.
+    """Return True if `address` is an ordinary address of the public internet.
 
-    An IPv6 address that stands for an IPv4 one (mapped, 6to4, NAT64) is judged as that one; Teredo never is public.
+    An IPv6 address with an embedded IPv4 address (mapped, 6to4, NAT64) counts as that one; Teredo never is public.
     """
     if isinstance(address, IPv4Address):
-        # Global multicast and what is reserved for the future count as global in some versions of Python.
+        # Some versions of Python count multicast and reserved addresses as global.
         return (
             address.is_global
             and not address.is_multicast
@@ -92,45 +91,45 @@ def is_public(address: Address) -> bool:
         )
     if address.scope_id is not None:
         return False
-    inner = _inner(address)
+    inner = _embedded_ipv4(address)
     if inner is not None:
         return is_public(inner)
     return address in _UNICAST_6 and address.is_global and not any(address in network for network in _NOT_PUBLIC_6)
 
 
-def literal(host: str) -> Address | None:
-    """Return the address that `host` spells out (also as `127.1`, `0x7f000001`, `017700000001` or with a final dot), or
-    None if it is a name to be looked up.
+def parse_address(host: str) -> Address | None:
+    """Parse a host that is an address (also `127.1`, `0x7f000001`, `017700000001` or with a final dot); None if it is a
+    name.
     """
     bare = host.rstrip(".")
     with suppress(ValueError):
         return ip_address(bare)
     if _NUMERIC.fullmatch(bare):
-        # As the C library reads it, which will dial it.
+        # Parse as the C library does, which will dial it.
         with suppress(OSError):
             return IPv4Address(socket.inet_aton(bare))
     return None
 
 
-def _inner(address: IPv6Address) -> IPv4Address | None:
+def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped or address.sixtofour
 
 
 def _is_private(host: str) -> bool:
-    address = literal(host)
+    address = parse_address(host)
     if address is None:
         return host == "localhost" or host.endswith(".localhost")
     return not is_public(address)
 
 
 PAGES = frozenset({200, 203})
-"""Statuses whose body is the page: OK, and OK as a proxy has changed it."""
+"""The statuses whose body is the page: OK, and OK changed by a proxy."""
 
 _CHUNK_BYTES = 65_536
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
-"""What aiohttp unpacks, the last two only where their packages are installed. It passes others on as they are."""
+"""The encodings that aiohttp decompresses, the last two only with their packages. It returns others as they are."""
 
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ClientConnectorDNSError, "its host name cannot be looked up"),
@@ -141,14 +140,12 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 _AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
-"""Family, type, protocol, name and address, as `getaddrinfo` gives them."""
+"""Family, type, protocol, name and address, as from `getaddrinfo`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response of the server at `url`. `headers` ignore case; `body` is decompressed, and empty unless `status` is
-    one of `PAGES`.
-    """
+    """A response. `headers` ignore case. `body` is decompressed, and empty if `status` is not in `PAGES`."""
 
     url: URL
     status: int
@@ -159,7 +156,7 @@ class Answer:
 class HttpExchange:
     """Sends requests without cookies, stored passwords or proxies, and follows no redirects.
 
-    `resolver` makes what looks up names, on the loop that asks.
+    `resolver`: makes the resolver of host names, on the running loop.
     """
 
     def __init__(
@@ -178,10 +175,10 @@ class HttpExchange:
     async def ask(
         self, url: URL, headers: Mapping[str, str], body: bytes | None = None, max_bytes: int | None = None
     ) -> Answer:
-        """Ask for `url`, which has been checked: GET, or with a `body` POST. The caller bounds the time.
+        """Request a checked `url`: GET, or with a `body` POST. The caller bounds the time.
 
         Raises:
-            FetchFailed: it cannot be reached safely, breaks off, or sends more than `max_bytes` (None: as usual).
+            FetchFailed: it cannot be reached safely, breaks off, or sends more than `max_bytes` (None: the usual).
         """
         public_only = host_key(url.raw_host or "") not in self._private_hosts
         try:
@@ -197,14 +194,14 @@ class HttpExchange:
                     "GET" if body is None else "POST", url, data=body, headers=headers, allow_redirects=False
                 ) as response,
             ):
-                got = await self._body(response, max_bytes) if response.status in PAGES else b""
+                got = await self._read_body(response, max_bytes) if response.status in PAGES else b""
                 return Answer(url, response.status, response.headers, got)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if isinstance(error, TimeoutError):
                 raise
-            raise FetchFailed(_reason(error)) from error
+            raise FetchFailed(_describe_error(error)) from error
 
-    async def _body(self, response: aiohttp.ClientResponse, max_bytes: int | None) -> bytes:
+    async def _read_body(self, response: aiohttp.ClientResponse, max_bytes: int | None) -> bytes:
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
             raise FetchFailed(f"its body is packed in a way that is not understood ({encoding[:40]!r})")
@@ -213,7 +210,7 @@ class HttpExchange:
         body = bytearray()
         if (response.content_length or 0) > most:
             raise FetchFailed(f"it is larger than {most} bytes{setting}")
-        # aiohttp unpacks chunk by chunk and only as it is read, so a bomb goes off in small pieces.
+        # aiohttp decompresses while the body is read, so a decompression bomb is noticed after a few pieces.
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
             body += chunk
             if len(body) > most:
@@ -222,9 +219,9 @@ class HttpExchange:
 
 
 class PublicOnly(AbstractResolver):
-    """A resolver that refuses a name if any one of its addresses is not public.
+    """A resolver that refuses a name if any of its addresses is not public.
 
-    A name that leads inside among others is either a mistake or an attack on clients that pick at random.
+    A name with public and private addresses is a mistake, or an attack on clients that pick at random.
     """
 
     def __init__(self, inner: AbstractResolver) -> None:
@@ -246,10 +243,10 @@ class PublicOnly(AbstractResolver):
 
 
 def _connector(resolver: AbstractResolver, *, public_only: bool) -> aiohttp.TCPConnector:
-    """For one request, and one connection after the other.
+    """Make the connector of one request, with one connection at a time.
 
-    aiohttp dials exactly the addresses that the resolver gives. They are looked up anew for each connection and not
-    kept, so that what was checked for one request is never used, unchecked, by another.
+    aiohttp dials exactly the addresses from the resolver. They are resolved anew for each connection and not cached, so
+    that no request uses addresses that were checked for another.
     """
     return aiohttp.TCPConnector(
         resolver=PublicOnly(resolver) if public_only else resolver,
@@ -260,7 +257,7 @@ def _connector(resolver: AbstractResolver, *, public_only: bool) -> aiohttp.TCPC
 
 
 def _public_socket(info: _AddressInfo) -> socket.socket:
-    """The last check before dialling: an address that the URL itself spells out passes no resolver."""
+    """Open a socket to a public address. This check is needed because a URL with an address passes no resolver."""
     if not _is_public(str(info[4][0])):
         raise PermissionError("not a public address")
     return _socket(info)
@@ -275,11 +272,11 @@ def _is_public(address: str) -> bool:
     try:
         return is_public(ip_address(address))
     except ValueError:
-        return False  # in a form that was not checked
+        return False  # it cannot be parsed, so it was not checked
 
 
-def _reason(error: Exception) -> str:
-    """One line for people. The library's own words may hold the URL."""
+def _describe_error(error: Exception) -> str:
+    """Describe an error in one line for people. The library's own message may hold the URL."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             verdict = error.certificate_error

@@ -1,4 +1,4 @@
-"""Opens the fetchers of a run: of web pages over plain HTTP, and of what is no page."""
+"""Opens the fetchers of a run, and fetches pages, lists and robots.txt over HTTP."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from typing import Literal
 from urllib.parse import urljoin
 
 from clock import Run
-from services.knowledge.page_lists import pause_in
+from services.knowledge.page_lists import crawl_pause
 from services.knowledge.web.client import CheckedClient, ask, content_type, validators
-from services.knowledge.web.contents import Extraction, decode, parsed
+from services.knowledge.web.contents import Extraction, decode, run_parser
 from services.knowledge.web.exchange import PAGES
 from services.knowledge.web.git_http import GitFetcher
-from services.knowledge.web_interface import Fetched, FetchFailed, NotModified, Page, V, Web, WebFetchers, unchanged
+from services.knowledge.web_interface import (
+    FetchFailed,
+    FetchResult,
+    NotModified,
+    Page,
+    V,
+    Web,
+    WebFetchers,
+    keep_known,
+)
 
 
 class RendererMissing(Exception):
-    """`kb.web_fetch_renderer` asks for what is not installed; the message says what to do."""
+    """The renderer of `kb.web_fetch_renderer` is not installed; the message says what to do."""
 
 
 def open_web(
@@ -29,13 +38,13 @@ def open_web(
     requests_per_second: float,
     private_hosts: Collection[str],
 ) -> WebFetchers:
-    """Return the fetchers of a run. Nothing is dialled or started yet; close `pages` at the end.
+    """Return the fetchers of a run, without connecting. Close `pages` at the end.
 
-    `run`: where text is read out of what was fetched. The other arguments are those of `kb`: `web_fetch_renderer`,
+    `run`: runs the parsers in other processes. The other arguments are those of `kb`: `web_fetch_renderer`,
     `web_fetch_timeout_seconds`, `max_source_bytes`, `url_requests_per_second` and `web_fetch_private_hosts`.
 
     Raises:
-        RendererMissing: the browser is wanted, and its extra is not installed.
+        RendererMissing: `renderer` is the browser, whose extra is not installed.
     """
     client = CheckedClient(
         timeout_seconds=timeout_seconds,
@@ -62,13 +71,13 @@ def _pages(renderer: str, client: CheckedClient, extraction: Extraction, timeout
 
 
 class WebFetcher:
-    """`Web`: asks once, conditionally, and reads the text out of the answer."""
+    """A `Web` that requests a page once, conditionally, and extracts the text of the answer."""
 
     def __init__(self, client: CheckedClient, extraction: Extraction) -> None:
         self._client = client
         self._extraction = extraction
 
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> FetchResult:
         page = await ask(self._client, url, etag, last_modified)
         if isinstance(page, NotModified):
             return page
@@ -76,13 +85,13 @@ class WebFetcher:
         return Page(text.text, text.title, *validators(page.headers))
 
     async def aclose(self) -> None:
-        """There is nothing to close: each fetch has a connection of its own."""
+        """Do nothing: each fetch has a connection of its own."""
 
 
 MOST_ROBOTS_BYTES = 512 * 1024
-"""RFC 9309 asks for 500 KiB at least."""
+"""The size of a robots.txt; RFC 9309 demands at least 500 KiB."""
 _NONE_FROM, _NONE_TO = 400, 500
-"""Statuses that mean: there is no robots.txt, so nothing is forbidden (RFC 9309, 2.3.1.3)."""
+"""The statuses of a host without a robots.txt, which forbids nothing (RFC 9309, 2.3.1.3)."""
 _TOO_MANY = 429
 
 
@@ -96,8 +105,8 @@ class CheckedReader:
         etag, last_modified = (None, None) if known is None else (known.etag, known.last_modified)
         answer = await ask(self._client, url, etag, last_modified, max_bytes=max_bytes)
         if isinstance(answer, NotModified):
-            return unchanged(known, answer)
-        found = await parsed(self._run, "it", parse, answer.body, str(answer.url))
+            return keep_known(known, answer)
+        found = await run_parser(self._run, "it", parse, answer.body, str(answer.url))
         etag, last_modified = validators(answer.headers)
         return replace(found, etag=etag, last_modified=last_modified)
 
@@ -108,7 +117,7 @@ class CheckedReader:
         if answer.status not in PAGES:
             raise FetchFailed(f"HTTP {answer.status}")
         text = decode(answer.body, None)
-        return text, await parsed(self._run, "it", pause_in, text)
+        return text, await run_parser(self._run, "it", crawl_pause, text)
 
     def pause(self, url: str, seconds: float) -> None:
         self._client.pause(url, seconds)

@@ -1,6 +1,6 @@
 """Reads packs of git objects. Anybody may have made them, so it runs in processes with limits (`clock.Processes`).
 
-Nothing is checked out: there are no hooks, no configuration, no submodules, no links and no files here, only bytes.
+It checks nothing out, so hooks, configuration, submodules and links in a repository have no effect.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import PackData, PackInflater
 
-from services.knowledge.file_selection import BEYOND, NOT_CHOSEN, NOT_DOCUMENTATION
+from services.knowledge.file_selection import BEYOND_LIMIT, NOT_CHOSEN, NOT_DOCUMENTATION
 from services.knowledge.web_interface import FetchFailed, RepositoryFiles, RepositorySelection
 
-_DEEPEST = 64
-"""Folders within folders."""
+_MOST_DEPTH = 64
+"""The depth of folders."""
 MOST_ENTRIES = 200_000
-"""Files and folders of a commit. A few trees that name one another over and over make more than can be counted."""
-_IN_SHORT = {
+"""The number of files and folders of a commit. A few trees that name one another make more than can be counted."""
+_SHORT_REASONS = {
     **dict.fromkeys(NOT_DOCUMENTATION, "no documents, by their names"),
     NOT_CHOSEN: "left out by kb.include or kb.exclude",
 }
 MOST_TEXT_BYTES = 64 * 1024 * 1024
-"""Of all files of a commit together: they cross to the bot's process at once."""
-_LINKS = 5
-"""Tags of tags."""
+"""The size of all files of a commit together: they are sent to the bot's process at once."""
+_MOST_TAGS = 5
+"""The depth of tags of tags."""
 
 
-def read_pack(pack: bytes, commit: str, taken: RepositorySelection) -> RepositoryFiles:
-    """Return the selected files of `commit`, with the contents of those that are in the pack; blocking.
+def read_pack(pack: bytes, commit: str, selection: RepositorySelection) -> RepositoryFiles:
+    """Return the selected files of `commit`, with those contents that are in the pack. Blocking.
 
     Raises:
-        FetchFailed: it is no pack, it is damaged, or the commit is not in it.
+        FetchFailed: it is no pack, it is damaged, or it lacks the commit.
     """
     objects = _objects(pack)
     files = RepositoryFiles(commit)
     try:
-        tree = _folder(objects, _root(objects, commit), taken.folder)
-        for count, (path, mode, sha) in enumerate(_walk(objects, tree, taken.folder, 0)):
+        tree = _folder(objects, _tree_of(objects, commit), selection.folder)
+        for count, (path, mode, sha) in enumerate(_walk(objects, tree, selection.folder, 0)):
             if count >= MOST_ENTRIES:
                 raise FetchFailed(f"its commit has more than {MOST_ENTRIES:,} files and folders")
             if stat.S_ISDIR(mode):
                 continue
-            reason = _refusal(path, mode, taken)
-            if reason is None and len(files.blobs) >= taken.most:
-                reason = BEYOND
+            reason = _refusal(path, mode, selection)
+            if reason is None and len(files.blobs) >= selection.most:
+                reason = BEYOND_LIMIT
             if reason is not None:
                 files.left_out[reason] = files.left_out.get(reason, 0) + 1
                 continue
@@ -62,7 +62,7 @@ def read_pack(pack: bytes, commit: str, taken: RepositorySelection) -> Repositor
 
 
 def read_blobs(pack: bytes, wanted: Collection[str]) -> Mapping[str, bytes]:
-    """Return the contents with these hashes that the pack has; blocking. Raises FetchFailed: it is damaged."""
+    """Return the contents in the pack that have these hashes. Blocking. Raises FetchFailed: it is damaged."""
     objects = _objects(pack)
     return _require_bounded({sha: found.data for sha in wanted if isinstance(found := objects.get(sha), Blob)})
 
@@ -77,7 +77,7 @@ def _objects(pack: bytes) -> dict[str, ShaFile]:
     try:
         with PackData.from_file(BytesIO(pack), SHA1, len(pack)) as data:
             data.check()
-            # The name of an object follows from its content, so nothing can pass for another.
+            # Ids are computed from the content, so no object can pass for another.
             return {found.id.decode(): found for found in PackInflater.for_pack_data(data)}
     except MemoryError:
         raise
@@ -85,9 +85,9 @@ def _objects(pack: bytes) -> dict[str, ShaFile]:
         raise FetchFailed(f"what the server sent is no pack, or is damaged ({type(error).__name__})") from error
 
 
-def _root(objects: Mapping[str, ShaFile], name: str) -> str:
-    """The tree of a commit, or of the one that a tag names. Raises KeyError."""
-    for _ in range(_LINKS):
+def _tree_of(objects: Mapping[str, ShaFile], name: str) -> str:
+    """Return the tree of a commit, or of the commit of a tag. Raises KeyError."""
+    for _ in range(_MOST_TAGS):
         found = objects[name]
         match found:
             case Commit():
@@ -100,7 +100,7 @@ def _root(objects: Mapping[str, ShaFile], name: str) -> str:
 
 
 def _folder(objects: Mapping[str, ShaFile], tree: str, folder: str) -> str:
-    """Raises FetchFailed: there is no such folder. Raises KeyError: a part is missing."""
+    """Return the tree of a folder. Raises FetchFailed: it does not exist. Raises KeyError: an object is missing."""
     for step in filter(None, folder.split("/")):
         entries = {entry: (mode, sha) for entry, mode, sha in _entries(objects, tree)}
         mode, tree = entries.get(step, (0, ""))
@@ -110,11 +110,11 @@ def _folder(objects: Mapping[str, ShaFile], tree: str, folder: str) -> str:
 
 
 def _walk(objects: Mapping[str, ShaFile], tree: str, above: str, depth: int) -> Iterator[tuple[str, int, str]]:
-    """Files (also links and submodules) and folders with their mode and hash, in git's order."""
+    """Yield files (also links and submodules) and folders with their mode and hash, in git's order."""
     for name, mode, sha in _entries(objects, tree):
         path = f"{above}/{name}" if above else name
         yield path, mode, sha
-        if stat.S_ISDIR(mode) and depth < _DEEPEST and not name.startswith("."):
+        if stat.S_ISDIR(mode) and depth < _MOST_DEPTH and not name.startswith("."):
             yield from _walk(objects, sha, path, depth + 1)
 
 
@@ -127,10 +127,10 @@ def _entries(objects: Mapping[str, ShaFile], tree: str) -> Iterator[tuple[str, i
 
 
 LONGEST_PATH = 1_024
-"""Characters of a file's path: each stands in the index, and in what a model is shown of it."""
+"""The length of a file's path, which is in the index and in prompts."""
 
 
-def _refusal(path: str, mode: int, taken: RepositorySelection) -> str | None:
+def _refusal(path: str, mode: int, selection: RepositorySelection) -> str | None:
     own = path.rpartition("/")[2]
     if not stat.S_ISREG(mode):
         return "links or submodules"
@@ -138,5 +138,5 @@ def _refusal(path: str, mode: int, taken: RepositorySelection) -> str | None:
         return "hidden"
     if len(path) > LONGEST_PATH or own[-1] == " " or "\\" in path or not path.isprintable() or "\ufffd" in path:
         return "with names that cannot stand in an index"
-    below = path.removeprefix(f"{taken.folder}/") if taken.folder else path
-    return _IN_SHORT.get(taken.choice.refusal(below) or "")
+    below = path.removeprefix(f"{selection.folder}/") if selection.folder else path
+    return _SHORT_REASONS.get(selection.path_filter.refusal(below) or "")

@@ -70,7 +70,7 @@ def parse(data: bytes, file: str = "cache") -> dict[str, Record]:
 
 
 def rendered(*records: Record) -> bytes:
-    return cache.render(map(cache.line, records), TIME)
+    return cache.render(map(cache.render_line, records), TIME)
 
 
 @given(RECORDS)
@@ -177,7 +177,7 @@ def test_new_content_needs_a_description_and_none_needs_none(
     record = replace(
         file_record(), content_hash=hashes[before], summary_pending=pending, gone_at="2026-01-01T00:00:00Z"
     )
-    held = record.holding(hashes[now])
+    held = record.with_content(hashes[now])
     assert (held.content_hash, held.summary_pending, held.gone_at) == (hashes[now], expected, None)
     assert held.summary_text == record.summary_text
 
@@ -189,6 +189,6 @@ def test_text_is_normalised_before_it_is_hashed() -> None:
 
 
 def test_a_blank_description_is_none() -> None:
-    assert file_record().described
-    assert not file_record(summary=" ").described
-    assert not url_record().described
+    assert file_record().is_described
+    assert not file_record(summary=" ").is_described
+    assert not url_record().is_described

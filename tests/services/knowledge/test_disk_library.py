@@ -50,8 +50,8 @@ class Shelf:
             team_index_path=self.team_index,
             team_topics_dir=self.topics,
             max_source_bytes=max_source_bytes,
-            cached_chars=cached_chars,
-            left_out=left_out,
+            most_cached_chars=cached_chars,
+            hidden_topics=left_out,
             redact=redact,
         )
 

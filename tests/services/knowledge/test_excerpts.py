@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.knowledge import IndexEntry, Library, LibrarySearch, Source, excerpts
-from services.knowledge.excerpts import best_pairs, excerpt, shares, within
+from services.knowledge.excerpts import best_pairs, divide_room, excerpt, fit_sources
 from services.knowledge.topic_files import answered_pairs, pair_ids
 from services.search import PassageStore, passages
 from services.search.text import Article, Block, BlockKind, Section
@@ -34,12 +34,12 @@ class Pages(Library):
 
 async def given_of(query: str, max_chars: int, *sources: Source) -> list[Source]:
     search = LibrarySearch(Pages(*sources), PassageStore(None), PassageStore(None))
-    return await within(sources, query, search, max_chars)
+    return await fit_sources(sources, query, search, max_chars)
 
 
 async def test_html_is_never_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[threading.Thread] = []
-    monkeypatch.setattr(excerpts, "_shown", lambda _source: read.append(threading.current_thread()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
+    monkeypatch.setattr(excerpts, "_article_unless_topic", lambda _source: read.append(threading.current_thread()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
     await given_of("ice", 24_000, Source("kb:@1/short.HTML", "<p>Ice.</p>"))
     assert read != [threading.current_thread()]
 
@@ -114,7 +114,7 @@ async def test_of_a_long_topic_whole_conversations_that_fit_the_question_are_giv
 @given(st.lists(st.integers(0, 5_000)), st.integers(0, 9_000))
 @QUICKLY
 def test_room_is_shared_so_that_small_sources_fit_and_large_ones_get_the_rest(sizes: list[int], room: int) -> None:
-    given_room = shares(sizes, room)
+    given_room = divide_room(sizes, room)
     assert sum(given_room) <= room
     assert all(0 <= got <= size for got, size in zip(given_room, sizes, strict=True))
     if sum(sizes) <= room:
@@ -159,10 +159,10 @@ async def test_wanted_sections_come_before_what_fits_the_query_and_bring_what_is
     search = LibrarySearch(
         Pages(page := Source("kb:big.md", "# Wheels\n\n" + "".join(parts))), PassageStore(None), PassageStore(None)
     )
-    [shown] = await within([page], "how often does the wheel turn?", search, 3_000, ["PART 41 ", "Detail 7"])
+    [shown] = await fit_sources([page], "how often does the wheel turn?", search, 3_000, ["PART 41 ", "Detail 7"])
     assert len(shown.text) <= 3_000
     assert all(f"{heading}\n" in shown.text for heading in ("## Part 41", "### Detail 41", "### Detail 7"))
-    [plain] = await within([page], "how often does the wheel turn?", search, 3_000)
+    [plain] = await fit_sources([page], "how often does the wheel turn?", search, 3_000)
     assert "### Detail 7\n" not in plain.text
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.knowledge.index_file import IndexEntry, harmless, is_id, parse, render
+from services.knowledge.index_file import IndexEntry, is_id, make_harmless, parse, render
 
 awkward = st.lists(
     st.one_of(
@@ -32,9 +32,9 @@ entries = st.lists(st.builds(IndexEntry, ids, awkward), max_size=5, unique_by=la
 def test_what_is_written_is_read_back_and_nothing_else(written: list[IndexEntry]) -> None:
     """Pitfall 20: no description, and no identifier, adds an entry."""
     expected = [
-        IndexEntry(entry.id, harmless(entry.description))
+        IndexEntry(entry.id, make_harmless(entry.description))
         for entry in written
-        if is_id(entry.id) and harmless(entry.description)
+        if is_id(entry.id) and make_harmless(entry.description)
     ]
     text = render(written)
     assert parse(text.encode().decode()) == expected
@@ -44,8 +44,8 @@ def test_what_is_written_is_read_back_and_nothing_else(written: list[IndexEntry]
 @given(awkward)
 def test_a_harmless_description_has_no_blank_line_and_no_line_that_passes_for_an_identifier(text: str) -> None:
     """Pitfall 20."""
-    made = harmless(text)
-    assert harmless(made) == made
+    made = make_harmless(text)
+    assert make_harmless(made) == made
     for line in made.splitlines():
         assert line.strip()
         assert not line.strip("\u200b ").casefold().startswith(("kb:", "team:", "kb :"))
@@ -69,7 +69,7 @@ def test_the_example_of_the_specification_is_read_and_written_alike() -> None:
 
 def test_lines_that_pass_for_identifiers_become_items_of_a_list() -> None:
     """Pitfall 20."""
-    assert harmless("See\r\n\r\n kb:../.env\u2028\u200bTEAM : x\n\uff4b\uff42\uff1ay\nkbx:z") == (
+    assert make_harmless("See\r\n\r\n kb:../.env\u2028\u200bTEAM : x\n\uff4b\uff42\uff1ay\nkbx:z") == (
         "See\n- kb:../.env\n- TEAM : x\n- \uff4b\uff42\uff1ay\nkbx:z"
     )
 

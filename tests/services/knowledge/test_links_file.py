@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from commands.setting_up.answers import KEYS
-from services.knowledge.links_file import LINES, RepositoryLine, SiteLine, begins_line, parse_links
+from services.knowledge.links_file import LINE_FORMS, RepositoryLine, SiteLine, begins_line, parse_links
 
 SITE = "https://docs.example/sitemap.xml"
 REPOSITORY = "https://github.com/mill/rye"
-WORDS = ", ".join(f"`{form.word}`" for form in LINES)
+WORDS = ", ".join(f"`{form.word}`" for form in LINE_FORMS)
 
 
 def test_links_are_trimmed_and_each_counts_once() -> None:
@@ -52,7 +52,7 @@ def test_a_line_names_a_repository(line: str, expected: RepositoryLine, prefix: 
 
 def test_a_line_that_is_there_twice_counts_once() -> None:
     links = parse_links(f"sitemap: {SITE} a/**\nsitemap: {SITE} a/**\nsitemap: {SITE}\n".encode(), "links.txt")
-    assert [line.place for line in links.of(SiteLine)] == ["links.txt, line 1", "links.txt, line 3"]
+    assert [line.position for line in links.of(SiteLine)] == ["links.txt, line 1", "links.txt, line 3"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_line_that_is_wrong_is_named_and_says_why(line: str, reason: str) -> N
 
 
 def test_every_form_of_line_is_read_and_told() -> None:
-    for form in LINES:
+    for form in LINE_FORMS:
         text = f"{form.word} {form.example.replace('…', 'a.example/b')}"
         assert begins_line(text)
         assert [line.text for line in parse_links(text.encode()).lines] == [text]
@@ -108,7 +108,7 @@ def test_every_form_of_line_is_read_and_told() -> None:
 def test_people_are_told_which_line_it_is() -> None:
     text = f"git: {REPOSITORY}@v2 docs\nsitemap: {SITE} guides/**\n"
     lines = parse_links(text.encode(), "links.txt").lines
-    assert [(line.place, line.text) for line in lines] == [
+    assert [(line.position, line.text) for line in lines] == [
         ("links.txt, line 1", f"git: {REPOSITORY}@v2 docs"),
         ("links.txt, line 2", f"sitemap: {SITE}"),
     ]

@@ -23,9 +23,9 @@ from services.knowledge import (
     bare_name,
     excerpts,
     owner_of,
-    unowned,
+    without_owner,
 )
-from services.knowledge.library import owned
+from services.knowledge.library import with_owner
 from services.search import PassageStore, SearchResult, StoredPassage
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
@@ -69,7 +69,7 @@ class Servers:
             mine = OwnLibrary(Shelf(texts), guild_id)
             self.libraries[guild_id] = JoinedLibrary(mine, self.shared)
             stores = PassageStore(None), PassageStore(None)
-            self.searches[guild_id] = LibrarySearch(mine, *stores, embedder, beside=self.searches[None])
+            self.searches[guild_id] = LibrarySearch(mine, *stores, embedder, shared_search=self.searches[None])
 
     def close(self) -> None:
         for search in self.searches.values():
@@ -96,7 +96,7 @@ def test_no_reader_in_one_server_is_given_a_word_of_another(
     shared: dict[str, str], a: dict[str, str], b: dict[str, str], query: str, vectors: bool
 ) -> None:
     """Every way to read: index, load, search, passages of a source, sections, excerpts."""
-    everything = {*shared, *(owned(each, A) for each in a), *(owned(each, B) for each in b)}
+    everything = {*shared, *(with_owner(each, A) for each in a), *(with_owner(each, B) for each in b)}
 
     async def read() -> None:
         servers = Servers(shared, a, b, vectors=vectors)
@@ -122,7 +122,7 @@ def test_no_reader_in_one_server_is_given_a_word_of_another(
                 else:
                     sources.append(await library.load(source_id))
             assert not any(foreign in source.text for source in sources)
-            assert not any(foreign in each.text for each in await excerpts.within(sources, query, search, 40))
+            assert not any(foreign in each.text for each in await excerpts.fit_sources(sources, query, search, 40))
         servers.close()
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
@@ -161,7 +161,7 @@ async def test_search_goes_on_where_the_shared_file_was_lost_as_it_was_read() ->
     servers = Servers({"kb:a.md": "The wheel turns."}, {"kb:b.md": "The sluice is closed."}, {})
     search = servers.searches[A]
     assert not search.needs_rebuilding or (await search.find("wheel")).hits
-    cast("LibrarySearch", search.beside).kb.empty_file()
+    cast("LibrarySearch", search.shared_search).kb.empty_file()
     assert search.needs_rebuilding
     assert [hit.source_id for hit in (await search.find("wheel")).hits] == ["kb:a.md"]
     assert not search.needs_rebuilding
@@ -193,8 +193,8 @@ async def test_team_entries_come_first_those_of_the_server_before_the_shared_one
     "source_id", ["kb:a.md", "kb:https://example.org/x@1/y", "team:tokens.txt", "kb:git:h/x//a.md"]
 )
 def test_the_mark_of_a_server_comes_off_as_it_went_on(source_id: str) -> None:
-    marked = owned(source_id, B)
-    assert (owner_of(marked), unowned(marked), owner_of(source_id)) == (B, source_id, None)
+    marked = with_owner(source_id, B)
+    assert (owner_of(marked), without_owner(marked), owner_of(source_id)) == (B, source_id, None)
     assert bare_name(marked) == bare_name(source_id)
     assert Source(marked, "").url == Source(source_id, "").url
 

@@ -309,7 +309,7 @@ async def test_a_result_that_was_overtaken_by_a_change_is_not_given_again(
 
     async def held_up(work: Callable[..., Any], *args: Any) -> Any:
         result = await in_thread(work, *args)
-        if isinstance(work, partial) and work.func.__name__ == "_looked_up" and not overtaken.is_set():
+        if isinstance(work, partial) and work.func.__name__ == "_search_stores" and not overtaken.is_set():
             overtaken.set()
             await changed.wait()
         return result

@@ -11,14 +11,14 @@ import pytest
 from services.knowledge import TextFiles
 from services.knowledge.file_selection import (
     DRAFT,
-    LEFT_OUT_BY_SPHINX,
-    PART,
+    EXCLUDED_BY_SPHINX,
+    PARTIAL,
     PathFilter,
-    is_part,
+    expand_includes,
+    is_partial,
     is_unpublished,
     site_generator_of,
     sphinx_excludes,
-    with_parts,
 )
 from tests.shelves import source_setup
 
@@ -32,12 +32,12 @@ def write(folder: Path, **texts: str) -> None:
 
 @pytest.mark.parametrize("name", ["usage/create.rst.inc", "ports.inc", "_includes/ports.md", "guide/_shared.mdx"])
 def test_parts_are_known_by_their_names(name: str) -> None:
-    assert is_part(name)
+    assert is_partial(name)
 
 
 @pytest.mark.parametrize("name", ["usage/create.rst", "including.md", "_ext/tool.py", "includes.md", "a_b.md"])
 def test_pages_are_no_parts(name: str) -> None:
-    assert not is_part(name)
+    assert not is_partial(name)
 
 
 @pytest.mark.parametrize(
@@ -80,25 +80,25 @@ def test_what_speaks_of_drafts_is_none(text: str) -> None:
 )
 def test_what_a_page_includes_stands_in_the_place_of_the_directive(directive: str, shown: str) -> None:
     parts = {"guide/ports.inc": "Port 80.\nPort 443.\n", "_includes/ports.inc": "Port 80.\nPort 443.\n"}
-    whole, any_part = with_parts("guide/net.rst", f"Before\n\n{directive}\n\nAfter\n", parts.get)
+    whole, any_part = expand_includes("guide/net.rst", f"Before\n\n{directive}\n\nAfter\n", parts.get)
     assert whole == f"Before\n\n{shown}\n\nAfter\n"
     assert any_part == (shown != directive)
 
 
 def test_parts_that_include_each_other_and_too_many_of_them_come_to_an_end() -> None:
     parts = {"a.inc": ".. include:: b.inc\n", "b.inc": "b\n.. include:: a.inc\n", "big.inc": "x" * 300_000}
-    assert with_parts("p.rst", ".. include:: a.inc", parts.get)[0] == "b\n.. include:: a.inc"
-    assert len(with_parts("p.rst", ".. include:: big.inc\n" * 100, parts.get)[0]) < 600_000
+    assert expand_includes("p.rst", ".. include:: a.inc", parts.get)[0] == "b\n.. include:: a.inc"
+    assert len(expand_includes("p.rst", ".. include:: big.inc\n" * 100, parts.get)[0]) < 600_000
 
 
 def test_the_indentation_of_parts_is_bounded() -> None:
     deep = {f"_{level}.md": f"{' ' * 450}{{!_{level + 1}.md!}}\n" for level in range(1, 4)} | {"_4.md": "x\n" * 200_000}
-    assert len(with_parts("p.md", f"{' ' * 450}{{!_1.md!}}\n", deep.get)[0]) < 600_000
+    assert len(expand_includes("p.md", f"{' ' * 450}{{!_1.md!}}\n", deep.get)[0]) < 600_000
 
 
 def test_the_includes_of_a_page_are_counted() -> None:
     asked: list[str] = []
-    with_parts("p.md", "{!_a.md!}\n" * 100_000, asked.append)
+    expand_includes("p.md", "{!_a.md!}\n" * 100_000, asked.append)
     assert len(asked) <= 2_000
 
 
@@ -121,9 +121,9 @@ def test_a_listing_says_why_each_file_is_no_page(tmp_path: Path) -> None:
     listing = TextFiles(source_setup(tmp_path, 1_000)).list_sources({}, 0)
     assert listing.due == ["docs/deep/tips.rst", "docs/index.rst"]
     assert {name: listing.left_out[name] for name in ("docs/old/a.rst", "docs/tips.rst", "docs/ports.rst.inc")} == {
-        "docs/old/a.rst": LEFT_OUT_BY_SPHINX,
-        "docs/tips.rst": LEFT_OUT_BY_SPHINX,
-        "docs/ports.rst.inc": PART,
+        "docs/old/a.rst": EXCLUDED_BY_SPHINX,
+        "docs/tips.rst": EXCLUDED_BY_SPHINX,
+        "docs/ports.rst.inc": PARTIAL,
     }
 
 
@@ -179,6 +179,6 @@ def test_what_is_kept_out_is_included_by_no_page(tmp_path: Path, exclude: list[s
     write(tmp_path, a_DOT_rst=f".. include:: {part}\n")
     (tmp_path / part).parent.mkdir(exist_ok=True)
     (tmp_path / part).write_text("what is in it")
-    setup = replace(source_setup(tmp_path, 1_000), choice=PathFilter(exclude=exclude))
+    setup = replace(source_setup(tmp_path, 1_000), path_filter=PathFilter(exclude=exclude))
     text = TextFiles(setup).read("a.rst").text
     assert ("what is in it" in text) == included

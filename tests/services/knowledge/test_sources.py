@@ -82,7 +82,7 @@ def test_a_configuration_of_sphinx_is_read_again_only_when_it_has_changed(
 def test_a_missing_folder_makes_everything_unsure(tmp_path: Path) -> None:
     listing = list_files(tmp_path / "nothing", 10)
     assert listing.unreadable == {"": "No such file or directory"}
-    assert listing.unsure("any/thing.md")
+    assert listing.may_exist("any/thing.md")
 
 
 def test_what_cannot_be_looked_at_makes_only_that_unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_what_cannot_be_looked_at_makes_only_that_unsure(tmp_path: Path, monkeyp
     monkeypatch.setattr(os.path, "realpath", broken)
     listing = list_files(tmp_path, 10)
     assert listing.unreadable == {"link": "Input/output error"}
-    assert (listing.unsure("link"), listing.unsure("link/x"), listing.unsure("linked")) == (True, True, False)
+    assert (listing.may_exist("link"), listing.may_exist("link/x"), listing.may_exist("linked")) == (True, True, False)
 
 
 def test_text_is_read_with_few_slips_and_without_its_byte_order_mark(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
 def test_a_page_is_due_when_its_site_says_so_or_when_its_time_has_come(lastmod: str, days: float, *, due: bool) -> None:
     at, url = "2026-01-01T00:00:00Z", "https://mill.example/rye"
     facts = UrlFacts(url, at, None, None, "success", "2026-01-04T00:00:00Z", "monday")
-    record = UrlRecord.new(at, url=facts).holding(hash_text("Rye"))
+    record = UrlRecord.new(at, url=facts).with_content(hash_text("Rye"))
     now = from_rfc3339(at) + days * 86_400
     assert is_due(url, record, frozenset({stored_name(url)}), now, RefreshSchedule(), lastmod) is due
 
@@ -153,8 +153,8 @@ def test_a_page_is_due_when_its_site_says_so_or_when_its_time_has_come(lastmod: 
     [
         (RefreshSchedule(), 11, False, False),
         (RefreshSchedule(), 10, False, True),
-        (RefreshSchedule(by_hand=True), 11, True, True),
-        (RefreshSchedule(by_hand=True), 11, False, False),
+        (RefreshSchedule(is_manual=True), 11, True, True),
+        (RefreshSchedule(is_manual=True), 11, False, False),
         (RefreshSchedule(), 11, True, False),
     ],
 )
@@ -165,7 +165,7 @@ def test_what_failed_is_asked_for_at_once_where_somebody_waits(
 
 
 class Asked(WebPages):
-    async def ask(self, line: SiteLine, known: SiteState, note_failure: NoteFailure) -> SiteState:
+    async def ask(self, line: SiteLine, state: SiteState, note_failure: NoteFailure) -> SiteState:
         return SiteState(robots=line.url)
 
 
@@ -175,8 +175,8 @@ async def test_of_lines_that_are_no_more_nothing_is_kept(tmp_path: Path) -> None
     for lines in ([a], [a, b], [b]):
         kind.setup.links_file.write_text("".join(f"{line.text}\n" for line in lines))
         assert await kind.survey(0) == []
-    assert kind.known(a) is None
-    assert (kind.known(b) or SiteState()).robots == b.url
+    assert kind.load_state(a) is None
+    assert (kind.load_state(b) or SiteState()).robots == b.url
     (damaged,) = (kind.setup.cache_dir / "sites").iterdir()
     damaged.write_text('{"pause": "long"}')
-    assert kind.known(b) is None
+    assert kind.load_state(b) is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge.topic_files import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
+from services.knowledge.topic_files import belongs_to, files_of, first_file_of, is_topic_name, next_file, topic_name
 from settings import KnowledgeSettings
 
 AWKWARD = st.one_of(st.text(st.characters(), max_size=80), st.sampled_from(["CON", "com¹", "..", "Straße İ ǅ Ω"]))
@@ -73,12 +73,12 @@ def test_what_topic_name_would_change_is_no_topic_name(name: str) -> None:
 
 def test_a_topic_goes_on_in_numbered_files() -> None:
     there = {"gpu", "gpu-2", "gpu-3", "windows", "windows-11", "layer-2", "net", "net-3"}
-    assert [first_of(name, there) for name in ("gpu", "gpu-2", "gpu-3", "gpu-4")] == ["gpu"] * 4
+    assert [first_file_of(name, there) for name in ("gpu", "gpu-2", "gpu-3", "gpu-4")] == ["gpu"] * 4
     assert files_of("gpu", there) == ["gpu", "gpu-2", "gpu-3"]
     assert next_file("gpu", there) == "gpu-4"
     # A number alone makes no continuation.
     for name in ("windows-11", "layer-2", "gpu-1", "gpu-5", "net-3", "rtx-3080"):
-        assert first_of(name, there) == name
+        assert first_file_of(name, there) == name
     assert files_of("layer", there) == []
     assert next_file("layer", there) == "layer"
 

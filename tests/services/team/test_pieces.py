@@ -108,7 +108,7 @@ def test_the_library_keeps_it_over_starts_and_crashes(tmp_path: Path, caplog: py
     assert is_whole(tmp_path, opened(tmp_path))
     library = opened(tmp_path)
     assert library.decide(corrects(OTHER, "net", MIXED)) == {"gpu", "net"}
-    assert [each.what for each in library.corrections(MIXED)] == ["Not so."]
+    assert [each.text for each in library.corrections(MIXED)] == ["Not so."]
     (places_in(tmp_path).topics / "gpu.txt").write_text(fold([MIXED], Placement([SPLIT]))["gpu"].text)
     places_in(tmp_path).state.unlink()
     assert is_whole(tmp_path, opened(tmp_path))

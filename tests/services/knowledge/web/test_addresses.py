@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge.web.exchange import is_public, literal
+from services.knowledge.web.exchange import is_public, parse_address
 
 IPV4 = st.one_of(
     st.ip_addresses(v=4),
@@ -70,14 +70,14 @@ def test_an_address_is_known_in_every_notation(address: IPv4Address, dots: int) 
         f"{octets[0]}.{number & 0xFFFFFF}",
         f"{octets[0]}.{octets[1]}.{number & 0xFFFF}",
     ]
-    assert {literal(notation + "." * dots) for notation in notations} == {address}
+    assert {parse_address(notation + "." * dots) for notation in notations} == {address}
 
 
 @given(st.ip_addresses(v=6))
 def test_an_ipv6_address_is_known(address: IPv6Address) -> None:
-    assert literal(str(address)) == literal(address.exploded) == address
+    assert parse_address(str(address)) == parse_address(address.exploded) == address
 
 
 @pytest.mark.parametrize("host", ["example.com", "x", "1.2.3.4.5", "0xzz", "999.1.1.1", "", "1.2.3.4.example", "fade"])
 def test_a_name_is_no_address(host: str) -> None:
-    assert literal(host) is None
+    assert parse_address(host) is None

@@ -44,10 +44,10 @@ async def test_hosts_that_have_their_turn_back_are_forgotten() -> None:
     turns = Turns(1)
     for number in range(5):
         await turns.take(f"{number}.example")
-    assert turns.remembered == 5
+    assert turns.limiter_count == 5
     await asyncio.sleep(2)
     await turns.take("last.example")
-    assert turns.remembered == 1
+    assert turns.limiter_count == 1
 
 
 async def test_a_host_that_asks_for_longer_pauses_gets_them_and_shorter_ones_again() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge.web.exchange import checked_url
+from services.knowledge.web.exchange import check_url
 from services.knowledge.web_interface import FetchFailed
 
 
@@ -23,7 +23,7 @@ from services.knowledge.web_interface import FetchFailed
     ],
 )
 def test_a_public_url_is_dialled_as_it_was_checked(url: str, dialled: str) -> None:
-    assert str(checked_url(url, ())) == dialled
+    assert str(check_url(url, ())) == dialled
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_public_url_is_dialled_as_it_was_checked(url: str, dialled: str) -> No
 )
 def test_pitfall_17_an_address_of_the_inside_is_refused_in_every_spelling(url: str) -> None:
     with pytest.raises(FetchFailed, match=r"not public.*kb\.web_fetch_private_hosts"):
-        checked_url(url, ())
+        check_url(url, ())
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ def test_pitfall_17_an_address_of_the_inside_is_refused_in_every_spelling(url: s
 )
 def test_what_is_no_plain_web_address_is_refused(url: str, why: str) -> None:
     with pytest.raises(FetchFailed, match=why) as caught:
-        checked_url(url, ())
+        check_url(url, ())
     assert "secret" not in str(caught.value)
 
 
 def test_hosts_of_ones_own_are_let_through_and_no_others() -> None:
     hosts = {"wiki.intern", "127.0.0.1", "localhost", "::1"}
     for url in ("http://wiki.intern/", "http://127.0.0.1:8080/", "http://LocalHost./", "http://[::1]/"):
-        assert checked_url(url, hosts).host
+        assert check_url(url, hosts).host
     with pytest.raises(FetchFailed):
-        checked_url("http://127.0.0.2/", hosts)
+        check_url("http://127.0.0.2/", hosts)
 
 
 @given(st.one_of(st.text(), st.text().map("http://{}/".format), st.ip_addresses().map("http://{}".format)))
 def test_whatever_stands_in_the_list_is_taken_or_refused(url: str) -> None:
     with contextlib.suppress(FetchFailed):
-        assert checked_url(url, ()).scheme in {"http", "https"}
+        assert check_url(url, ()).scheme in {"http", "https"}
