@@ -316,9 +316,16 @@ async def watch(client: Client, stream: str, subject: str, config: api.ConsumerC
 
 async def _stored_messages(reading: JetStreamContext.PushSubscription) -> AsyncIterator[Msg]:
     """The messages that the stream holds when the reading begins."""
-    info = await reading.consumer_info()
-    left = (info.num_pending or 0) + (info.delivered.consumer_seq if info.delivered else 0)
+    left = await _count_left(reading, received=0)
     while left:
         message = await reading.next_msg(timeout=NEXT_MESSAGE_SECONDS)
-        left = message.metadata.num_pending
         yield message
+        # A message may say that none is left although one is: while others are erased, the server miscounts.
+        left = message.metadata.num_pending or await _count_left(reading, message.metadata.sequence.consumer)
+
+
+async def _count_left(reading: JetStreamContext.PushSubscription, received: int) -> int:
+    """How many messages the server has still to deliver, with those on their way. `received`: by their number."""
+    info = await reading.consumer_info()
+    sent = info.delivered.consumer_seq if info.delivered else 0
+    return (info.num_pending or 0) + max(0, sent - received)

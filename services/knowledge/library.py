@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -129,6 +130,8 @@ class _Index:
         self._expected = expected
         self._read_signature: Signature | None = confined.NEVER
         """The file's signature when it was read; None if there was no file."""
+        self._reading = threading.Lock()
+        """Two threads may read: the one that began earlier must not replace what the other one has read since."""
         self._reported = ""
 
     def is_stale(self) -> bool:
@@ -136,7 +139,15 @@ class _Index:
         return confined.look(self._path) != self._read_signature
 
     def read(self) -> None:
-        """Read the file. A missing one gives no entries; an unreadable one leaves the earlier entries. Blocking."""
+        """Read the file, unless another thread just did. Blocking.
+
+        A missing file gives no entries; an unreadable one leaves the earlier entries.
+        """
+        with self._reading:
+            if self.is_stale():
+                self._read()
+
+    def _read(self) -> None:
         seen: Signature | None = None
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 (kept as text for `stat`)
@@ -207,7 +218,6 @@ class DiskLibrary:
         """Return the entries, those of the team first. Returns the same tuple until something changes."""
         stale = [index for index in self._indices if index.is_stale()]
         if stale:
-            # Two callers may both do this: they read the same, and the next call sees a later change.
             await in_thread(lambda: [index.read() for index in stale])
         team, kb = self._indices[0].entries, self._indices[1].entries
         # Not only after reading: a caller that began to read may have been cancelled while the thread went on.

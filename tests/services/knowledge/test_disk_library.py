@@ -379,3 +379,24 @@ async def test_what_nobody_is_to_be_told_is_in_no_text_of_any_source(shelf: Shel
     for _ in range(2):  # read, and as it was kept
         assert (await library.load("kb:guide.md")).text == "The key is [hidden].\nKeep it.\n"
         assert (await library.load("team:keys.txt")).text == "Team: [hidden]"
+
+
+async def test_callers_at_the_same_time_read_a_changed_index_once(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a slow thread replaces what a later one has read, and `load` misses what `select` has chosen."""
+    library = shelf.library()
+    all_asked, read = threading.Event(), list[str]()
+    original = index_file.parse
+
+    def parse(text: str, file: str, namespace: str) -> list[IndexEntry]:
+        all_asked.wait(5)
+        read.append(namespace)
+        return original(text, file, namespace)
+
+    monkeypatch.setattr(index_file, "parse", parse)
+    callers = [asyncio.ensure_future(library.index()) for _ in range(2)]
+    await asyncio.sleep(0)
+    all_asked.set()
+    assert [len(found) for found in await asyncio.gather(*callers)] == [3, 3]
+    assert read == ["team", "kb"]
