@@ -25,8 +25,8 @@ class ScriptedSearch(Search):
         self.asked.append(query)
         return next((found for word, found in self.by_word.items() if word in query), self.found)
 
-    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
-        return [kept]
+    async def section(self, passage: StoredPassage) -> Sequence[StoredPassage]:
+        return [passage]
 
     async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
         return hits
