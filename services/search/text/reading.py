@@ -151,7 +151,6 @@ _UNDERLINED = re.compile(
     r"^\S[^\n]{0,200}\n(?:={3,}|-{3,}|~{3,}|\^{3,}|\*{3,}|\"{3,}|`{3,}|#{3,}|\+{3,})[ \t]*$", re.MULTILINE
 )
 _DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:[\w:-]+::|_[^\n:]+:)", re.MULTILINE)
-_WEB_SCHEMES = ("https://", "http://")
 _HTML_ENDINGS = ("html", "htm", "xhtml")
 _TAG = re.compile(r"<[^<>]*>")
 _HTML_SECONDS = 30.0
@@ -165,14 +164,15 @@ logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 
 def read(name: str, text: str) -> Article:
-    """Read a document into sections. `name`: its path or address; the ending tells the language. Never raises.
+    """Read a document into sections. `name`: its path, the ending of which tells the language, or its address: the
+    text of a page was extracted when it was fetched. Never raises.
 
     Without a known ending, the text tells it: Markdown has headings or fences, reST underlined titles and directives;
     else it is plain text. Blocking; for HTML up to `_HTML_SECONDS`.
     """
     if is_html(name):
         return _read_html(name, text)
-    reader = read_web_text if name.startswith(_WEB_SCHEMES) else _READERS.get(_ending(name)) or _reader_by_text(text)
+    reader = read_web_text if _is_address(name) else _READERS.get(_ending(name)) or _reader_by_text(text)
     return reader(text)
 
 
@@ -182,7 +182,12 @@ def _ending(name: str) -> str:
 
 def is_html(name: str) -> bool:
     """Return whether `read` reads a document of this name in another process, and so blocks for longer."""
-    return _ending(name) in _HTML_ENDINGS and not name.startswith(_WEB_SCHEMES)
+    return _ending(name) in _HTML_ENDINGS and not _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    # Also behind the prefix of a kind of source. A path never holds this, nor does the id of a file in a repository.
+    return "://" in name
 
 
 def _reader_by_text(text: str) -> Callable[[str], Article]:

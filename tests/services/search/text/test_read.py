@@ -105,6 +105,7 @@ def test_nesting_has_a_bottom_and_loses_nothing() -> None:
         ("part.html", "<p>Some text of a part.</p>", BlockKind.PROSE),
         ("part.html", "<pre>x = 1</pre>", BlockKind.CODE),
         ("https://a.b/c.html", "A paragraph.\n\n- x", BlockKind.PROSE),
+        ("feed:https://a.b/c.rst", "A paragraph.\n\n- x", BlockKind.PROSE),
     ],
 )
 def test_a_name_or_the_text_says_how_it_is_read(name: str, text: str, kind: BlockKind) -> None:
