@@ -7,8 +7,9 @@ import logging
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 import discord
 from reactivex import Observable, abc
@@ -97,6 +98,13 @@ Introduce = Callable[[Author, int], Awaitable[object]]
 """Looks up an author in a guild, before their first message comes. Raises `LookupFailed`."""
 
 
+class CaughtUp(NamedTuple):
+    """What was missed, and the places that could not be read completely, but may be later."""
+
+    missed: list[Dispatch]
+    failed: AbstractSet[int]
+
+
 async def catch_up(
     after: Mapping[int, int],
     *,
@@ -104,34 +112,38 @@ async def catch_up(
     history: MessagePages,
     introduce: Introduce | None = None,
     seconds: float = LONGEST_SECONDS,
-) -> list[Dispatch]:
+) -> CaughtUp:
     """The messages after `after` (per place, see `starts`), of all places together in order of id.
 
     Each is a `MESSAGE_CREATE` whose `at` is when it was written, so that windows are judged by the messages' own times.
     REST sends no `guild_id`, which is added, and no `member`: roles are unknown, so the authors are introduced first.
-    Never raises: places and authors that fail, or take longer than `seconds`, are logged and left out.
+    Never raises. A place that Discord does not let the bot read has nothing. One that fails otherwise, or takes longer
+    than `seconds`, or has a message of an author of whom that is so, has failed as a whole.
     """
     reads = {place_id: _read(place_id, start, history) for place_id, start in after.items()}
-    pages = await _all(reads, "place", seconds)
-    found = sorted((payload for page in pages.values() for payload in page), key=_message_id)
-    written_by = {_message_id(payload): _author(payload) for payload in found}
-    authors = {author.id: author for author in written_by.values() if author is not None}
-    strangers = set[int]()
+    pages, failed = await _all(reads, "place", seconds)
+    written_by = {
+        _message_id(payload): (place_id, _author(payload)) for place_id, page in pages.items() for payload in page
+    }
     if introduce is not None:
-        met = await _all({author.id: introduce(author, guild_id) for author in authors.values()}, "author", seconds)
-        strangers = authors.keys() - met.keys()
-    return [
+        authors = {author.id: author for _, author in written_by.values() if author is not None}
+        meetings = {author.id: introduce(author, guild_id) for author in authors.values()}
+        # Who may never be looked up comes all the same: routing asks again, and the message has an outcome.
+        _, strangers = await _all(meetings, "author", seconds)
+        failed |= {place_id for place_id, author in written_by.values() if author and author.id in strangers}
+    found = (payload for place_id, page in pages.items() if place_id not in failed for payload in page)
+    missed = [
         Dispatch(at=snowflake_time(_message_id(payload)), t="MESSAGE_CREATE", d={**payload, "guild_id": str(guild_id)})
-        for payload in found
-        if (author := written_by[_message_id(payload)]) is None or author.id not in strangers
+        for payload in sorted(found, key=_message_id)
     ]
+    return CaughtUp(missed, failed)
 
 
-async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> dict[int, T]:
-    """The results by id, of those that have one in time."""
+async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> tuple[dict[int, T], set[int]]:
+    """The results by id, of those that have one in time, and the ids of those that may have one later."""
     tasks = {asyncio.ensure_future(each): id_ for id_, each in work.items()}
     if not tasks:
-        return {}
+        return {}, set()
     try:
         done, late = await asyncio.wait(tasks, timeout=seconds)
     finally:
@@ -140,14 +152,17 @@ async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> d
         await asyncio.gather(*tasks, return_exceptions=True)
     if late:
         log.warning("catch-up: %s could not be read within %.0f s", number_of(len(late), what), seconds)
-    results: dict[int, T] = {}
+    results, failed = dict[int, T](), {tasks[task] for task in late}
     for task in done:
         error = task.exception()
         if error is None:
             results[tasks[task]] = task.result()
+        elif isinstance(error, LookupFailed) and error.is_passing:
+            log.warning("catch-up: %s %d is tried again: %s", what, tasks[task], error)
+            failed.add(tasks[task])
         else:
             log.warning("catch-up: %s %d is left out: %s", what, tasks[task], error)
-    return results
+    return results, failed
 
 
 async def _read(place_id: int, after: int, history: MessagePages) -> list[Mapping[str, Any]]:
@@ -180,16 +195,29 @@ class _CatchUp:
     """One guild's catch-up.
 
     Attributes:
-        complete: places in which nothing was missed.
-        missed: the result.
+        complete: places in which nothing is missing any more.
+        pending: places in which something may be missing; None until they are known: all but those in `complete`.
         held: the dispatches that wait for it.
     """
 
     guild_id: int
     complete: set[int] = field(default_factory=set[int])
-    missed: Sequence[Dispatch] = ()
+    pending: AbstractSet[int] | None = None
     held: list[Dispatch] = field(default_factory=list[Dispatch])
     task: asyncio.Task[None] | None = None
+
+    def delays(self, place_id: int) -> bool:
+        return place_id not in self.complete if self.pending is None else place_id in self.pending
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """What a catch-up has brought so far. Nothing `pending`: it has ended."""
+
+    of: _CatchUp
+    missed: Sequence[Dispatch]
+    complete: AbstractSet[int]
+    pending: AbstractSet[int] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,7 +283,7 @@ class Gateway:
         self._rules, self._hooks = rules, hooks
         self._pause = pause
         self._taken = asyncio.Event()
-        self._queue: asyncio.Queue[Dispatch | _CatchUp | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Dispatch | _Progress | None] = asyncio.Queue()
         self._stopped = False
         self._catching_up: dict[int, _CatchUp] = {}  # by guild
         self._warned: dict[int, str | None] = {}
@@ -276,8 +304,9 @@ class Gateway:
         be iterated once.
 
         After READY, what was missed in a guild follows its arrival. Later dispatches of the places where something was
-        missed wait for that, so that a deletion cannot overtake its message; in other places nobody waits. Dispatches
-        of one place are in the order received. After RESUMED Discord itself replays.
+        missed wait for that, so that a deletion cannot overtake its message; in other places nobody waits. A place that
+        cannot be read is tried again until it can. Dispatches of one place are in the order received. After RESUMED
+        Discord itself replays.
 
         Raises:
             GatewayRefused: Discord refuses the bot for good.
@@ -298,11 +327,10 @@ class Gateway:
         try:
             while (item := released.popleft() if released else await self._queue.get()) is not None:
                 self._taken.set()
-                if isinstance(item, _CatchUp):
-                    del self._catching_up[item.guild_id]
+                if isinstance(item, _Progress):
                     for missed in item.missed:
                         yield missed
-                    released.extendleft(reversed(item.held))
+                    released.extendleft(reversed(self._release(item)))
                     continue
                 if item.t == "READY":
                     marks = dict(self._marks())
@@ -328,6 +356,19 @@ class Gateway:
         finally:  # also when a subscriber raises and so cancels this during the clean-up
             await self._client.hang_up()
 
+    def _release(self, progress: _Progress) -> Sequence[Dispatch]:
+        """The dispatches that need not wait any more."""
+        catching_up = progress.of
+        catching_up.complete |= progress.complete
+        catching_up.pending = progress.pending
+        if catching_up.pending is not None and not catching_up.pending:
+            del self._catching_up[catching_up.guild_id]
+        held, catching_up.held = catching_up.held, []
+        ready: list[Dispatch] = []
+        for each in held:
+            (ready if self._awaited(each) is None else catching_up.held).append(each)
+        return ready
+
     def _awaited(self, dispatch: Dispatch) -> _CatchUp | None:
         """The catch-up that a dispatch has to wait for."""
         arrives = dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}
@@ -337,7 +378,7 @@ class Gateway:
             return catching_up
         of_place = dispatch.t.startswith(("CHANNEL_", "THREAD_"))
         place_id = _id(dispatch.d.get("channel_id", dispatch.d.get("id") if of_place else None))
-        return None if place_id is None or place_id in catching_up.complete else catching_up
+        return catching_up if place_id is not None and catching_up.delays(place_id) else None
 
     async def _room(self) -> None:
         while self._queue.qsize() >= (self._rules.most_waiting or 1):
@@ -379,28 +420,46 @@ class Gateway:
         return starts(marks, of, since=now() - self._rules.catch_up_minutes * 60, otherwise=marks.get(-guild_id))
 
     async def _catch_up(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
-        """Fetch what was missed in a guild, and put it into the queue. A failure is logged and gives nothing."""
+        """Fetch what was missed in a guild, and put it into the queue, until each place that can be read was read. An
+        error that is not Discord's is logged and ends it.
+        """
+        attempts = 0
         try:
-            places = await self._spots(guild)
-            after = self._starts(guild.id, marks, places)
-            begun.complete |= {spot.id for spot in places} - after.keys()
-            begun.missed = await catch_up(
-                after, guild_id=guild.id, history=self._fetcher, introduce=self._hooks.introduce
-            )
-            if begun.missed:
-                log.info("catch-up: %s in server %d", number_of(len(begun.missed), "message"), guild.id)
+            while not await self._catch_up_once(begun, guild, marks):
+                attempts += 1
+                await asyncio.sleep(self._pause(attempts))
         except Exception:
             log.exception("catch-up: failed for this server")
-        self._queue.put_nowait(begun)
+            self._queue.put_nowait(_Progress(begun, (), frozenset(), frozenset()))
 
-    async def _spots(self, guild: discord.Guild) -> list[CatchUpPlace]:
+    async def _catch_up_once(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> bool:
+        """Read the places in which something may be missing. Returns False if some can only be read later."""
         channels = readable_channels(guild, self._rules.allowlist, self._rules.denylist)
-        threads: Sequence[Mapping[str, Any]] = []
+        threads, all_listed = await self._threads(guild)
+        places = list(spots(channels, threads))
+        after = {id_: start for id_, start in self._starts(guild.id, marks, places).items() if begun.delays(id_)}
+
+        def report(missed: Sequence[Dispatch], pending: AbstractSet[int]) -> None:
+            complete = {place.id for place in places} - pending
+            # Without a list of threads each that is not complete has to wait.
+            self._queue.put_nowait(_Progress(begun, missed, complete, pending if all_listed else None))
+
+        if after:
+            report((), after.keys())
+        found = await catch_up(after, guild_id=guild.id, history=self._fetcher, introduce=self._hooks.introduce)
+        if found.missed:
+            log.info("catch-up: %s in server %d", number_of(len(found.missed), "message"), guild.id)
+        report(found.missed, found.failed)
+        return all_listed and not found.failed
+
+    async def _threads(self, guild: discord.Guild) -> tuple[Sequence[Mapping[str, Any]], bool]:
+        """The threads that are not archived, and False if they could not be listed now."""
         try:
-            threads = await self._fetcher.active_threads(guild.id)
+            return await self._fetcher.active_threads(guild.id), True
         except LookupFailed as error:
-            log.warning("catch-up: the threads of server %d are left out: %s", guild.id, error)
-        return list(spots(channels, threads))
+            what = "tried again" if error.is_passing else "left out"
+            log.warning("catch-up: the threads of server %d are %s: %s", guild.id, what, error)
+            return [], not error.is_passing
 
 
 def _id(value: object) -> int | None:

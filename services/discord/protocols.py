@@ -19,7 +19,15 @@ log = logging.getLogger(__name__)
 
 
 class LookupFailed(Exception):
-    """Discord could not be asked (500, time-out, no permission), which is not the same as "not there"."""
+    """Discord could not be asked (500, time-out, no permission), which is not the same as "not there".
+
+    Attributes:
+        is_passing: a retry may help; False without permission.
+    """
+
+    def __init__(self, message: str, *, is_passing: bool = True) -> None:
+        super().__init__(message)
+        self.is_passing = is_passing
 
 
 class Fetcher(Protocol):

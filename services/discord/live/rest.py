@@ -126,7 +126,7 @@ class RestFetcher:
     async def _read(self, owner_id: int, key: Hashable, request: Callable[[], Awaitable[T]]) -> T | None:
         """Make a read that concurrent callers share. `owner_id`: the channel or guild whose permissions it needs."""
         if self._forbidden.is_recent(owner_id):
-            raise LookupFailed(f"{owner_id}: {NOT_AGAIN}")
+            raise LookupFailed(f"{owner_id}: {NOT_AGAIN}", is_passing=False)
         return await self._shared.share(key, lambda: self._ask(owner_id, request))
 
     async def _ask(self, owner_id: int, request: Callable[[], Awaitable[T]]) -> T | None:
@@ -138,7 +138,7 @@ class RestFetcher:
         except FAILURES as error:
             if isinstance(error, discord.Forbidden):
                 self._forbidden.note(owner_id)
-            raise LookupFailed(f"{owner_id}: {reason(error)}") from error
+            raise LookupFailed(f"{owner_id}: {reason(error)}", is_passing=is_passing(error)) from error
 
 
 def _decoded(decode: Callable[[Mapping[str, object]], T], payload: object) -> T:

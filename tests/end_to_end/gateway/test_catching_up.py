@@ -160,6 +160,26 @@ async def test_when_threads_cannot_be_listed_channels_are_caught_up_all_the_same
     assert "are left out" in caplog.text
 
 
+@pytest.mark.parametrize("path", ["/messages", "/threads/active"])
+async def test_what_cannot_be_read_now_is_read_later_and_only_there_is_waited(
+    connect: Connect, discord_server: DiscordServer, path: str
+) -> None:
+    """Pitfall 25."""
+    ada = discord_server.add_member("ada")
+    help_, chat = discord_server.add_channel("help"), discord_server.add_channel("chat")
+    seen = await discord_server.say(help_, ada, "seen", ago=60)
+    thread = await discord_server.open_thread(seen, ada)
+    await discord_server.say(thread, ada, "missed")
+    quiet = await discord_server.say(chat, ada, "seen", ago=60)
+    discord_server.fail_next("GET", path, status=503, times=12)
+    live = await connect(lambda: {help_.id: seen.id, thread.id: thread.id, chat.id: quiet.id})
+    await discord_server.say(thread, ada, "behind it")
+    await discord_server.say(chat, ada, "at once")
+    await discord_server.until(lambda: "behind it" in live.texts)
+    assert [text for text in dict.fromkeys(live.texts) if text] == ["at once", "missed", "behind it"]
+    assert discord_server.count("GET", path) > 12
+
+
 async def test_stopping_does_not_wait_for_a_catch_up_and_moves_no_mark_past_it(
     connect: Connect, discord_server: DiscordServer
 ) -> None:
