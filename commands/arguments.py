@@ -84,12 +84,18 @@ def positive(text: str) -> float:
     return number
 
 
+MOST_DAYS = 36_525.0
+
+
 def days(text: str) -> float:
     """A number of days from 7d, 12h or 4w, for argparse."""
     unit = {"h": 1 / 24, "d": 1.0, "w": 7.0}.get(text[-1:])
     if unit is None:
         raise argparse.ArgumentTypeError("write a time such as 7d, 12h or 4w")
-    return positive(text[:-1]) * unit
+    number = positive(text[:-1]) * unit
+    if number > MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"{text} is more than a hundred years; write a time such as 7d, 12h or 4w")
+    return number
 
 
 def user_id(text: str) -> int:

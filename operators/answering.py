@@ -36,7 +36,7 @@ from services.conversations import Context, History, InFlight, Posts, TypingTrac
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
 from services.llm import ImageSource, Limiter, LLMError, Prompt, choose_images, load_images
-from services.search import Level, SearchResult, StoredPassage
+from services.search import Level, SearchResult, StoredPassage, is_question
 from services.telemetry import number_of
 
 if TYPE_CHECKING:
@@ -272,6 +272,9 @@ def gate(
         exhausted = await budget.begin_chain(user_id, at)
         if exhausted is not None:
             inquiry.token.close()
+            # The words tell: most of a chat is not meant for the bot, and nothing of that may be kept as a question.
+            if not (inquiry.addressed or is_question(inquiry.request)):
+                return skip_outcome(inquiry, Reason.NOT_ANSWERABLE)
             if budget.first_time(exhausted, user_id, at):
                 log.warning("%s is used up: nothing is answered until there is room again", exhausted)
             return skip_outcome(inquiry, Reason.BUDGET)

@@ -133,15 +133,18 @@ class Feedback:
         await run_blocking(files.append, self._folder.feedback, data, own_line=True)
 
     async def _escalate(self, post: Post, at: float) -> None:
+        if at - self._called.get(post.place_id, -CALL_SECONDS) < CALL_SECONDS:
+            return
+        self._called[post.place_id] = at
         log.warning("a user asks for a person in thread %d", post.place_id)
         channel_id = self._escalation_channels[self._guild_of(post.place_id)]
-        if channel_id is None or at - self._called.get(post.place_id, -CALL_SECONDS) < CALL_SECONDS:
+        if channel_id is None:
             return
         nonce = f"{post.message_id:x}-help"
         try:
             await self._poster.send(channel_id, f"Somebody asks for a person in <#{post.place_id}>.", nonce=nonce)
-            self._called[post.place_id] = at
         except PostFailed as error:
+            del self._called[post.place_id]
             log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400 (for the operator)
 
     async def _pseudonym(self, user_id: int) -> str:

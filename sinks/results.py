@@ -17,7 +17,7 @@ from typing import Any, TextIO, cast
 
 from clock import now, rfc3339, run_blocking
 from model.events import Event, Posted
-from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result, traits_of
 from services.storage import files, replace_strings
 from services.telemetry import PartOutcome, current_part, number_of, part_outcome_of, render_part_outcome
 
@@ -170,11 +170,14 @@ class OrderedOutcomes:
             self._write(outcome)
 
 
-DAY = 86_400.0
+HOUR, DAY = 3_600.0, 86_400.0
 RECENT = 500
 """Newest entries in memory, for whoever looks at the running bot."""
 MOST_WAITING = 10_000
 """Entries that wait for a disk that cannot be written; the oldest are given up first."""
+MOST_REFUSED_AN_HOUR = 20
+"""Of so many questions of one person that were refused unread within an hour the words are kept: nobody fills the disk
+by asking."""
 
 
 class OutcomeRecord:
@@ -202,6 +205,8 @@ class OutcomeRecord:
         self._pruned = ""
         self._writing = asyncio.Lock()
         self._forgotten: dict[int, int] = {}  # by person: the id that Discord made when they asked for it
+        self._refused = Counter[int]()  # by person, in the hour `_refused_hour`
+        self._refused_hour = 0
 
     def add(self, result: Result) -> None:
         """Take a result. What somebody wrote who was forgotten since is dropped."""
@@ -210,6 +215,8 @@ class OutcomeRecord:
         if result.part.messages[0].id <= self._forgotten.get(result.part.author.id, -1):
             return
         entry = part_outcome_of(result, self._redact)
+        if entry.question and traits_of(entry.reason).is_asked and not self._keeps_refused(entry):
+            entry = replace(entry, question="")
         self.recent.append(entry)
         if self._folder is not None:
             self._waiting.append(entry)
@@ -253,6 +260,14 @@ class OutcomeRecord:
                 renamed = [_with_sources_renamed(entry, ids) for entry in entries]
                 entries.clear()
                 entries.extend(renamed)
+
+    def _keeps_refused(self, entry: PartOutcome) -> bool:
+        hour = int(entry.at // HOUR)
+        if hour != self._refused_hour:
+            self._refused_hour = hour
+            self._refused.clear()
+        self._refused[entry.author_id] += 1
+        return self._refused[entry.author_id] <= MOST_REFUSED_AN_HOUR
 
     def _give_up_oldest(self) -> None:
         lost = len(self._waiting) - MOST_WAITING

@@ -101,7 +101,7 @@ def test_without_a_data_folder_that_is_said(tmp_path: Path, capsys: pytest.Captu
     assert "app.data_dir" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("since", ["7", "d", "-1d", "0d", "soon"])
+@pytest.mark.parametrize("since", ["7", "d", "-1d", "0d", "soon", "1e300d", "110000w"])
 def test_a_time_that_is_none_is_refused(since: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--report", "--since", since])

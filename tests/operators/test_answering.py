@@ -205,8 +205,11 @@ async def test_whoever_has_used_up_the_budget_is_refused_and_the_log_says_so_onc
 ) -> None:
     script = verdict()
     step = gated(script, Budget(BudgetLimits(chains_per_user_per_hour=1)))
-    inquiries = [asked(), asked(), asked()]
-    assert [told(await step(each)) for each in inquiries] == ["passed", "skipped: budget", "skipped: budget"]
+    # What is neither meant for the bot nor put as a question is no question that the budget has refused.
+    chatter = asked()._replace(addressed=False, request="good morning all")
+    inquiries = [asked(), asked(), asked(), chatter]
+    ends = ["passed", "skipped: budget", "skipped: budget", "skipped: not answerable"]
+    assert [told(await step(each)) for each in inquiries] == ends
     assert script.steps == ["gate"]
     assert caplog.text.count("limits.chains_per_user_per_hour is used up") == 1
     inquiries[0].token.close()

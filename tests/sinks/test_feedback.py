@@ -165,7 +165,7 @@ class HelpChannel(DryRunPoster):
 
 @pytest.mark.parametrize("offered", [True, False])
 async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_they_stop(
-    tmp_path: Path, offered: bool
+    tmp_path: Path, offered: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     box = Box(tmp_path, offered)
     poster = HelpChannel()
@@ -186,6 +186,7 @@ async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_the
     for at in (61.0, 3_659.0, 3_660.0):
         await sink.keep(replace(asked, at=at))
     assert poster.posts == [help_line, help_line], "one an hour"
+    assert caplog.text.count("a user asks for a person") == 2, "nor does it fill the log"
     assert box.rows == []
 
 

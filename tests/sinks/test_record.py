@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from clock import VirtualLoop
-from model.outcomes import Ignored, Outcome, Reason
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.telemetry import parse_part_outcome
 from sinks import results
-from sinks.results import DAY, OutcomeRecord
+from sinks.results import DAY, HOUR, MOST_REFUSED_AN_HOUR, OutcomeRecord
 from tests.services.telemetry.test_ended import outcome, plain
 
 SOME_DAY = 1_790_000_000.0  # 2026-09-21
@@ -46,6 +46,19 @@ def test_each_day_has_a_file(tmp_path: Path) -> None:
     assert days(tmp_path) == {"2026-09-21.jsonl": 2, "2026-09-22.jsonl": 1}
     play(kept)
     assert days(tmp_path) == {"2026-09-21.jsonl": 2, "2026-09-22.jsonl": 1}
+
+
+def test_of_questions_that_are_refused_unread_one_person_has_only_so_many_kept_an_hour(tmp_path: Path) -> None:
+    kept, refused = OutcomeRecord(tmp_path, plain), replace(outcome(OutcomeKind.SKIPPED, Reason.BUDGET), decisions={})
+    for number in range(MOST_REFUSED_AN_HOUR + 5):
+        kept.add(replace(refused, at=SOME_DAY + number))
+    kept.add(replace(refused, at=SOME_DAY + HOUR))
+    answered = replace(outcome(), at=SOME_DAY + HOUR)
+    kept.add(answered)
+    play(kept)
+    lines = (tmp_path / "2026-09-21.jsonl").read_bytes().splitlines()
+    questions = [bool(entry.question) for entry in map(parse_part_outcome, lines) if entry]
+    assert questions == [True] * MOST_REFUSED_AN_HOUR + [False] * 5 + [True, True]
 
 
 def test_old_days_are_deleted(tmp_path: Path) -> None:
