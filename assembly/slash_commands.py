@@ -17,9 +17,10 @@ import discord
 from discord.app_commands import Range
 
 from assembly.answering import assistant_of, for_team, server_libraries
-from assembly.documents import Documents
+from assembly.documents import Documents, unused_stores
 from assembly.forgetting import (
     TeamKnowledgeFiles,
+    forget_documents,
     forgotten_by_search,
     open_learned_of_removed,
     settings_of_removed_servers,
@@ -50,6 +51,7 @@ from services.documents import (
     FileRefused,
     NoSuchRunbook,
     Runbooks,
+    Tombstones,
     TooManyRunbooks,
     TooManyWaiting,
     check_file,
@@ -195,12 +197,25 @@ class Privacy:
         await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
-        if self.documents is not None:
-            add_document_counts(done, folder, *await self.documents.forget(user_id))
+        files, runbooks = (0, 0) if self.documents is None else await self.documents.forget(user_id)
+        if self.settings is not None:
+            unused = await self._forget_in_unused_stores(self.settings, user_id)
+            files, runbooks = files + unused.files, runbooks + unused.runbooks
+            done.left += unused.left
+        add_document_counts(done, folder, files, runbooks)
         if folder_contents is not None:
             done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
         done.usage = done.usage or counted
         return done
+
+    async def _forget_in_unused_stores(self, settings: Settings, user_id: int) -> ForgetResult:
+        """Raises OSError."""
+        folder = self.parts.state.folder
+        if self.documents is None:
+            stores = await in_thread(unused_stores, folder, None)
+            return await forget_documents(stores, folder, user_id, Tombstones(folder.tombstones))
+        stores = await in_thread(unused_stores, folder, settings.documents.store)
+        return await forget_documents(stores, folder, user_id, self.documents.cases.gone)
 
     async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
         """And in files again, as a vote may have been written with an old id of memory meanwhile. Raises OSError."""

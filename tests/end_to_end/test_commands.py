@@ -7,6 +7,7 @@ import gc
 import json
 import math
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, Posts, phrases
 from services.conversations.posts import Post
 from services.discord.slash import Call, CommandOption
+from services.documents.store import Folders, Origin, sqlite_store
 from services.llm import Budget
 from services.llm.recording import read
 from services.privacy import find_remaining_words
@@ -32,6 +34,7 @@ from tests.loopback.discord_server import INVOKER, DiscordServer
 from tests.loopback.interactions import Interaction
 from tests.loopback.llm_answers import plausible, wanted
 from tests.loopback.llm_server import LLMServer
+from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time
 
@@ -388,6 +391,22 @@ async def test_what_was_asked_before_the_wish_goes_by_discord_s_clock(
     assert not holding(data, "zebra")
     assert "lion" in (data / "state" / "posts.jsonl").read_text()
     assert holding(data / "state" / "outcomes", "lion")
+
+
+@pytest.mark.parametrize(("place", "enabled"), [("documents/copies", True), ("evidence", False)])
+async def test_what_another_configuration_has_kept_of_their_files_is_forgotten_as_well(
+    place: str, enabled: bool, start: Start, discord_server: DiscordServer, data: Path
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    store = sqlite_store(Folders(data / place, data / place))
+    posted = replace(cases.new("a.log", "no zebra here"), origin=Origin("a.log", uploader_id=ada.id))
+    await store.add(cases.case(), [posted])
+    await store.close()
+    assert holding(data, "zebra")
+    await start(documents={"enabled": enabled})
+    await until_offered(discord_server)
+    assert "1 file in threads" in await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    assert not holding(data, "zebra")
 
 
 async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_server: DiscordServer) -> None:

@@ -22,6 +22,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SUFFIX = ".sqlite"
+_TAILS = "", "-wal", "-shm"
+"""Of the names of a collection's file, and of those that SQLite puts beside it."""
 KEPT_BYTES = 256 * 1024 * 1024
 KEPT_OPEN = 32
 KEPT_ENDED = 10_000
@@ -38,6 +40,17 @@ class Folders:
 
     def of(self, name: str) -> Path:
         return self.cases if name.startswith(protocol.CASE_PREFIX) else self.users
+
+
+def personal_files(folders: Folders) -> list[Path]:
+    """Return the paths of the collections of threads and people, and of the files that SQLite puts beside them."""
+    return [
+        path
+        for folder in {folders.cases, folders.users}
+        for collection in folder.glob(f"*{SUFFIX}")
+        if protocol.is_personal(collection.name.removesuffix(SUFFIX))
+        for path in _with_files_beside(collection)
+    ]
 
 
 @dataclass(slots=True)
@@ -234,8 +247,8 @@ class CollectionFiles:
         return sorted(
             path.name.removesuffix(SUFFIX)
             for folder in {self._folders.cases, self._folders.users}
-            for path in folder.glob(f"*{SUFFIX}")
-            if path.name.startswith(prefix)
+            for path in folder.glob(f"{prefix}*{SUFFIX}")
+            if protocol.is_name(path.name.removesuffix(SUFFIX))
         )
 
     def close(self) -> None:
@@ -253,9 +266,13 @@ class CollectionFiles:
             return self._writing.setdefault(name, threading.Lock())
 
 
+def _with_files_beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + tail) for tail in _TAILS]
+
+
 def _unlink(path: Path) -> None:
-    for tail in ("", "-wal", "-shm"):
-        path.with_name(path.name + tail).unlink(missing_ok=True)
+    for each in _with_files_beside(path):
+        each.unlink(missing_ok=True)
 
 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
