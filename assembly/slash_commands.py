@@ -453,7 +453,7 @@ def answer_text(result: AIResult, said: Phrases) -> str:
 
 
 class Answerers(NamedTuple):
-    """The answerers of one server: one for everybody, and one for its team, which also sees internal topics."""
+    """The answerers of one server: one for everybody, and one for its team, which also sees its internal topics."""
 
     for_everybody: Answerer
     for_team: Answerer
@@ -470,7 +470,8 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
         everybody = team = Answerer(context, rules)
         if libraries is not None:
             own, library = libraries[guild_id]
-            search = opened.enter_context(for_team(server.search, own, shared_search))
+            beside = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
+            search = opened.enter_context(for_team(server.search, own, beside))
             shared_search = shared_search or search
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.with_search(search)
