@@ -32,7 +32,7 @@ from clock import now
 from clock.shared_calls import SharedCalls
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author, snowflake_at
-from model.outcomes import OutcomeKind, traits_of
+from model.outcomes import OutcomeKind, Reason, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, escape_markup
@@ -481,17 +481,35 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
     return Servers(found)
 
 
+class AnswerSlots:
+    """Lets private questions be answered: `at_once` at a time, and at most `max_waiting` others wait."""
+
+    def __init__(self, at_once: int, max_waiting: int) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._room = at_once + max_waiting
+
+    @property
+    def is_full(self) -> bool:
+        return self._room <= 0
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[None]:
+        """Wait for a slot, and hold it during the block."""
+        self._room -= 1
+        try:
+            async with self._free:
+                yield
+        finally:
+            self._room += 1
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionCommands:
-    """Runs the answer chain for the caller, and counts against the budget.
-
-    Attributes:
-        slots: for as many questions as are answered at once.
-    """
+    """Runs the answer chain for the caller, and counts against the budget."""
 
     parts: Parts
     answerers: Servers[Answerers]
-    slots: asyncio.Semaphore
+    slots: AnswerSlots
 
     async def ask(self, call: Call, question: str) -> str:
         conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
@@ -499,8 +517,12 @@ class QuestionCommands:
         from_team = self.parts.services.people.is_team(author, call.guild_id)
         here = self.answerers[call.guild_id]
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
-        async with self.slots:
-            result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
+        if self.slots.is_full:
+            result = AIResult(False, None, (), {"result": OutcomeKind.SKIPPED, "reason": Reason.OVERLOADED})
+        else:
+            async with self.slots.slot():
+                answerer = here.for_team if from_team else here.for_everybody
+                result = await answerer.generate_reply(conversation, context)
         self.parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
         return answer_text(result, phrases(call.language))
@@ -656,7 +678,8 @@ async def slash_commands(
 
     with ExitStack() as opened:
         privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
-        slots = asyncio.Semaphore(parts.rules.answers.max_concurrent_answers)
+        rules = parts.rules.answers
+        slots = AnswerSlots(rules.max_concurrent_answers, rules.max_waiting_answers)
         questions = QuestionCommands(parts, answerers_of(settings, parts, llm, opened), slots)
         services = SlashServices(settings, parts, privacy, forget or privacy.forget, questions, documents)
         offered = {

@@ -280,6 +280,34 @@ async def test_a_command_that_takes_a_text_is_given_none_of_who_opted_out_and_no
     assert text == phrases("en").not_read
 
 
+async def test_private_questions_beyond_those_that_may_wait_are_refused(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    go = asyncio.Event()
+
+    async def waiting(request: web.Request, body: scenes.Body) -> web.StreamResponse:
+        await go.wait()
+        return await scenes.good()(request, body)
+
+    llm_server.otherwise = waiting
+    caplog.set_level("INFO")
+    help_, askers = discord_server.add_channel("help"), [discord_server.add_member(f"m{n}") for n in range(4)]
+    limits = {"max_concurrent_answers": 1, "max_waiting_answers": 2}
+    await start(ai_response={"llm": llm(llm_server, timeout_seconds=30), **limits})
+    await until_offered(discord_server)
+    calls = [await discord_server.call(help_, who, "ask", question=QUESTION) for who in askers[:3]]
+    await discord_server.until(lambda: len([t for t in asyncio.all_tasks() if t.get_name() == INVOKER]) == len(calls))
+    refused = await discord_server.call(help_, askers[3], "ask", question=QUESTION)
+    await discord_server.until(lambda: refused.texts)
+    assert refused.texts == [phrases("en").used_up]
+    go.set()
+    told = [await said(discord_server, call) for call in calls]
+    told.append(await said(discord_server, await discord_server.call(help_, askers[3], "ask", question=QUESTION)))
+    assert phrases("en").used_up not in told
+    ends = [line for line in caplog.messages if line.startswith("/ask: ")]
+    assert ends == ["/ask: overloaded", *["/ask: replied"] * 4]
+
+
 async def test_opting_out_calls_off_what_is_under_way(
     start: Start, discord_server: DiscordServer, llm_server: LLMServer
 ) -> None:
