@@ -41,16 +41,20 @@ class Folders:
     def of(self, name: str) -> Path:
         return self.cases if name.startswith(protocol.CASE_PREFIX) else self.users
 
+    def names(self) -> list[str]:
+        """Return the names of the collections, in order. Other files, and those in the wrong folder, are left out."""
+        return sorted(
+            name
+            for folder in {self.cases, self.users}
+            for path in folder.glob(f"*{SUFFIX}")
+            if protocol.is_name(name := path.name.removesuffix(SUFFIX)) and self.of(name) == folder
+        )
+
 
 def personal_files(folders: Folders) -> list[Path]:
     """Return the paths of the collections of threads and people, and of the files that SQLite puts beside them."""
-    return [
-        path
-        for folder in {folders.cases, folders.users}
-        for collection in folder.glob(f"*{SUFFIX}")
-        if protocol.is_personal(collection.name.removesuffix(SUFFIX))
-        for path in _with_files_beside(collection)
-    ]
+    personal = (folders.of(name) / f"{name}{SUFFIX}" for name in folders.names() if protocol.is_personal(name))
+    return [path for collection in personal for path in _with_files_beside(collection)]
 
 
 @dataclass(slots=True)
@@ -244,12 +248,7 @@ class CollectionFiles:
                 self._ending.discard(name)
 
     def names(self, prefix: str) -> list[str]:
-        return sorted(
-            path.name.removesuffix(SUFFIX)
-            for folder in {self._folders.cases, self._folders.users}
-            for path in folder.glob(f"{prefix}*{SUFFIX}")
-            if protocol.is_name(path.name.removesuffix(SUFFIX))
-        )
+        return [name for name in self._folders.names() if name.startswith(prefix)]
 
     def close(self) -> None:
         with self._guard:

@@ -63,7 +63,7 @@ CASE_PREFIX = "case_"
 USER_PREFIX = "user_"
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
-_PERSONAL = re.compile(rf"{CASE_PREFIX}[0-9]{{1,20}}|{USER_PREFIX}[0-9]{{1,20}}_kb")
+_PERSONAL = re.compile(rf"{CASE_PREFIX}(?!0[0-9])[0-9]{{1,20}}|{USER_PREFIX}(?!0[0-9])[0-9]{{1,20}}_kb")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 
 
