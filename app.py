@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import contextlib
 import gc
+import json
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -18,6 +20,7 @@ from model.processes import VERSION
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. What a user can cause is one line on stderr."""
+    escape_on_stdout()
     options = parser().parse_args(arguments)
     try:
         with sigint_ends_at_once(), garbage_collection_off():
@@ -31,6 +34,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return UNUSABLE
 
     return run(options)
+
+
+ESCAPED = "millrace.escaped"
+"""The name by which streams find `escaped`."""
+
+
+def escape_on_stdout() -> None:
+    """Have letters that the encoding of stdout lacks written as JSON escapes them, which is right in lines of JSON too.
+    Names of files and what people wrote may hold any letter, and a terminal or a cron job may speak ASCII.
+    """
+    codecs.register_error(ESCAPED, escaped)
+    reconfigure = getattr(sys.stdout, "reconfigure", None)  # None: it is no stream of the system
+    if reconfigure is not None:
+        reconfigure(errors=ESCAPED)
+
+
+def escaped(error: UnicodeError) -> tuple[str, int]:
+    """Escape the letters of an error of encoding: `codecs.register_error` says in which form."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 @contextlib.contextmanager

@@ -119,7 +119,7 @@ def drop_team_passages(settings: Settings) -> bool:
 @contextmanager
 def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | None = None) -> Generator[LibrarySearch]:
     """Open a search that also covers the team's internal topics, in memory, until the end of the block. `beside`: the
-    same for what is searched beside it.
+    search over the shared library, with the internal topics in it that the team may see.
     """
     with closing(PassageStore(None)) as topics:
         yield LibrarySearch(library, topics, search.kb, search.embedder, embeds_on_refresh=True, shared_search=beside)
@@ -182,12 +182,16 @@ class ServerLibrary(NamedTuple):
 
 
 def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[ServerLibrary]:
-    """Give the libraries of each server; `for_team`: as for `library_of`."""
+    """Give the libraries of each server; `for_team`: with the internal topics that its team may see, which are its own,
+    and those of the shared team where that is its team.
+    """
     shared = library_of(settings, for_team=for_team)
+    shared_with_others = library_of(settings) if for_team else shared
     found: dict[int | None, ServerLibrary] = {None: ServerLibrary(shared, shared)}
     for guild_id, server in settings.servers.own.items():
         own = OwnLibrary(library_of(server, for_team=for_team, documented=False), guild_id)
-        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, shared))
+        beside = shared_with_others if settings.has_own_team(guild_id) else shared
+        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, beside))
     return Servers(found)
 
 

@@ -36,6 +36,7 @@ from services.documents.store import (
     Together,
     Weights,
     chroma_store,
+    personal_files,
     protocol,
     sqlite_store,
 )
@@ -322,8 +323,16 @@ async def documents_for(
 
 def document_files(settings: Settings) -> SqliteCollections:
     """The collections in the data folder."""
-    folder = DataFolder(settings.app.data_dir)
-    return SqliteCollections(Folders(folder.evidence, folder.runbooks))
+    return SqliteCollections(_embedded_in(DataFolder(settings.app.data_dir)))
+
+
+def _embedded_in(folder: DataFolder) -> Folders:
+    return Folders(folder.evidence, folder.runbooks)
+
+
+def _copies_in(folder: DataFolder) -> Folders:
+    copies = folder.documents / "copies"
+    return Folders(copies, copies)
 
 
 def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Path | None = None) -> DocumentStore:
@@ -331,9 +340,40 @@ def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Pat
     the copies, where nothing else may be written.
     """
     if address == EMBEDDED:
-        folders = Folders(folder.evidence, folder.runbooks)
-        return sqlite_store(folders, read_only=read_only_with is not None)
-    return chroma_store(address, read_only_with or folder.documents / "copies")
+        return sqlite_store(_embedded_in(folder), read_only=read_only_with is not None)
+    return chroma_store(address, read_only_with or _copies_in(folder).cases)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStore:
+    """A store that nothing else has open, and where it is, for the operator."""
+
+    place: str
+    store: DocumentStore
+
+
+def named_store(folder: DataFolder, address: str) -> NamedStore:
+    """The store at `address`, as `store_of`."""
+    place = f"{folder.evidence} and {folder.runbooks}" if address == EMBEDDED else "files in threads and runbooks"
+    return NamedStore(place, store_of(folder, address))
+
+
+def unused_stores(folder: DataFolder, address: str | None) -> list[NamedStore]:
+    """The stores with files in the data folder that are not the one at `address`: `documents.store` was changed, or a
+    process over Chroma was killed. None: no store is in use. Blocking. Raises OSError.
+    """
+    found = list[NamedStore]()
+    if address != EMBEDDED and personal_files(_embedded_in(folder)):
+        found.append(named_store(folder, EMBEDDED))
+    copies = _copies_in(folder)
+    if address in {EMBEDDED, None} and personal_files(copies):
+        found.append(NamedStore(f"{copies.cases}", sqlite_store(copies)))
+    return found
+
+
+def stored_files(folder: DataFolder) -> list[Path]:
+    """The files in the data folder that the stores of it consist of, whichever is in use. Blocking. Raises OSError."""
+    return [*personal_files(_embedded_in(folder)), *personal_files(_copies_in(folder))]
 
 
 async def remove_published(store: DocumentStore, folder: DataFolder) -> int:
@@ -343,10 +383,15 @@ async def remove_published(store: DocumentStore, folder: DataFolder) -> int:
     names = [name for prefix in PUBLISHED_BEFORE for name in await store.list_collections(prefix)]
     for name in names:
         await store.delete_collection(name)
-    files = [path for prefix in PUBLISHED_BEFORE for path in folder.documents.glob(f"{prefix}*.sqlite*")]
+    files = published_files(folder)
     for path in files:
         path.unlink(missing_ok=True)
     return len(names) + sum(path.suffix == ".sqlite" for path in files)
+
+
+def published_files(folder: DataFolder) -> list[Path]:
+    """The files of such collections beside the stores. Blocking. Raises OSError."""
+    return [path for prefix in PUBLISHED_BEFORE for path in folder.documents.glob(f"{prefix}*.sqlite*")]
 
 
 def limits_of(chosen: DocumentSettings) -> FileLimits:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
+from assembly.documents import NamedStore, published_files, stored_files
 from assembly.team import open_team
 from model.servers import Servers
+from services.documents import Runbooks, Tombstones, forget_evidence
+from services.documents.store import DocumentStore, StoreUnavailable
 from services.knowledge import LibrarySearch
-from services.privacy import FolderContents, TeamData, has_archived_text
-from services.storage import DataFolder
+from services.privacy import FolderContents, ForgetResult, TeamData, has_archived_text
+from services.search import passage_files
+from services.storage import DataFolder, in_thread
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from streams.curation import CurationServices
@@ -90,18 +94,51 @@ def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> None:
             drop_team_passages(each)
 
 
+async def forget_documents(
+    stores: Iterable[NamedStore], folder: DataFolder, user_id: int, gone: Tombstones
+) -> ForgetResult:
+    """Delete a person's files and runbooks from the stores, and close them. `gone`: gets tombstones of the files. A
+    store that cannot be used keeps nobody from being forgotten elsewhere: a line names it. Raises OSError.
+    """
+    done = ForgetResult()
+    for each in stores:
+        try:
+            await _forget_in_store(each.store, folder, user_id, gone, done)
+        except StoreUnavailable as error:
+            done.left.append(f"{each.place}: {error}")
+    return done
+
+
+async def _forget_in_store(
+    store: DocumentStore, folder: DataFolder, user_id: int, gone: Tombstones, done: ForgetResult
+) -> None:
+    try:
+        runbooks = Runbooks(store=store, shown_path=folder.shown_runbooks, run=in_thread)
+        await runbooks.open()
+        done.files += await forget_evidence(store, user_id, gone)
+        done.runbooks += await runbooks.forget(user_id)
+    finally:
+        await store.close()
+
+
 def surroundings(settings: Settings, *, running: bool = False) -> FolderContents:
     """List the other paths in the data folder that forgetting has to look at. `running`: a bot writes to the folder.
     Blocking. Raises OSError.
+
+    Of databases these are the ones that the configuration leads to, and those of the stores: others, such as what an
+    earlier configuration has left, nobody opens.
     """
-    documents, learned = list[Path](), list[Path]()
+    folder = DataFolder(settings.app.data_dir)
+    documents, learned = list[Path](), stored_files(folder)
+    if not running:
+        learned += published_files(folder)
     for each in everywhere(settings):
         kb = each.kb
         documents += [kb.sources_dir, kb.links_file_path, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir]
-        documents.append(kb.index_path.with_name(KB_FILE))
+        documents += passage_files(kb.index_path.with_name(KB_FILE))
         learned += [kb.team_index_path, kb.team_index_cache_path]
         # What else is in these folders, such as packed copies, nobody deals with.
         for place, patterns in ((kb.team_raw_dir, ("*.txt", "*.torn")), (kb.team_topics_dir, ("*.txt", "*.rejected*"))):
             learned += [path for pattern in patterns for path in place.glob(pattern)]
-        learned += [kb.team_state_path, kb.team_index_path.with_name(TEAM_FILE)]
+        learned += [kb.team_state_path, *passage_files(kb.team_index_path.with_name(TEAM_FILE))]
     return FolderContents([*documents, *learned], documents, settings.logging.file.path, running)

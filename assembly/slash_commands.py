@@ -17,9 +17,10 @@ import discord
 from discord.app_commands import Range
 
 from assembly.answering import assistant_of, for_team, server_libraries
-from assembly.documents import Documents
+from assembly.documents import Documents, unused_stores
 from assembly.forgetting import (
     TeamKnowledgeFiles,
+    forget_documents,
     forgotten_by_search,
     open_learned_of_removed,
     settings_of_removed_servers,
@@ -31,7 +32,7 @@ from clock import now
 from clock.shared_calls import SharedCalls
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author, snowflake_at
-from model.outcomes import OutcomeKind, traits_of
+from model.outcomes import OutcomeKind, Reason, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, escape_markup
@@ -50,6 +51,7 @@ from services.documents import (
     FileRefused,
     NoSuchRunbook,
     Runbooks,
+    Tombstones,
     TooManyRunbooks,
     TooManyWaiting,
     check_file,
@@ -195,12 +197,25 @@ class Privacy:
         await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
-        if self.documents is not None:
-            add_document_counts(done, folder, *await self.documents.forget(user_id))
+        files, runbooks = (0, 0) if self.documents is None else await self.documents.forget(user_id)
+        if self.settings is not None:
+            unused = await self._forget_in_unused_stores(self.settings, user_id)
+            files, runbooks = files + unused.files, runbooks + unused.runbooks
+            done.left += unused.left
+        add_document_counts(done, folder, files, runbooks)
         if folder_contents is not None:
             done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
         done.usage = done.usage or counted
         return done
+
+    async def _forget_in_unused_stores(self, settings: Settings, user_id: int) -> ForgetResult:
+        """Raises OSError."""
+        folder = self.parts.state.folder
+        if self.documents is None:
+            stores = await in_thread(unused_stores, folder, None)
+            return await forget_documents(stores, folder, user_id, Tombstones(folder.tombstones))
+        stores = await in_thread(unused_stores, folder, settings.documents.store)
+        return await forget_documents(stores, folder, user_id, self.documents.cases.gone)
 
     async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
         """And in files again, as a vote may have been written with an old id of memory meanwhile. Raises OSError."""
@@ -438,7 +453,7 @@ def answer_text(result: AIResult, said: Phrases) -> str:
 
 
 class Answerers(NamedTuple):
-    """The answerers of one server: one for everybody, and one for its team, which also sees internal topics."""
+    """The answerers of one server: one for everybody, and one for its team, which also sees its internal topics."""
 
     for_everybody: Answerer
     for_team: Answerer
@@ -455,7 +470,8 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
         everybody = team = Answerer(context, rules)
         if libraries is not None:
             own, library = libraries[guild_id]
-            search = opened.enter_context(for_team(server.search, own, shared_search))
+            beside = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
+            search = opened.enter_context(for_team(server.search, own, beside))
             shared_search = shared_search or search
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.with_search(search)
@@ -465,17 +481,35 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
     return Servers(found)
 
 
+class AnswerSlots:
+    """Lets private questions be answered: `at_once` at a time, and at most `max_waiting` others wait."""
+
+    def __init__(self, at_once: int, max_waiting: int) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._room = at_once + max_waiting
+
+    @property
+    def is_full(self) -> bool:
+        return self._room <= 0
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[None]:
+        """Wait for a slot, and hold it during the block."""
+        self._room -= 1
+        try:
+            async with self._free:
+                yield
+        finally:
+            self._room += 1
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionCommands:
-    """Runs the answer chain for the caller, and counts against the budget.
-
-    Attributes:
-        slots: for as many questions as are answered at once.
-    """
+    """Runs the answer chain for the caller, and counts against the budget."""
 
     parts: Parts
     answerers: Servers[Answerers]
-    slots: asyncio.Semaphore
+    slots: AnswerSlots
 
     async def ask(self, call: Call, question: str) -> str:
         conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
@@ -483,8 +517,12 @@ class QuestionCommands:
         from_team = self.parts.services.people.is_team(author, call.guild_id)
         here = self.answerers[call.guild_id]
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
-        async with self.slots:
-            result = await (here.for_team if from_team else here.for_everybody).generate_reply(conversation, context)
+        if self.slots.is_full:
+            result = AIResult(False, None, (), {"result": OutcomeKind.SKIPPED, "reason": Reason.OVERLOADED})
+        else:
+            async with self.slots.slot():
+                answerer = here.for_team if from_team else here.for_everybody
+                result = await answerer.generate_reply(conversation, context)
         self.parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
         return answer_text(result, phrases(call.language))
@@ -640,7 +678,8 @@ async def slash_commands(
 
     with ExitStack() as opened:
         privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
-        slots = asyncio.Semaphore(parts.rules.answers.max_concurrent_answers)
+        rules = parts.rules.answers
+        slots = AnswerSlots(rules.max_concurrent_answers, rules.max_waiting_answers)
         questions = QuestionCommands(parts, answerers_of(settings, parts, llm, opened), slots)
         services = SlashServices(settings, parts, privacy, forget or privacy.forget, questions, documents)
         offered = {

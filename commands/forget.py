@@ -11,9 +11,10 @@ from rich.text import Text
 
 from assembly.answering import drop_team_passages
 from assembly.data_folder import data_folder_locked
-from assembly.documents import remove_published, store_of
+from assembly.documents import NamedStore, named_store, remove_published, unused_stores
 from assembly.forgetting import (
     everywhere,
+    forget_documents,
     open_learned,
     open_learned_of_removed,
     settings_of_removed_servers,
@@ -21,8 +22,8 @@ from assembly.forgetting import (
 )
 from assembly.running import run_async
 from commands.arguments import DONE, check_data_dir, requires_nats_extra, visible
-from services.documents import Runbooks, Tombstones, forget_evidence
-from services.documents.store import StoreUnavailable
+from services.documents import Tombstones
+from services.documents.store import DocumentStore, StoreUnavailable
 from services.privacy import (
     ForgetResult,
     add_document_counts,
@@ -31,7 +32,7 @@ from services.privacy import (
     forget_in_all_servers,
     has_archived_text,
 )
-from services.storage import DataFolder, in_thread
+from services.storage import DataFolder
 from services.telemetry import number_of
 from settings import Settings
 
@@ -42,6 +43,7 @@ OUT_OF_REACH = (
     "what is read of theirs again (a conversation goes on, --import, --replay): /privacy opt-out keeps it out",
     "log files, recordings and LLM recordings outside of the data folder",
     "backups and copies of the data folder, such as those of --backup: delete them, or forget again after a restore",
+    "a server of Chroma that documents.store no longer names",
     "whatever the LLM's provider keeps",
 )
 IN_THE_SERVERS = (
@@ -87,10 +89,10 @@ def forget(settings: Settings, user_id: int) -> int:
         texts, about = collect_texts(learned, user_id), surroundings(settings)
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
-        try:
-            add_document_counts(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
-        except StoreUnavailable as error:
-            done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
+        stores, gone = _all_stores(settings), Tombstones(folder.tombstones)
+        documents = run_async(forget_documents(stores, folder, user_id, gone))
+        add_document_counts(done, folder, documents.files, documents.runbooks)
+        done.left += documents.left
         done.left += find_remaining_words(root, texts, about, done.left)
         show(Console(), user_id, done)
     return DONE
@@ -104,27 +106,24 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
     if not written:
         return 0, []
     count = sum([drop_team_passages(each) for each in written])
-    try:
-        return count + run_async(_remove_published(folder, settings.documents.store)), []
-    except StoreUnavailable as error:
-        return count, [f"{folder.documents}: {error}; topics of an earlier release may be left there"]
+    left = list[str]()
+    for each in _all_stores(settings):
+        try:
+            count += run_async(_remove_published(each.store, folder))
+        except StoreUnavailable as error:
+            left.append(f"{folder.documents}: {error}; topics of an earlier release may be left there")
+    return count, left
 
 
-async def _remove_published(folder: DataFolder, address: str) -> int:
-    store = store_of(folder, address)
+def _all_stores(settings: Settings) -> list[NamedStore]:
+    """The store that `documents.store` names, and those that it may have named before. Raises OSError."""
+    folder, address = DataFolder(settings.app.data_dir), settings.documents.store
+    return [named_store(folder, address), *unused_stores(folder, address)]
+
+
+async def _remove_published(store: DocumentStore, folder: DataFolder) -> int:
     try:
         return await remove_published(store, folder)
-    finally:
-        await store.close()
-
-
-async def _forget_documents(folder: DataFolder, address: str, user_id: int) -> tuple[int, int]:
-    """The numbers of files in threads and of runbooks."""
-    store = store_of(folder, address)
-    try:
-        runbooks = Runbooks(store=store, shown_path=folder.shown_runbooks, run=in_thread)
-        await runbooks.open()
-        return await forget_evidence(store, user_id, Tombstones(folder.tombstones)), await runbooks.forget(user_id)
     finally:
         await store.close()
 

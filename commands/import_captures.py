@@ -156,6 +156,8 @@ def show(console: Console, run: ImportRun) -> None:
         console.print(f"{number:>7}  {what}", highlight=False, soft_wrap=True)
     if taken is not None:
         known = f", {taken.known} more are in the archive already" if taken.known else ""
-        console.print(f"{taken.stored:>7}  taken over from other archives{known}", highlight=False, soft_wrap=True)
+        opted_out = f", {taken.opted_out} left out for people who have opted out" if taken.opted_out else ""
+        line = f"{taken.stored:>7}  taken over from other archives{known}{opted_out}"
+        console.print(line, highlight=False, soft_wrap=True)
     if stored or (taken is not None and taken.stored):
         console.print("They are filed under topics at the next start of the bot, or by --regen.", soft_wrap=True)

@@ -93,7 +93,7 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.TOO_LONG: ReasonTraits(is_gap=True),
     Reason.REJECTED: ReasonTraits(is_gap=True),
     Reason.BUDGET: ReasonTraits(is_asked=True, said=Said.USED_UP),
-    Reason.OVERLOADED: ReasonTraits(is_asked=True),
+    Reason.OVERLOADED: ReasonTraits(is_asked=True, said=Said.USED_UP),
     Reason.TEAM_IS_ANSWERING: ReasonTraits(is_textless=True, is_left_alone=True),
     Reason.REPLY_MODE: ReasonTraits(is_textless=True, is_left_alone=True),
     Reason.CANNOT_POST: _PLAIN,

@@ -106,7 +106,9 @@ class AnswerSettings(SettingsSection):
     image_download_max_retries: CountOrZero = setting(2, "How often a failed download is repeated.")
     graph_timeout_seconds: Seconds = setting(200, "How long one answer may take, all steps together.")
     max_concurrent_answers: Count = setting(32, "How many answers are in progress at once.")
-    max_waiting_answers: Count = setting(1000, "How many may wait; beyond that the oldest is dropped.")
+    max_waiting_answers: Count = setting(
+        1000, "How many may wait; beyond that the oldest is dropped, and a private question is refused."
+    )
     enable_verification: Flag = setting(False, "Have the LLM check each draft before it is posted.")
     speculate: Flag = setting(
         False, "Select and load sources while the gate decides: sooner answers, for more calls to the LLM."

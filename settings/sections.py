@@ -370,6 +370,12 @@ class Settings(SettingsSection):
         entry = self.model_copy(update={"guilds": {guild_id: GuildSettings()}})
         return _in_server(entry, guild_id, Path())  # nothing that an entry names rests on a folder
 
+    def has_own_team(self, guild_id: int | None) -> bool:
+        """Tell whether the entry of a server in `guilds` says itself who is of its team."""
+        entry = self.guilds.get(guild_id) if guild_id is not None else None
+        named = () if entry is None else (entry.discord.team_member_ids, entry.discord.team_role_ids)
+        return any(each is not None for each in named)
+
     @property
     def secrets(self) -> list[str]:
         """Give the values of all secrets, which must show up nowhere."""

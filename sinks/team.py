@@ -266,10 +266,13 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
 
 @dataclass(slots=True)
 class ImportCounts:
-    """Pairs of another archive that were stored, and those that were `known` already."""
+    """Pairs of another archive that were stored, those that were `known` already, and those of which nothing can be
+    learned without people who have opted out.
+    """
 
     stored: int = 0
     known: int = 0
+    opted_out: int = 0
 
 
 class ImportArchive:
@@ -306,9 +309,15 @@ class ImportArchive:
         return outcome
 
     def take_over(self, pairs: Iterable[Pair]) -> ImportCounts:
-        """Store pairs of another archive, of which no single block holds all. Blocking. Raises OSError."""
+        """Store pairs of another archive, of which no single block holds all, without what people wrote who have opted
+        out. Blocking. Raises OSError.
+        """
         taken = ImportCounts()
-        for pair in pairs:
+        for whole in pairs:
+            pair = self._archive.captures.permitted(whole)
+            if pair is None:
+                taken.opted_out += 1
+                continue
             if self._is_stored(pair.message_ids):
                 taken.known += 1
                 continue

@@ -275,7 +275,9 @@ def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None) -> 
     entries = [each.entry for each in found]
     open_ones = sum("todo" in entry for entry in entries)
     counts = f"{number_of(len(entries), 'question')}, {open_ones} of them to be decided"
-    body = yaml.safe_dump({"questions": entries}, allow_unicode=True, sort_keys=False, width=120)
+    # Another encoding would be read as UTF-8 again, so that its letters are written as YAML escapes them.
+    as_it_is = out is not None or sys.stdout.encoding.casefold().startswith("utf")
+    body = yaml.safe_dump({"questions": entries}, allow_unicode=as_it_is, sort_keys=False, width=120)
     text = _VOTES_HEADER.format(counts=counts) + body
     if out is None:
         sys.stdout.write(text)

@@ -302,6 +302,9 @@ def _looked_through(
     saved = {attachments_of(path) for path in about.recordings}
     others = [path for path, kind in kinds.items() if kind is Kind.OTHER and path.parent not in saved]
     done.left += named(others, "none of this program's, not looked into")
+    databases = [path for path, kind in kinds.items() if kind is Kind.DATABASE]
+    unused = "a database that this configuration does not use, not looked into; delete it unless something else does"
+    done.left += named(databases, unused)
     return about
 
 

@@ -5,6 +5,7 @@ there.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -19,11 +20,13 @@ NAMED = 5
 """Files of one folder that are named one by one; of more, the folder is named."""
 
 _LONGEST_LINE = 1 << 20
+_DATABASE = re.compile(r".*\.sqlite(-(wal|shm|journal))?")
 
 
 class Kind(StrEnum):
     EXCHANGES = "exchanges"
     RECORDING = "recording"
+    DATABASE = "database"
     OTHER = "other"
 
 
@@ -54,7 +57,9 @@ def unknown_files(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
 
 
 def kind_of(path: Path) -> Kind:
-    """Determine the kind of a file by its first line that is a JSON object. Raises OSError."""
+    """Determine the kind of a file by its name, or its first line that is a JSON object. Raises OSError."""
+    if _DATABASE.fullmatch(path.name):
+        return Kind.DATABASE
     with path.open("rb") as file:
         for _ in range(10):
             line = file.readline(_LONGEST_LINE)
@@ -97,7 +102,9 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _ours(folder: DataFolder) -> Iterator[Path]:
-    """The files of the layout, but for those that the configuration may have anywhere: sources, archive, topics."""
+    """The files of the layout, but for those that the configuration may have anywhere (sources, archive, topics), and
+    for databases, of which it says which are in use.
+    """
     yield from (
         folder.lock_file,
         folder.seen,
@@ -111,13 +118,4 @@ def _ours(folder: DataFolder) -> Iterator[Path]:
     yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones)
     # What is in there without being named so is reported by who looks into it.
     yield from (folder.decisions, folder.places, folder.pending, *folder.outbox.glob("*.json"))
-    for databases in (
-        folder.evidence,
-        folder.runbooks,
-        folder.documents,
-        folder.index.parent,
-        folder.team_index.parent,
-    ):
-        yield from databases.rglob("*.sqlite")
-        yield from databases.rglob("*.sqlite-*")
     yield from folder.outcomes.glob("????-??-??.jsonl")

@@ -7,7 +7,7 @@
 from services.search import retrieval, scoring, tokenizer
 from services.search.chunking import Passage, passages
 from services.search.languages import ENGLISH, language_of
-from services.search.passage_store import PassageStore, PreparedSource, StoredPassage, delete_passages
+from services.search.passage_store import PassageStore, PreparedSource, StoredPassage, delete_passages, passage_files
 from services.search.questions import (
     EARLIER_QUESTION,
     asking_sentences,

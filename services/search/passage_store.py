@@ -202,13 +202,18 @@ class PassageFile:
         )
 
 
+def passage_files(path: Path) -> list[Path]:
+    """Return the paths of a passage file and of those that SQLite puts beside it, which go before it."""
+    return [path.with_name(path.name + ending) for ending in ("-journal", "-wal", "-shm", "")]
+
+
 def delete_passages(path: Path) -> bool:
     """Delete a passage file that is not open, with SQLite's files beside it; return whether there was one. Raises
     OSError.
     """
     there = path.exists()
-    for ending in ("-journal", "-wal", "-shm", ""):
-        files.remove(path.with_name(path.name + ending))
+    for each in passage_files(path):
+        files.remove(each)
     return there
 
 

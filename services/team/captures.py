@@ -180,6 +180,14 @@ class Captures:
                 said[each.message_id] = each
         return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
 
+    def permitted(self, pair: Pair) -> Pair | None:
+        """Return a pair of another archive without what is withheld; None: what is left of it is no exchange."""
+        withheld = {each.message_id for each in captured_messages(pair) if self._withheld(each)}
+        if not withheld:
+            return pair
+        left = archive.part_of(pair, set(pair.message_ids) - withheld)
+        return left if left is not None and archive.is_exchange(left.kind, left.turns) else None
+
     def stored_as(self, capture: Capture) -> str | None:
         """Return the id of the conversation's last stored capture if it is word for word the same, as after a crash;
         else None.

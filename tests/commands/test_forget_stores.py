@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import app
+from assembly.documents import store_of
 from services.discord import Dispatch, parse_line, render_line
+from services.documents.store import DocumentStore, Folders, Origin, sqlite_store
 from services.storage import DataFolder, files
 from services.team import archive
+from tests.services.documents import cases
+from tests.services.documents.store.imitated_chroma import Chroma, new_store
 from tests.services.team.pairs import captured, store
 
 ADA, GUILD = 1, 1175948623872000001
@@ -176,3 +182,114 @@ def test_a_damaged_file_of_a_server_that_has_gone_is_named_and_the_rest_is_forgo
     assert "2 texts replaced by [removed]" in out
     assert f"{damaged}: " in out
     assert "the topics of this server, which is not in guilds, were left as they are" in out
+
+
+async def keep(store: DocumentStore) -> None:
+    """Keep a file of theirs in a thread, and a runbook."""
+    posted = replace(cases.new("a.log", SAID), origin=Origin("a.log", uploader_id=ADA))
+    await store.add(cases.case(), [posted])
+    await cases.write_runbook(store, SAID, ADA)
+    await store.close()
+
+
+def holding(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and b"blorptang" in path.read_bytes()]
+
+
+def over(server: Chroma) -> Callable[[str, Path], DocumentStore]:
+    return lambda _address, folder: new_store(folder, server)
+
+
+def counted(out: str, *rows: str) -> set[str]:
+    return {line.removeprefix(row).strip() for line in out.splitlines() for row in rows if line.startswith(f"{row}  ")}
+
+
+COPIES = Path("documents", "copies")
+
+
+@pytest.mark.parametrize(
+    ("configured", "places"),
+    [
+        ("http://127.0.0.1:9", (Path("evidence"), Path("runbooks"))),
+        ("embedded", (COPIES, COPIES)),
+    ],
+)
+def test_a_store_of_files_that_is_configured_no_longer_is_forgotten_in_as_well(
+    configured: str,
+    places: Sequence[Path],
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = config.parent / "data"
+    monkeypatch.setattr("assembly.documents.chroma_store", over(Chroma()))
+    monkeypatch.setenv("APP__DOCUMENTS__STORE", configured)
+    asyncio.run(keep(sqlite_store(Folders(*(data / place for place in places)))))
+    assert holding(data)
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    out = capsys.readouterr().out
+    assert counted(out, "files in threads", "runbooks") == {"1 deleted"}
+    assert not holding(data)
+    assert ".sqlite: " not in out
+
+
+def test_a_store_that_cannot_be_used_keeps_nobody_from_being_forgotten_in_another(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = config.parent / "data"
+    monkeypatch.setattr("assembly.documents.chroma_store", over(Chroma(down=True)))
+    monkeypatch.setenv("APP__DOCUMENTS__STORE", "http://127.0.0.1:9")
+    asyncio.run(keep(store_of(DataFolder(data))))
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    out = capsys.readouterr().out
+    assert counted(out, "files in threads") == {"1 deleted"}
+    assert "files in threads and runbooks: Chroma at http://chroma.example cannot be used" in out
+    assert not holding(data)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "evidence/case_1 copy.sqlite",
+        "evidence/2025/case_1.sqlite",
+        "runbooks/user_1_kb-old.sqlite",
+        "runbooks/user_01_kb.sqlite",
+        "runbooks/case_1.sqlite",
+        "evidence/user_1_kb.sqlite",
+        "evidence/case_1.sqlite-wal",
+        "documents/copies/other.sqlite-wal",
+        "team-knowledge/search-team (1).sqlite",
+        "knowledge-base/old/search.sqlite",
+        f"guilds/{GUILD}/evidence/case_1.sqlite",
+    ],
+)
+def test_databases_that_nobody_opens_are_named(place: str, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = config.parent / "data"
+    files.replace(data / place, b"of an operator")
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    assert f"{data / place}: a database that this configuration does not use, not looked into; delete it" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [("TEAM_INDEX_PATH", "team-knowledge/search-team.sqlite"), ("INDEX_PATH", "knowledge-base/search.sqlite")],
+)
+def test_what_search_has_kept_where_an_index_was_before_is_named(
+    variable: str,
+    name: str,
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = config.parent / "data"
+    databases = [data / f"{name}{tail}" for tail in ("", "-wal", "-shm")]
+    for path in databases:
+        files.replace(path, b"yomf, too short to be looked for")
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    assert ".sqlite" not in capsys.readouterr().out
+    monkeypatch.setenv(f"APP__KB__{variable}", str(data / "elsewhere" / "index.txt"))
+    assert app.main(["--config", str(config), "--forget", str(ADA)]) == 0
+    out = capsys.readouterr().out
+    assert [path for path in databases if f"{path}: a database that this configuration does not use" not in out] == []

@@ -353,3 +353,46 @@ def test_it_may_come_with_recordings_of_the_same_conversations(
     out = capsys.readouterr().out
     assert "4  taken over from other archives" in out
     assert "4  captures that the archive holds already" in out
+
+
+THEIRS = """--- QA ---
+id: qa_20260201_031056.228000
+timestamp: 2026-02-01T03:10:56.228000Z
+said_at: 2026-02-01T03:09:41.120000Z
+conversation_id: reply_200
+message_ids: 200, 201
+author_ids: 1, 902
+User: My node shows a blorptang
+Team: Update your drivers.
+
+--- QA ---
+id: qa_20260201_031057.000000
+timestamp: 2026-02-01T03:10:57.000000Z
+said_at: 2026-02-01T03:09:42.120000Z
+conversation_id: thread_300
+message_ids: 300, 301, 302, 303
+author_ids: 2, 1, 902, 2
+User: How do I start a node?
+User: I have a blorptang
+Team: Run the container.
+User: #NoBot my name is Blorptang
+
+"""
+
+
+def test_another_archive_is_taken_over_without_people_who_have_opted_out(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of the list, and messages with the marker."""
+    config.write_text("discord: {opt_out_marker: '#nobot'}\n")
+    files.replace(config.parent / "data" / "state" / "opt-outs.json", json_state.render_ids({1}))
+    elsewhere = config.with_name("2026-W05.txt")
+    elsewhere.write_text(THEIRS)
+    assert run(config, elsewhere) == 0
+    (left,) = learned(config)
+    assert (left.message_ids, left.author_ids) == ((300, 302), (2, 902))
+    assert [turn.text for turn in left.turns] == ["How do I start a node?", "Run the container."]
+    line = "{}  taken over from other archives{}, 1 left out for people who have opted out\n"
+    assert line.format(1, "") in capsys.readouterr().out
+    assert run(config, elsewhere) == 0
+    assert line.format(0, ", 1 more are in the archive already") in capsys.readouterr().out

@@ -7,6 +7,7 @@ import gc
 import json
 import math
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, Posts, phrases
 from services.conversations.posts import Post
 from services.discord.slash import Call, CommandOption
+from services.documents.store import Folders, Origin, sqlite_store
 from services.llm import Budget
 from services.llm.recording import read
 from services.privacy import find_remaining_words
@@ -32,6 +34,7 @@ from tests.loopback.discord_server import INVOKER, DiscordServer
 from tests.loopback.interactions import Interaction
 from tests.loopback.llm_answers import plausible, wanted
 from tests.loopback.llm_server import LLMServer
+from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time
 
@@ -277,6 +280,34 @@ async def test_a_command_that_takes_a_text_is_given_none_of_who_opted_out_and_no
     assert text == phrases("en").not_read
 
 
+async def test_private_questions_beyond_those_that_may_wait_are_refused(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    go = asyncio.Event()
+
+    async def waiting(request: web.Request, body: scenes.Body) -> web.StreamResponse:
+        await go.wait()
+        return await scenes.good()(request, body)
+
+    llm_server.otherwise = waiting
+    caplog.set_level("INFO")
+    help_, askers = discord_server.add_channel("help"), [discord_server.add_member(f"m{n}") for n in range(4)]
+    limits = {"max_concurrent_answers": 1, "max_waiting_answers": 2}
+    await start(ai_response={"llm": llm(llm_server, timeout_seconds=30), **limits})
+    await until_offered(discord_server)
+    calls = [await discord_server.call(help_, who, "ask", question=QUESTION) for who in askers[:3]]
+    await discord_server.until(lambda: len([t for t in asyncio.all_tasks() if t.get_name() == INVOKER]) == len(calls))
+    refused = await discord_server.call(help_, askers[3], "ask", question=QUESTION)
+    await discord_server.until(lambda: refused.texts)
+    assert refused.texts == [phrases("en").used_up]
+    go.set()
+    told = [await said(discord_server, call) for call in calls]
+    told.append(await said(discord_server, await discord_server.call(help_, askers[3], "ask", question=QUESTION)))
+    assert phrases("en").used_up not in told
+    ends = [line for line in caplog.messages if line.startswith("/ask: ")]
+    assert ends == ["/ask: overloaded", *["/ask: replied"] * 4]
+
+
 async def test_opting_out_calls_off_what_is_under_way(
     start: Start, discord_server: DiscordServer, llm_server: LLMServer
 ) -> None:
@@ -388,6 +419,22 @@ async def test_what_was_asked_before_the_wish_goes_by_discord_s_clock(
     assert not holding(data, "zebra")
     assert "lion" in (data / "state" / "posts.jsonl").read_text()
     assert holding(data / "state" / "outcomes", "lion")
+
+
+@pytest.mark.parametrize(("place", "enabled"), [("documents/copies", True), ("evidence", False)])
+async def test_what_another_configuration_has_kept_of_their_files_is_forgotten_as_well(
+    place: str, enabled: bool, start: Start, discord_server: DiscordServer, data: Path
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    store = sqlite_store(Folders(data / place, data / place))
+    posted = replace(cases.new("a.log", "no zebra here"), origin=Origin("a.log", uploader_id=ada.id))
+    await store.add(cases.case(), [posted])
+    await store.close()
+    assert holding(data, "zebra")
+    await start(documents={"enabled": enabled})
+    await until_offered(discord_server)
+    assert "1 file in threads" in await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    assert not holding(data, "zebra")
 
 
 async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_server: DiscordServer) -> None:

@@ -61,11 +61,12 @@ def sources(bot: RunningBot) -> set[tuple[int | None, str]]:
     return {(end.part.guild_id, source) for end in bot.ends if isinstance(end, Outcome) for source in end.sources}
 
 
+@pytest.mark.parametrize("own_team", [True, False])
 @pytest.mark.parametrize("own", [True, False])
-async def test_internal_topics_are_for_the_team_of_the_server(
-    start: Start, discord_server: DiscordServer, data: Path, own: bool
+async def test_internal_topics_are_for_the_team_that_has_taught_them(
+    start: Start, discord_server: DiscordServer, data: Path, own: bool, own_team: bool
 ) -> None:
-    """Those that it has taught itself, and those that all servers share."""
+    """Those of a server are for its team, and those that all servers share for the team of all servers."""
     asked, secret = "Which rebate do partners get when they buy many lanterns?", "ZEBRA-77"
     guild_id, help_ = discord_server.guild.id, discord_server.add_channel("help")
     ada, kim, lou = (discord_server.add_member(name) for name in ("ada", "kim", "lou"))
@@ -74,15 +75,18 @@ async def test_internal_topics_are_for_the_team_of_the_server(
     store(folder, pair)
     DecisionLog(places_in(folder).decisions).append(added(pair, "pricing"))
     internal = {"internal_topics": ["pricing"]}
+    team = {"team_member_ids": [lou.id]} if own_team else {}
     bot = await start(
         discord={"team_member_ids": [kim.id], "team_active_seconds": 1},
-        guilds={str(guild_id): {"discord": {"team_member_ids": [lou.id]}, "kb": internal if own else {}}},
+        guilds={str(guild_id): {"discord": team, "kb": internal if own else {}}},
         kb={} if own else internal,
     )
     await discord_server.until(lambda: discord_server.state.commands)
-    assert secret in (await discord_server.answer_to(help_, lou, "ask", question=asked)).content
-    for who in (ada, kim):  # kim is of the team of other servers
-        assert secret not in (await discord_server.answer_to(help_, who, "ask", question=asked)).content
+    told = list[str]()
+    for who in (ada, kim, lou):
+        answer = await discord_server.answer_to(help_, who, "ask", question=asked)
+        told += [who.name] if secret in answer.content else []
+    assert told == (["kim"] if not own_team else ["lou"] if own else [])
     await bot.until_ended(await discord_server.say(help_, ada, asked))
     assert not any(secret in post.content for post in discord_server.posts)
     assert await bot.stop() == 0

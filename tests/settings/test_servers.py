@@ -35,6 +35,23 @@ def test_an_empty_list_overrides_and_null_does_not(loaded: Loader) -> None:
     assert (server.discord.team_member_ids, server.discord.team_role_ids) == (frozenset(), {2})
 
 
+@pytest.mark.parametrize(
+    ("entry", "has_own"),
+    [
+        ("{}", False),
+        ("{kb: {internal_topics: [pricing]}}", False),
+        ("{discord: {team_member_ids: null}}", False),
+        ("{discord: {team_member_ids: []}}", True),
+        ("{discord: {team_role_ids: [2]}}", True),
+    ],
+)
+def test_a_server_has_a_team_of_its_own_where_its_entry_names_one(loaded: Loader, entry: str, has_own: bool) -> None:
+    settings = loaded(f"discord: {{team_member_ids: [1]}}\nguilds: {{311: {entry}}}")
+    assert settings.has_own_team(311) == has_own
+    assert not settings.has_own_team(312)
+    assert not settings.has_own_team(None)
+
+
 def test_the_files_of_a_server_are_in_a_folder_of_its_own(loaded: Loader, tmp_path: Path) -> None:
     settings = loaded("guilds: {311: {}, 312: {kb: {sources_dir: docs/b, links_file_path: b.txt}}}")
     home = tmp_path / "data" / "guilds" / "311"

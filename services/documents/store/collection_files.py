@@ -22,6 +22,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SUFFIX = ".sqlite"
+_TAILS = "", "-wal", "-shm"
+"""Of the names of a collection's file, and of those that SQLite puts beside it."""
 KEPT_BYTES = 256 * 1024 * 1024
 KEPT_OPEN = 32
 KEPT_ENDED = 10_000
@@ -38,6 +40,21 @@ class Folders:
 
     def of(self, name: str) -> Path:
         return self.cases if name.startswith(protocol.CASE_PREFIX) else self.users
+
+    def names(self) -> list[str]:
+        """Return the names of the collections, in order. Other files, and those in the wrong folder, are left out."""
+        return sorted(
+            name
+            for folder in {self.cases, self.users}
+            for path in folder.glob(f"*{SUFFIX}")
+            if protocol.is_name(name := path.name.removesuffix(SUFFIX)) and self.of(name) == folder
+        )
+
+
+def personal_files(folders: Folders) -> list[Path]:
+    """Return the paths of the collections of threads and people, and of the files that SQLite puts beside them."""
+    personal = (folders.of(name) / f"{name}{SUFFIX}" for name in folders.names() if protocol.is_personal(name))
+    return [path for collection in personal for path in _with_files_beside(collection)]
 
 
 @dataclass(slots=True)
@@ -231,12 +248,7 @@ class CollectionFiles:
                 self._ending.discard(name)
 
     def names(self, prefix: str) -> list[str]:
-        return sorted(
-            path.name.removesuffix(SUFFIX)
-            for folder in {self._folders.cases, self._folders.users}
-            for path in folder.glob(f"*{SUFFIX}")
-            if path.name.startswith(prefix)
-        )
+        return [name for name in self._folders.names() if name.startswith(prefix)]
 
     def close(self) -> None:
         with self._guard:
@@ -253,9 +265,13 @@ class CollectionFiles:
             return self._writing.setdefault(name, threading.Lock())
 
 
+def _with_files_beside(path: Path) -> list[Path]:
+    return [path.with_name(path.name + tail) for tail in _TAILS]
+
+
 def _unlink(path: Path) -> None:
-    for tail in ("", "-wal", "-shm"):
-        path.with_name(path.name + tail).unlink(missing_ok=True)
+    for each in _with_files_beside(path):
+        each.unlink(missing_ok=True)
 
 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:

@@ -63,6 +63,7 @@ CASE_PREFIX = "case_"
 USER_PREFIX = "user_"
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
+_PERSONAL = re.compile(rf"{CASE_PREFIX}(?!0[0-9])[0-9]{{1,20}}|{USER_PREFIX}(?!0[0-9])[0-9]{{1,20}}_kb")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 
 
@@ -74,9 +75,19 @@ def user_collection(user_id: str) -> str:
     return f"{USER_PREFIX}{_snowflake(user_id)}_kb"
 
 
+def is_personal(name: str) -> bool:
+    """Return True if a collection of this name holds the files of a thread or the runbooks of a person."""
+    return _PERSONAL.fullmatch(name) is not None
+
+
+def is_name(name: str) -> bool:
+    """Return True if a collection may have this name, which is safe as a file name."""
+    return _SAFE.fullmatch(name) is not None
+
+
 def check_name(name: str) -> str:
-    """Return `name` if it is safe as a file name. Raises ValueError: it is not, and could lead out of its folder."""
-    if not _SAFE.fullmatch(name):
+    """Return `name` if a collection may have it. Raises ValueError: it could lead out of its folder."""
+    if not is_name(name):
         raise ValueError(f"{name!r} is no name of a collection")
     return name
 

@@ -1,0 +1,70 @@
+"""What is printed where the encoding of stdout lacks a letter: nothing is lost, and nothing ends in a traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+import app
+from services.storage import files
+from tests.commands.evaluating.test_from_votes import Bot
+
+LETTERS = "Gr\u00fc\u00dfe \u6f22 \U0001f600"
+ESCAPED = {
+    "ascii": r"Gr\u00fc\u00dfe \u6f22 \ud83d\ude00",
+    "iso8859-1": "Gr\u00fc\u00dfe \\u6f22 \\ud83d\\ude00",
+    "utf-8": LETTERS,
+}
+
+Printed = Callable[..., str]
+
+
+@pytest.fixture(params=list(ESCAPED))
+def encoding(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def printed(encoding: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Printed:
+    """Run a command; give what it prints, in the encoding of the terminal."""
+
+    def run(*arguments: object) -> str:
+        shown = io.BytesIO()
+        with monkeypatch.context() as patched, io.TextIOWrapper(shown, encoding=encoding) as out:
+            patched.setattr(sys, "stdout", out)
+            code = app.main([*map(str, arguments)])
+            out.flush()
+            assert code == 0, capsys.readouterr().err
+            return shown.getvalue().decode(encoding)
+
+    return run
+
+
+def test_what_forgetting_has_left_is_named_in_full(config: Path, printed: Printed, encoding: str) -> None:
+    path = config.parent / "data" / f"{LETTERS}.txt"
+    files.replace(path, b"of an operator")
+    out = printed("--config", config, "--forget", 1)
+    assert f"{ESCAPED[encoding]}.txt: none of this program's, not looked into" in out
+    assert "Out of reach:" in out
+
+
+def test_lines_of_json_are_read_as_they_were(config: Path, export: Path, printed: Printed) -> None:
+    base = config.parent / "data" / "knowledge-base"
+    (base / "sources" / "install.md").rename(base / "sources" / f"{LETTERS}.md")
+    index = base / "index.txt"
+    index.write_text(index.read_text().replace("install.md", f"{LETTERS}.md"), encoding="utf-8")
+    lines = printed("--config", config, "--replay", export, "--json").splitlines()
+    assert [json.loads(line).get("sources") for line in lines] == [[f"kb:{LETTERS}.md"], None]
+
+
+def test_questions_that_are_made_of_votes_are_read_as_they_were(tmp_path: Path, printed: Printed) -> None:
+    bot = Bot(tmp_path)
+    bot.answered(f"Is it {LETTERS}: yes or no?", "up")
+    (entry,) = yaml.safe_load(printed("--config", bot.config, "--eval", "--from-votes"))["questions"]
+    assert entry["question"] == f"Is it {LETTERS}: yes or no?"
