@@ -272,9 +272,9 @@ def gate(
         exhausted = await budget.begin_chain(user_id, at)
         if exhausted is not None:
             inquiry.token.close()
-            # The words tell: most of a chat is not meant for the bot, and nothing of that may be kept as a question.
-            if not (inquiry.addressed or is_question(inquiry.request)):
-                return skip_outcome(inquiry, Reason.NOT_ANSWERABLE)
+            # Most of a chat is not meant for the bot, and none of that may be kept as a question.
+            if not (inquiry.addressed or "?" in inquiry.request or is_question(inquiry.request)):
+                inquiry.decisions["gate"] = {"question": False}
             if budget.first_time(exhausted, user_id, at):
                 log.warning("%s is used up: nothing is answered until there is room again", exhausted)
             return skip_outcome(inquiry, Reason.BUDGET)

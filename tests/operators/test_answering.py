@@ -205,14 +205,23 @@ async def test_whoever_has_used_up_the_budget_is_refused_and_the_log_says_so_onc
 ) -> None:
     script = verdict()
     step = gated(script, Budget(BudgetLimits(chains_per_user_per_hour=1)))
-    # What is neither meant for the bot nor put as a question is no question that the budget has refused.
-    chatter = asked()._replace(addressed=False, request="good morning all")
-    inquiries = [asked(), asked(), asked(), chatter]
-    ends = ["passed", "skipped: budget", "skipped: budget", "skipped: not answerable"]
-    assert [told(await step(each)) for each in inquiries] == ends
+    inquiries = [asked(), asked(), asked()]
+    assert [told(await step(each)) for each in inquiries] == ["passed", "skipped: budget", "skipped: budget"]
     assert script.steps == ["gate"]
     assert caplog.text.count("limits.chains_per_user_per_hour is used up") == 1
     inquiries[0].token.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "addressed", "is_chatter"),
+    [("How do I install it?", False, False), ("good morning all", False, True), ("good morning all", True, False)],
+)
+async def test_chatter_that_the_budget_refuses_is_no_question(text: str, *, addressed: bool, is_chatter: bool) -> None:
+    inquiry = asked(text, addressed=addressed)
+    budget = Budget(BudgetLimits(answers_per_day=1))
+    budget.answered(now())
+    assert told(await gated(verdict(), budget)(inquiry)) == "skipped: budget"
+    assert (inquiry.decisions.get("gate") == {"question": False}) is is_chatter
 
 
 class Elsewhere(Budget):
