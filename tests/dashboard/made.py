@@ -119,8 +119,8 @@ class FakeSearch:
         self.asked.append(query)
         return FOUND
 
-    async def section(self, kept: StoredPassage) -> Sequence[StoredPassage]:
-        return [kept]
+    async def section(self, passage: StoredPassage) -> Sequence[StoredPassage]:
+        return [passage]
 
     async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
         return hits
