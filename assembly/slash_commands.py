@@ -65,7 +65,6 @@ from services.documents.tools import TEAM
 from services.llm import StructuredLLM
 from services.privacy import (
     ForgetResult,
-    add_document_counts,
     collect_texts,
     find_remaining_words,
     forget_in_all_servers,
@@ -196,7 +195,7 @@ class Privacy:
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
         if self.documents is not None:
-            add_document_counts(done, folder, *await self.documents.forget(user_id))
+            done.files, done.runbooks = await self.documents.forget(user_id)
         if folder_contents is not None:
             done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
         done.usage = done.usage or counted

@@ -25,7 +25,6 @@ from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import (
     ForgetResult,
-    add_document_counts,
     collect_texts,
     find_remaining_words,
     forget_in_all_servers,
@@ -88,7 +87,7 @@ def forget(settings: Settings, user_id: int) -> int:
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
         try:
-            add_document_counts(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
+            done.files, done.runbooks = run_async(_forget_documents(folder, settings.documents.store, user_id))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         done.left += find_remaining_words(root, texts, about, done.left)

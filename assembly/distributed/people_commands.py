@@ -21,7 +21,7 @@ from services.conversations import phrases
 from services.discord import Dispatch
 from services.discord.slash import Call, Commands
 from services.documents.tools import TEAM as TEAM_TOOL
-from services.privacy import ForgetResult, add_document_counts, has_archived_text, new_pseudonym_key
+from services.privacy import ForgetResult, has_archived_text, new_pseudonym_key
 from services.storage import DataFolder, files, in_thread
 from services.team import REMOVED
 from transport.locks import claim_once
@@ -81,7 +81,10 @@ class PeopleServices:
         await self.parts.state.record.rename_sources(renamed)
         done.usage = await self.parts.state.budgets.default.forget(user_id)
         if self.documents is not None:
-            add_document_counts(done, self.parts.state.folder, *await self.documents.forget(user_id))
+            done.files, done.runbooks = await self.documents.forget(user_id)
+        recorded = self.parts.state.folder.llm_recordings
+        if await in_thread(recorded.is_dir):
+            done.left.append(f"{recorded}: not looked into; it is from a time without NATS")
         return done
 
     def on_progress(self, request: ForgetRequest) -> None:

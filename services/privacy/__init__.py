@@ -4,7 +4,6 @@
 from services.privacy.forgetting import (
     ForgetResult,
     TeamData,
-    add_document_counts,
     collect_texts,
     forget_in_all_servers,
     has_archived_text,

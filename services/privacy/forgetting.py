@@ -129,13 +129,6 @@ class ForgetResult:
         return any(value for name, value in asdict(self).items() if name not in {"left", "renamed"})
 
 
-def add_document_counts(done: ForgetResult, folder: DataFolder, files: int, runbooks: int) -> None:
-    """Add how many of a person's documents were deleted, and name where passages of them may remain."""
-    done.files, done.runbooks = files, runbooks
-    if (files or runbooks) and folder.llm_recordings.is_dir():
-        done.left.append(f"{folder.llm_recordings}: not searched for passages of their files and runbooks")
-
-
 def has_archived_text(raw: Path, user_id: int) -> bool:
     """True if the raw archive holds a text of the person, so that what was derived from it may as well. Blocking.
 

@@ -38,16 +38,18 @@ def drop_exchanges(
     for path in recordings:
         # Steps after the gate may have been asked in its words.
         theirs = [*texts, *_rewritten_queries(path, match)]
-        either, of_others, unmarked = TextMatch(theirs), TextMatch(theirs, LONG_CHARS), 0
+        either, of_others = TextMatch(theirs), TextMatch(theirs, LONG_CHARS)
+        unmarked = without_posters = 0
 
         def without(exchange: Record) -> Record | None:
-            nonlocal unmarked
+            nonlocal unmarked, without_posters
             people, said = exchange.get("people"), _text_of(exchange)
             if isinstance(people, list) and str(user_id) in people:
                 return None
             if (of_others if people else either).found_in(said) or any(each in said for each in ids):  # noqa: B023 (called at once)
                 return None
             unmarked += "people" not in exchange
+            without_posters += "format" not in exchange
             return exchange
 
         edited = edit(path, without)
@@ -58,6 +60,11 @@ def drop_exchanges(
             left.append(
                 f"{path}: {number_of(unmarked, 'exchange')} of an earlier program, which did not note whose words they "
                 "hold: what they asked and got no reply to cannot be told apart"
+            )
+        elif without_posters:
+            left.append(
+                f"{path}: {number_of(without_posters, 'exchange')} of an earlier program, which did not note whose "
+                "files they hold passages of"
             )
         if match.too_short:
             short = number_of(match.too_short, "text")

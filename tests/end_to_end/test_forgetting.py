@@ -185,6 +185,45 @@ async def test_no_byte_of_a_person_is_left_but_where_the_report_says_so(
     assert "Nothing of theirs was found." in await forgotten(life, capsys)
 
 
+@pytest.mark.parametrize("closed", [False, True])
+async def test_what_others_asked_about_a_persons_file_goes_wherever_it_is_recorded(
+    discord_server: DiscordServer,
+    llm_server: LLMServer,
+    data: Path,
+    hurried_discord: None,
+    monkeypatch: pytest.MonkeyPatch,
+    closed: bool,
+) -> None:
+    """Pitfall 67: `closed`: the files of the thread are gone before."""
+    server = discord_server
+    help_, ada, bob = server.add_channel("help"), server.add_member("ada"), server.add_member("bob")
+    settings = settings_of(data, ai_response={"llm": llm(llm_server)})
+    recorded = data / "recorded" / "day.jsonl"
+    recorded.parent.mkdir()
+    bot = RunningBot(server, settings, LiveOptions(models=ModelOptions(record=recorded)))
+    bot.begin(monkeypatch, learning=False)
+    try:
+        await bot.ready()
+        await until_offered(server)
+        log = f"2026-02-16T00:00:30 ERROR db: no {UPLOADED}\n2026-02-16T00:00:31 INFO web: up\n".encode()
+        await server.say(help_, ada, "what is the first ERROR in a.log?", attachments=[("a.log", log, "text/plain")])
+        (answer, *_) = await bot.until_posts(1)
+        question = "which is the first ERROR of all in a.log?"
+        await server.until_told(await server.call(answer.place, bob, "ask", question=question))
+        await server.until_told(await server.call(help_, bob, "ask", question="how can I restore a backup?"))
+        await bot.until_idle()
+        if closed:
+            await server.change_thread(answer.place, locked=True, archived=True)
+            await server.until(lambda: not list((data / "evidence").glob("*.sqlite")))
+    finally:
+        assert await bot.stop() == 0
+    assert recorded in left_in(data)
+    assert await asyncio.to_thread(forget, settings, ada.id) == 0
+    assert left_in(data) == {}
+    people = {tuple(json.loads(line)["people"]) for line in recorded.read_text().splitlines()}
+    assert people == {(str(bob.id),)}
+
+
 def plant(life: Life) -> list[Path]:
     """What crashes, operators and earlier programs leave lying about: what can only be named."""
     folder, text = DataFolder(life.data), f"how can I restore a backup of my {ASKED} pictures?"

@@ -19,7 +19,6 @@ from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
 from services.privacy.forgetting import (
     ForgetResult,
-    add_document_counts,
     forget,
     has_archived_text,
     outcomes_without,
@@ -241,9 +240,9 @@ def test_a_vote_about_an_answer_that_is_noted_no_more_is_found_by_its_question(f
 def test_exchanges_that_say_whose_words_they_hold_are_found_without_them(folder: DataFolder) -> None:
     """Pitfall 67: a question without a reply is kept nowhere else."""
     path = folder.llm_recordings / "today.jsonl"
-    current_people.set(frozenset({ADA, BOB}))
+    current_people.set({ADA, BOB})
     path.write_text(exchange("gate", "Wie?") + path.read_text())
-    current_people.set(frozenset())
+    current_people.set(None)
     assert forget(folder, folder.team_raw, 999).exchanges == 0
     assert forget(folder, folder.team_raw, ADA).exchanges == 3
     assert "Wie?" not in path.read_text()
@@ -254,9 +253,9 @@ def test_what_others_ask_in_a_few_common_words_stays_theirs(tmp_path: Path) -> N
     common, own = "how do i install the", "how do i install the lantern without waking the whole house"
     lines: list[str] = []
     for who, said in ((None, common), (BOB, f"{common} lamp"), (BOB, f"Ada asked: {own}")):
-        current_people.set(frozenset({who} if who else ()))
+        current_people.set({who} if who else None)
         lines.append(exchange("gate", asked(said)))
-    current_people.set(frozenset())
+    current_people.set(None)
     path.write_text("".join(lines))
     left = drop_exchanges([path], ADA, [common, own])
     assert left.exchanges == 2
@@ -334,15 +333,23 @@ def test_a_rebuild_that_was_cut_off_keeps_no_copy(folder: DataFolder) -> None:
     assert not folder.regeneration.exists()
 
 
-def test_recordings_in_which_pieces_of_documents_may_stand_are_pointed_out(tmp_path: Path) -> None:
-    folder, done = DataFolder(tmp_path), ForgetResult()
-    add_document_counts(done, folder, 1, 2)
-    assert (done.files, done.runbooks, done.left) == (1, 2, [])
-    folder.llm_recordings.mkdir(parents=True)
-    add_document_counts(done, folder, 0, 0)
-    assert not done.left
-    add_document_counts(done, folder, 0, 1)
-    assert "not searched for passages" in done.left[0]
+@pytest.mark.parametrize(
+    ("lacks", "said"),
+    [
+        (set[str](), []),
+        ({"format"}, ["1 exchange of an earlier program, which did not note whose files they hold passages of"]),
+        ({"format", "people"}, ["1 exchange of an earlier program, which did not note whose words they hold"]),
+    ],
+)
+def test_exchanges_that_do_not_say_whose_words_and_files_they_hold_are_named(
+    tmp_path: Path, lacks: set[str], said: list[str]
+) -> None:
+    """Pitfall 67: whether or not the person has any files now."""
+    path = tmp_path / "today.jsonl"
+    row = json.loads(exchange("gate", asked(BOBS)))
+    path.write_text(json.dumps({key: value for key, value in row.items() if key not in lacks}) + "\n")
+    left = drop_exchanges([path], ADA, [QUESTION]).left
+    assert [line.removeprefix(f"{path}: ").partition(":")[0] for line in left] == said
 
 
 def test_what_an_earlier_program_has_stored_cannot_be_told_apart_and_is_named(tmp_path: Path) -> None:
