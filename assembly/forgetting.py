@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from assembly.team import open_team
 from model.servers import Servers
 from services.knowledge import LibrarySearch
 from services.privacy import FolderContents, TeamData, has_archived_text
+from services.search import PassageStore
 from services.storage import DataFolder
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
@@ -88,6 +90,14 @@ def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> None:
     for each in settings:
         if has_archived_text(each.kb.team_raw_dir, user_id):
             drop_team_passages(each)
+
+
+def published_texts(settings: Sequence[Settings]) -> Iterator[str]:
+    """Give the documentation, as it is searched: what anybody can read tells of nobody that they wrote it. Blocking."""
+    for path in dict.fromkeys(each.kb.index_path.with_name(KB_FILE) for each in settings):
+        if path.exists():
+            with closing(PassageStore(path, read_only=True)) as store:
+                yield from store.texts()
 
 
 def surroundings(settings: Settings, *, running: bool = False) -> FolderContents:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -22,6 +23,7 @@ from assembly.forgetting import (
     TeamKnowledgeFiles,
     forgotten_by_search,
     open_learned_of_removed,
+    published_texts,
     settings_of_removed_servers,
     surroundings,
     taught,
@@ -189,8 +191,19 @@ class Privacy:
         opened = [await in_thread(open_learned_of_removed, each) for each in removed_servers]
         shared, *servers = [*(each.learned for each in self.team_files.values()), *(learned for learned, _ in opened)]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
+        documented = [*(each.settings for each in self.parts.servers.values()), *removed_servers]
         async with self._without_copies(user_id, removed_servers):
-            done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, folder_contents, renamed)
+            done = await in_thread(
+                forget_in_all_servers,
+                shared,
+                servers,
+                user_id,
+                texts,
+                folder_contents,
+                renamed,
+                partial(published_texts, documented),
+                self.other_archives,
+            )
         await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder

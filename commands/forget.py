@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +17,7 @@ from assembly.forgetting import (
     everywhere,
     open_learned,
     open_learned_of_removed,
+    published_texts,
     settings_of_removed_servers,
     surroundings,
 )
@@ -84,7 +86,8 @@ def forget(settings: Settings, user_id: int) -> int:
         learned = [open_learned(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in opened]
         texts, about = collect_texts(learned, user_id), surroundings(settings)
-        done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
+        published = partial(published_texts, everywhere(settings))
+        done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about, published=published)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
         try:
             done.files, done.runbooks = run_async(_forget_documents(folder, settings.documents.store, user_id))

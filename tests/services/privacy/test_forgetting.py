@@ -258,8 +258,12 @@ def test_what_others_ask_in_a_few_common_words_stays_theirs(tmp_path: Path) -> N
     current_people.set(None)
     path.write_text("".join(lines))
     left = drop_exchanges([path], ADA, [common, own])
-    assert left.exchanges == 2
-    assert path.read_text() == lines[1]
+    assert (left.exchanges, left.redacted) == (1, 1)
+    second, third = path.read_text().splitlines(keepends=True)
+    assert second == lines[1]
+    assert json.loads(third)["request"]["user"][0]["text"] == asked(f"Ada asked: {own}").replace(
+        f"User: Ada asked: {own}", "[removed]"
+    )
     rows = [{"author_id": str(BOB), "question": each} for each in (f"{common} lamp", own)]
     assert [outcomes_without(ADA, TextMatch([common, own], LONG_CHARS))(row) for row in rows] == [
         rows[0],
