@@ -181,9 +181,6 @@ class Privacy:
         for each in self.parts.servers.values():
             each.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, until)
-        counted = False
-        for budget in self.parts.state.budgets.values():
-            counted |= await budget.forget(user_id)
         removed_servers, folder_contents = list[Settings](), None
         if self.settings is not None:
             removed_servers = await in_thread(settings_of_removed_servers, self.settings)
@@ -211,7 +208,6 @@ class Privacy:
             done.files, done.runbooks = await self.documents.forget(user_id)
         if folder_contents is not None:
             done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
-        done.usage = done.usage or counted
         return done
 
     async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
@@ -263,7 +259,6 @@ def summary(done: ForgetResult, said: Phrases, *, complete: bool = True) -> str:
         (done.files, said.removed_files),
         (done.runbooks, said.removed_runbooks),
         (done.exchanges, said.removed_exchanges),
-        (int(done.usage), said.removed_counts),
         (done.ends, said.removed_ends),
     )
     lines = [f"- {say(count)}" for count, say in found if count]

@@ -149,7 +149,6 @@ def show(
         ("feedback", f"{votes} dropped, {questions} replaced by [removed]"),
         ("posts", f"{done.posts} dropped"),
         ("how questions ended", f"{done.ends} dropped"),
-        ("usage", "dropped" if done.usage else "nothing kept"),
         ("files in threads", f"{done.files} deleted"),
         ("runbooks", f"{done.runbooks} deleted"),
         ("LLM recordings", f"{number_of(done.exchanges, 'exchange')} dropped"),

@@ -7,6 +7,7 @@ from services.privacy.forgetting import (
     collect_texts,
     forget_in_all_servers,
     has_archived_text,
+    limits_pseudonym,
     new_pseudonym_key,
     planned_renames,
     pseudonym,

@@ -27,16 +27,21 @@ from services.privacy.recordings import (
 )
 from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
-from services.storage import DataFolder, Record, edit, files, replace_strings
+from services.storage import DataFolder, Record, edit, files, read_object, replace_strings
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
 from services.telemetry import number_of, parse_part_outcome
 
 
-def pseudonym(key: bytes, user_id: int) -> str:
+def pseudonym(key: bytes, user_id: int, purpose: str = "") -> str:
     """Return the pseudonym of a person, the same each time on one installation. Only the owner of its `key` can trace
-    it back.
+    it back, or tell that those for different purposes are of one person.
     """
-    return hmac.new(key, str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
+    return hmac.new(key, f"{purpose}{user_id}".encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def limits_pseudonym(key: bytes, user_id: int) -> str:
+    """Return the pseudonym by which a person's questions of the last hour are counted."""
+    return pseudonym(key, user_id, "limits ")
 
 
 def pseudonym_key(path: Path) -> bytes:
@@ -109,7 +114,6 @@ class ForgetResult:
     questions: int = 0
     posts: int = 0
     exchanges: int = 0
-    usage: bool = False
     files: int = 0
     runbooks: int = 0
     topics: int = 0
@@ -125,7 +129,7 @@ class ForgetResult:
         self.renamed |= other.renamed
         for name, value in asdict(other).items():
             if name != "renamed":
-                setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
+                setattr(self, name, getattr(self, name) + value)
 
     @property
     def anything(self) -> bool:
@@ -163,7 +167,7 @@ def forget(
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
 
     Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole, and what
-    helps to find the rest is removed last. First come recordings, votes, usage and descriptions of topics, which are
+    helps to find the rest is removed last. First come recordings, votes and descriptions of topics, which are
     found by what the person wrote and was answered; then archive, topics and posts. So after a crash, another call
     finishes the work.
     """
@@ -188,10 +192,7 @@ def forget(
     own_words = OwnWords(user_id, [raw]) if own_words is None else own_words
     of_others, redacted = _forget_recorded(others, user_id, texts, ids, own_words, done)
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
-    spent = read_spent(folder.usage)
-    done.usage = spent.forget(user_id)
-    if done.usage:
-        files.replace(folder.usage, render_spent(spent))
+    _forget_counts(folder.usage)
     _forget_ends(folder, user_id, of_others, redacted, done)
     rename_sources(folder, ids)
     _forget_waiting(folder.pending, user_id, done)
@@ -235,6 +236,14 @@ def _forget_recorded(
     for path, found in about.recordings.items():
         done.recorded += remove_from_recording(path, user_id, found, of_others)
     return of_others, dropped.redacted
+
+
+def _forget_counts(path: Path) -> None:
+    """Drop the counts of an earlier program, which had them by people's ids. Those of today outlast a request to be
+    forgotten, for an hour and without an id: else it would give as many chains anew.
+    """
+    if "chains" in read_object(path):
+        files.replace(path, render_spent(read_spent(path)))
 
 
 def _forget_ends(folder: DataFolder, user_id: int, of_others: TextMatch, redacted: int, done: ForgetResult) -> None:

@@ -209,6 +209,21 @@ async def test_questions_by_command_count_against_the_budget(start: Start, disco
     assert json.loads((bot.settings.app.data_dir / "state" / "usage.json").read_text())["answers"] == 2
 
 
+async def test_whoever_is_forgotten_gets_no_hour_anew(start: Start, discord_server: DiscordServer, data: Path) -> None:
+    help_, eve = discord_server.add_channel("help"), discord_server.add_member("eve")
+    bot = await start(limits={"chains_per_user_per_hour": 1})
+    await until_offered(discord_server)
+    texts = list[str]()
+    for _ in range(2):
+        texts.append(await said(discord_server, await discord_server.call(help_, eve, "ask", question=QUESTION)))
+        await said(discord_server, await discord_server.call(help_, eve, "privacy forget"))
+    assert ["lf backup restore" in text for text in texts] == [True, False]
+    assert await bot.stop() == 0
+    kept = (data / "state" / "usage.json").read_text()
+    assert len(json.loads(kept)["begun"]) == 1
+    assert str(eve.id) not in kept
+
+
 async def test_chatter_by_command_gets_a_line_and_no_answer(start: Start, discord_server: DiscordServer) -> None:
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     await start()
@@ -316,7 +331,7 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     await until_quiet(discord_server, exchanges)
     assert {path.name for path in holding(data, "zebra")} >= {"posts.jsonl", "day.jsonl"}
     text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
-    for what in ("1 message in captured", "1 answer that I remembered", "recorded exchanges", "count of your"):
+    for what in ("1 message in captured", "1 answer that I remembered", "recorded exchanges"):
         assert what in text
     assert "Out of my reach" in text
     await discord_server.say(help_, bob, QUESTION)

@@ -21,6 +21,7 @@ from services.privacy.forgetting import (
     ForgetResult,
     forget,
     has_archived_text,
+    limits_pseudonym,
     outcomes_without,
     pseudonym,
 )
@@ -39,6 +40,9 @@ QUESTION = "My lantern does not light up\nsince I updated it yesterday"
 REWRITTEN = "Why does a lantern stay dark after an update?"
 BOBS = "Which oil does the lantern burn best?"
 KEY = b"0" * 64
+SPENT = Spent(
+    day=20_000, answers=3, tokens=70, chains={limits_pseudonym(KEY, each): deque([1.0]) for each in (ADA, BOB)}
+)
 
 
 def pair(*said: tuple[int, str], second: int = 57) -> Pair:
@@ -83,8 +87,7 @@ def folder(tmp_path: Path) -> DataFolder:
         row = {"message_id": str(message_id), "voter": pseudonym(KEY, voter), "question": question, "vote": "up"}
         row |= {"inferred": True} if voter == ADA else {}
         files.append(folder.feedback, json.dumps(row, ensure_ascii=False).encode() + b"\n")
-    spent = Spent(day=20_000, answers=3, tokens=70, chains={ADA: deque([1.0]), BOB: deque([2.0])})
-    files.replace(folder.usage, render_spent(spent))
+    files.replace(folder.usage, render_spent(SPENT))
     gating = {"is_question": True, "is_answerable": True, "rewrite_query": REWRITTEN, "reason": "r"}
     lines = [
         exchange("gate", asked(QUESTION), f"Here it is: {json.dumps(gating)}"),
@@ -102,7 +105,7 @@ def kept(folder: DataFolder) -> dict[Path, bytes]:
 
 def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: DataFolder) -> None:
     """Pitfall 49."""
-    assert forget(folder, folder.team_raw, ADA) == ForgetResult(1, 1, 1, 1, 2, usage=True)
+    assert forget(folder, folder.team_raw, ADA) == ForgetResult(1, 1, 1, 1, 2)
     everything = b"".join(kept(folder).values()).decode()
     for trace in ("does not light up", "updated it yesterday", REWRITTEN, pseudonym(KEY, ADA)):
         assert trace not in everything
@@ -113,9 +116,16 @@ def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: Data
     assert [each.asker_id for each in read_posts(folder.posts)] == [BOB]
     rows = [json.loads(line) for line in folder.feedback.read_text().splitlines()]
     assert [(row["message_id"], row["question"]) for row in rows] == [("100", "[removed]"), ("200", BOBS)]
-    spent = read_spent(folder.usage)
-    assert (spent.answers, spent.tokens, list(spent.chains)) == (3, 70, [BOB])
+    assert read_spent(folder.usage) == SPENT
     assert [each.step for each in read(folder.llm_recordings / "today.jsonl")] == ["gate", "select"]
+
+
+def test_counts_that_an_earlier_program_kept_by_the_ids_of_people_go(folder: DataFolder) -> None:
+    """Pitfall 49."""
+    files.replace(folder.usage, json.dumps({"day": 20_000, "answers": 3, "chains": {str(ADA): [1.0]}}).encode())
+    forget(folder, folder.team_raw, ADA)
+    assert str(ADA) not in folder.usage.read_text()
+    assert read_spent(folder.usage) == Spent(20_000, 3)
 
 
 def test_a_reply_that_is_half_posted_is_dropped_and_others_stay(folder: DataFolder) -> None:
