@@ -9,10 +9,12 @@ import math
 import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
 
+from assembly import slash_commands
 from assembly.answering import ModelOptions
 from assembly.slash_commands import COMMANDS, Row
 from clock import now
@@ -21,7 +23,6 @@ from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, Posts, phrases
 from services.conversations.posts import Post
 from services.discord.slash import Call, CommandOption
-from services.llm import Budget
 from services.llm.recording import read
 from services.privacy import find_remaining_words
 from tests.end_to_end.bots import RunningBot
@@ -442,23 +443,6 @@ async def test_who_asks_to_be_forgotten_again_and_again_is_one_removal_at_a_time
     assert all("kept nothing" in text for text in texts)
 
 
-async def test_counts_that_cannot_be_reached_are_not_said_to_be_forgotten(
-    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Pitfall 67: they may be kept where others count as well."""
-
-    async def away(budget: Budget, user_id: int) -> bool:
-        raise OSError("budgets: the server does not answer")
-
-    monkeypatch.setattr(Budget, "forget", away)
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    await start()
-    await until_offered(discord_server)
-    text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
-    assert text == phrases("en").not_forgotten
-    assert "/privacy forget: budgets: the server does not answer" in caplog.text
-
-
 async def test_a_state_folder_that_cannot_be_written_is_told_and_the_choice_holds(
     start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -598,3 +582,16 @@ async def test_a_question_is_answered_although_its_acknowledgement_cannot_be_rea
     discord_server.fail_next("POST", "/callback$", status=200, body={})
     await discord_server.call(help_, ada, "ask", question=QUESTION)
     await discord_server.until(lambda: llm_server.seen)
+
+
+async def test_what_cannot_be_read_is_not_said_to_be_forgotten(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 67."""
+    monkeypatch.setattr(slash_commands, "collect_texts", Mock(side_effect=OSError("the archive cannot be read")))
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start()
+    await until_offered(discord_server)
+    text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    assert text == phrases("en").not_forgotten
+    assert "/privacy forget: the archive cannot be read" in caplog.text

@@ -30,7 +30,7 @@ from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_answers import plausible, prompt, wanted
 from tests.loopback.llm_scenes import Body, saying
 from tests.loopback.llm_server import LLMServer
-from tests.loopback.model import User
+from tests.loopback.model import Thread, User
 from tests.root_logger import logging_restored
 from tests.services.documents.cases import keep_as_before
 
@@ -214,6 +214,7 @@ async def test_what_others_asked_about_a_persons_file_goes_wherever_it_is_record
         await server.until_told(await server.call(help_, bob, "ask", question="how can I restore a backup?"))
         await bot.until_idle()
         if closed:
+            assert isinstance(answer.place, Thread)
             await server.change_thread(answer.place, locked=True, archived=True)
             await server.until(lambda: not list((data / "evidence").glob("*.sqlite")))
     finally:

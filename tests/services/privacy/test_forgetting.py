@@ -166,7 +166,7 @@ def test_a_folder_that_holds_nothing_is_left_without_anything(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("writes", range(6))
+@pytest.mark.parametrize("writes", range(5))
 def test_after_a_crash_running_it_again_finishes_the_work(
     folder: DataFolder, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
@@ -183,7 +183,7 @@ def test_after_a_crash_running_it_again_finishes_the_work(
 
     with monkeypatch.context() as patch:
         patch.setattr(files, "replace", cut)
-        if writes < 5:
+        if writes < 4:
             with pytest.raises(KeyboardInterrupt):
                 forget(folder, folder.team_raw, ADA)
         else:
