@@ -38,9 +38,11 @@ from services.team.captures import (
     PairLinks,
     PendingCapture,
     PendingFolder,
+    Revision,
     captured_images,
     captured_messages,
     pair_link_line,
+    revised,
 )
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
@@ -52,6 +54,7 @@ from services.team.library import (
     TeamPaths,
     allowed_remarks,
     allowed_removals,
+    is_left_exchange,
     merge_decisions,
     parts_by_topic,
     replaced_by,

@@ -216,15 +216,22 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
             log.warning("%s: not messages of it: %.200r", pair.id, unknown)
         named.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
     parts = {topic: part_of(pair, messages) for topic, messages in named.items() if topic}
-    whole = {topic: part for topic, part in parts.items() if part is not None and _is_exchange(part)}
+    whole = {topic: part for topic, part in parts.items() if part is not None and is_left_exchange(part)}
     if named and not whole:
         log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
     return whole
 
 
-def _is_exchange(pair: Pair) -> bool:
+def is_left_exchange(pair: Pair) -> bool:
     """As `archive.is_exchange`, of the texts that are left."""
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
+
+
+def reads_otherwise(pair: Pair, earlier: Pair) -> bool:
+    """Return whether a text of an earlier capture has changed, or is removed."""
+    texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
+    said = zip(earlier.message_ids, earlier.turns, strict=True)
+    return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in said)
 
 
 def merge_decisions(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
@@ -422,6 +429,15 @@ class TeamLibrary:
         """Return a later capture of the same conversation that is undecided as well, if one is in memory."""
         with self._lock:
             return self.reader.later(pair)
+
+    def taken_back(self) -> Pair | None:
+        """Return a pair in a topic of which a later capture in memory, without a decision yet, reads otherwise."""
+        with self._lock:
+            for pair in self.reader.waiting(self.fold.placement.is_undecided):
+                for held in self.fold.captures(pair):
+                    if held.key < pair.key and reads_otherwise(pair, held):
+                        return held
+            return None
 
     @property
     def behind(self) -> bool:
