@@ -31,7 +31,7 @@ from services.team.decisions import why_invalid
 
 KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
 KEPT_REVISIONS = 2_000  # for captures that are on their way to the archive
-KEPT_MESSAGES = 10_000  # ids of those stored last
+KEPT_IN_THREADS = 10_000  # ids of the messages in threads that were stored last
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Captures:
         """
         self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
         self._revisions = Bounded[int, Revision](KEPT_REVISIONS)
-        self._held = Bounded[int, None](KEPT_MESSAGES)
+        self._in_threads = Bounded[int, None](KEPT_IN_THREADS)
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
@@ -268,7 +268,7 @@ class Captures:
 
     def hold(self, message_ids: Iterable[int]) -> bool:
         """Tell whether one of these messages was stored lately."""
-        return any(each in self._held for each in message_ids)
+        return any(each in self._first or each in self._in_threads for each in message_ids)
 
     def stored_as(self, capture: Capture) -> str | None:
         """Return the id of the conversation's last stored capture if it is word for word the same, as after a crash;
@@ -283,10 +283,9 @@ class Captures:
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
         conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
-        for message_id in pair.message_ids:
-            self._held[message_id] = None
         if not pair.kind.joins_by_messages:
             self._threads[conversation_id] = pair.id, said
+            self._in_threads.update(dict.fromkeys(pair.message_ids))
             return
         self._count += 1
         first = _First(self._count, conversation_id)

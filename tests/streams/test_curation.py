@@ -418,7 +418,8 @@ def said(after: float, conversation: int, *, captured_after: float = 60.0, numbe
     """A capture of the conversation, whose last message was said so many seconds after noon."""
     spoken, stamp = (rfc3339(NOON + at, digits=6) for at in (after, after + captured_after))
     turns = pair(1, f"question {conversation}?", f"answer {number}.")
-    return replace(turns, id=qa_id(stamp), timestamp=stamp, said_at=spoken, conversation_id=f"reply_{conversation}")
+    ids = {"message_ids": (1000, 1001 + number), "conversation_id": f"reply_{conversation}"}
+    return replace(turns, id=qa_id(stamp), timestamp=stamp, said_at=spoken, **ids)
 
 
 def settling(folder: Path, *, to_the_end: bool = False) -> Team:
