@@ -59,7 +59,7 @@ def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
     ]
 
 
-CLOCK_SECONDS = 3_600
+CLOCK_SECONDS = 86_400
 """So far a message may be ahead of the clock by which it is captured."""
 
 
