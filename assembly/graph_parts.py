@@ -209,6 +209,25 @@ class DiscordEnds:
     attachments: Attachments | None = None
 
 
+def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: History) -> Callable[[Pair], bool]:
+    """Make a function that tells whether the place of a captured conversation is no longer public. It blocks, for a
+    moment.
+    """
+    allowed, links = settings.discord.capture_channels, PairLinks(DataFolder(settings.app.data_dir).places)
+
+    def is_private_now(pair: Pair) -> bool:
+        place_id = tracker.place_of(pair.message_ids[-1])
+        if place_id is None and (noted := links.place(pair.id)) is not None:  # it was said before the start
+            place_id = noted.channel_id
+        if place_id is None:
+            return False
+        # What Discord has told nothing of, such as an archived thread, is as public as it was.
+        is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
+        return is_hidden or history.is_place_gone(place_id)
+
+    return is_private_now
+
+
 def assemble(
     settings: Settings,
     *,
@@ -255,21 +274,12 @@ def assemble(
             lookup=lookup,
             capture_images=captures.images,
             curation=captures.curation
-            and replace(captures.curation, last_said=tracker.last_said, is_private=private_in(server)),
+            and replace(
+                captures.curation,
+                last_said=tracker.last_said,
+                is_private=privacy_of_pairs(server.settings, tracker, history),
+            ),
         )
-
-    def private_in(server: ServerParts) -> Callable[[Pair], bool]:
-        allowed = server.settings.discord.capture_channels
-        links = PairLinks(DataFolder(server.settings.app.data_dir).places)
-
-        def is_private_now(pair: Pair) -> bool:
-            place_id = tracker.place_of(pair.message_ids[-1])
-            if place_id is None:  # it was said before the start
-                place = links.place(pair.id)
-                place_id = None if place is None or not history.knows(place.channel_id) else place.channel_id
-            return place_id is not None and is_private(history.place(place_id), allowed)
-
-        return is_private_now
 
     async def archived(capture: Capture) -> Outcome:
         guild_id = None if capture.part is None else capture.part.guild_id

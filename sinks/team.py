@@ -113,6 +113,8 @@ class RawArchive:
         """
         async with self._turn:
             joined = self.captures.join(capture)
+            if not joined.is_exchange:
+                return None
             recent = await run_blocking(archive_files.pairs_in, self.folder, LATE_WEEKS)
             same = (pair for pair in reversed(recent) if pair.conversation_id == joined.conversation_id)
             latest = next(same, None)

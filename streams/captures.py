@@ -91,12 +91,12 @@ class RemoteRevisions:
     """Edits and deletions that another process has seen.
 
     Attributes:
-        stored: to be called once what they change is in the archive.
+        ended: to be called with whether what they change is in the archive.
     """
 
     guild_id: int | None
     revisions: tuple[Revision, ...]
-    stored: Callable[[], object]
+    ended: Callable[[bool], object]
 
 
 Revise = Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
@@ -118,12 +118,13 @@ def store_remote_captures(
         if isinstance(each, Capture):
             return [await archive(each)]
         pairs = await revise(each.guild_id, each.revisions)
-        each.stored()
+        each.ended(True)
         return pairs
 
     def failed(each: Capture | RemoteRevisions, error: Exception) -> Sequence[Outcome | Pair]:
         if isinstance(each, RemoteRevisions):
             log_unrevised((revision.message_id for revision in each.revisions), error)
+            each.ended(False)
             return ()
         assert each.part is not None, "what is handed over has its part"  # noqa: S101 (for the type checker)
         return [failure_of(each.part, "archive", error)]

@@ -33,6 +33,7 @@ from operators.curating import NOT_NOW, TRIES, describing, study
 from services.assistant import Curator, Describer
 from services.llm import Usage
 from services.team import (
+    WORDLESS,
     Action,
     By,
     Decision,
@@ -41,7 +42,7 @@ from services.team import (
     Pair,
     TeamLibrary,
     Topic,
-    is_left_exchange,
+    has_team_text,
 )
 from services.telemetry import current_part, current_people
 from sinks.team import write_decision, write_description
@@ -279,8 +280,8 @@ class CurationQueue:
             decision, quick = self._superseded(pair, later)
         elif self._private:
             decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
-        elif not is_left_exchange(pair):
-            decision, quick = self._skipped(pair, "what is left of it is no question and answer")
+        elif not has_team_text(pair):
+            decision, quick = self._skipped(pair, WORDLESS)
         else:
             decision, quick = await self._quickly(self._studied(pair))
         self._outdate()

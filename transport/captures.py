@@ -123,12 +123,12 @@ class CaptureReceiver:
         must_stay = result.result is OutcomeKind.FAILED or (
             result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN
         )
-        self._end(result.part.number, must_stay=must_stay)
+        self._end(result.part.number, not must_stay)
 
-    def _end(self, number: int, *, must_stay: bool = False) -> None:
+    def _end(self, number: int, is_done: bool) -> None:
         message = self._waiting.pop(number, None)
         self._has_ended.set()
-        if message is not None and not must_stay:
+        if message is not None and is_done:
             task = asyncio.get_running_loop().create_task(self._acknowledge(message))
             self._acks.add(task)
             task.add_done_callback(self._acks.discard)

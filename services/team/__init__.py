@@ -54,12 +54,11 @@ from services.team.library import (
     TeamPaths,
     allowed_remarks,
     allowed_removals,
-    is_left_exchange,
     merge_decisions,
     parts_by_topic,
     replaced_by,
     topic_files,
 )
 from services.team.opening import check_library, open_library
-from services.team.rebuilding import Build, RebuildPlan, Task
-from services.team.topics import Correction, Topic, exchanges_of
+from services.team.rebuilding import WORDLESS, Build, RebuildPlan, Task
+from services.team.topics import Correction, Topic, exchanges_of, has_team_text

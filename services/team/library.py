@@ -216,13 +216,13 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
             log.warning("%s: not messages of it: %.200r", pair.id, unknown)
         named.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
     parts = {topic: part_of(pair, messages) for topic, messages in named.items() if topic}
-    whole = {topic: part for topic, part in parts.items() if part is not None and is_left_exchange(part)}
+    whole = {topic: part for topic, part in parts.items() if part is not None and _is_exchange(part)}
     if named and not whole:
         log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
     return whole
 
 
-def is_left_exchange(pair: Pair) -> bool:
+def _is_exchange(pair: Pair) -> bool:
     """As `archive.is_exchange`, of the texts that are left."""
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 

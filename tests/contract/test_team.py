@@ -11,6 +11,7 @@ from clock import now
 from model.conversations import REPLY, THREAD, ConversationKind
 from model.events import Edited
 from model.messages import Attachment, Message, Place, PlaceKind
+from services.team import WORDLESS
 from services.team.decisions import Action, By, Decision, DecisionLog
 from tests.world import ANNA, GUILD, HELP, TESS, World, picture, thread
 
@@ -74,7 +75,7 @@ async def test_a_conversation_with_nothing_left_of_question_or_answer_is_not_fil
     world.deletes(*{"team": (answered,), "asker": (asked,), "both": (asked, answered)}[who])
     await world.wait(1200)
     assert world.topics == {}
-    assert [each.reason for each in noted(tmp_path)][1:] == ["what is left of it is no question and answer"]
+    assert [each.reason for each in noted(tmp_path)][1:] == [WORDLESS]
     assert await world.close()
 
 
@@ -209,3 +210,28 @@ async def test_deletions_of_what_was_never_captured_change_nothing(tmp_path: Pat
     assert ANSWERED in "".join(world.topics.values())
     assert [each.action for each in noted(tmp_path)] == [Action.ADDED]
     assert await world.close()
+
+
+@pytest.mark.parametrize("gone", [HELP, 500])
+async def test_what_is_deleted_with_its_channel_or_thread_is_not_filed(tmp_path: Path, gone: int) -> None:
+    world = await World.begin(tmp_path, team=True)
+    place_id = world.opens(thread(500)).id
+    world.says(ANNA, ASKED, where=place_id)
+    world.says(TESS, ANSWERED, where=place_id)
+    await world.wait(61)
+    world.closes(gone)
+    await world.wait(1200)
+    assert world.topics == {}
+    assert [each.by for each in noted(tmp_path)] == [By.DISCORD]
+    assert await world.close()
+
+
+async def test_a_channel_that_was_hidden_while_the_bot_was_away_keeps_out_what_is_not_filed(tmp_path: Path) -> None:
+    world, _, _ = await helped(tmp_path)
+    assert await world.close()
+    again = await World.begin(tmp_path, team=True)
+    again.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
+    await again.wait(1200)
+    assert again.topics == {}
+    assert [each.by for each in noted(tmp_path)] == [By.DISCORD]
+    assert await again.close()

@@ -69,7 +69,7 @@ async def test_what_could_not_be_captured_again_is_told_and_holds_up_nothing(
 
 @pytest.mark.parametrize("error", [None, ArchiveUnwritable("the disk is full")])
 async def test_what_another_process_has_seen_is_acknowledged_once_it_is_stored(error: Exception | None) -> None:
-    desk, acknowledged = Desk(error), list[str]()
+    desk, ended = Desk(error), list[bool]()
     part = TALK.part(TALK.says(STAFF))
 
     async def archive(capture: Capture) -> Any:
@@ -81,8 +81,8 @@ async def test_what_another_process_has_seen_is_acknowledged_once_it_is_stored(e
 
     values = {
         "c": Capture(part, "reply_1", (CapturedMessage(5, STAFF.id, PairTurn(Speaker.TEAM, "So.")),)),
-        "r": RemoteRevisions(GUILD, (Revision(5),), lambda: acknowledged.append("r")),
+        "r": RemoteRevisions(GUILD, (Revision(5),), ended.append),
     }
     diagram = await play("-c-r-|", stored, values=values, show=number_of)
-    assert (diagram, acknowledged) == (("-o-1-|", ["r"]) if error is None else ("-o---|", []))
+    assert (diagram, ended) == (("-o-1-|", [True]) if error is None else ("-o---|", [False]))
     assert desk.told == [(GUILD, [5])]
