@@ -649,6 +649,8 @@ async def test_of_what_is_no_question_and_answer_any_more_no_model_is_asked(tmp_
     assert team.decided == [(pair(1).id, Action.SKIPPED), (pair(2).id, Action.SKIPPED)]
     assert team.curator.asked == []
     assert topic_files(tmp_path) == {}
+    planned = rebuilding.plan([pair(1), taken_back(pair(1), 2)], noted(tmp_path))
+    assert (planned.tasks, planned.wordless) == ((), 1)
 
 
 async def test_what_was_forgotten_is_not_taken_back_by_a_later_capture(tmp_path: Path) -> None:
