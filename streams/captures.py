@@ -165,7 +165,7 @@ def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
         "messages %s were deleted or edited, and what was captured of them stays: %s; see --kb remove",
         ", ".join(map(str, message_ids)),
         error,
-        exc_info=None if isinstance(error, archive_files.ArchiveUnwritable) or expected(error) else error,
+        exc_info=None if expected(error) else error,
     )
 
 
