@@ -32,13 +32,14 @@ from services.conversations import (
     ThreadAccess,
     TrackingRules,
     TypingTracker,
+    is_private,
 )
 from services.discord import Access, Attachments, Fetcher, Poster
 from services.knowledge import Library, LibrarySearch
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.redaction import Redactor
 from services.storage import DataFolder
-from services.team import Capture, Captures, archive_files
+from services.team import Capture, Captures, Pair, PairLinks, Revision, archive_files
 from settings import Settings
 from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
@@ -116,6 +117,7 @@ class CaptureParts:
     """Stores captured conversations and, with `curation`, files them under topics.
 
     Attributes:
+        revise: as in `Sinks`.
         captures: the stored conversations that new captures may continue.
         curation: None: captures are stored and not filed under topics.
         images: None: images stay placeholders.
@@ -123,6 +125,7 @@ class CaptureParts:
     """
 
     keep: Callable[[Capture], Coroutine[Any, Any, Outcome]]
+    revise: Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
     captures: Captures
     curation: CurationServices | None = None
     images: Images | None = None
@@ -143,14 +146,22 @@ def capture_parts(
     """
     raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.not_captured)
+    on_stored = None if curation is None else curation.library.stored
+    archive = RawArchive(raw, captures, on_stored=on_stored, places=places, rehearsed=curation is None and rehearsal)
+
+    async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        return await archive.revise(revisions)
+
     if curation is None:
-        return CaptureParts(keep=RawArchive(raw, captures, places=places, rehearsed=rehearsal).keep, captures=captures)
-    archive = RawArchive(raw, captures, on_stored=curation.library.stored, places=places)
+        return CaptureParts(keep=archive.keep, revise=revise, captures=captures)
     return CaptureParts(
         keep=archive.keep,
+        revise=revise,
         captures=captures,
         curation=curation,
-        images=capture_images(settings, curation, images, archive, state.not_captured, Redactor(settings.secrets).text),
+        images=capture_images(
+            settings, curation, images, archive, captures.is_withheld, Redactor(settings.secrets).text
+        ),
         to_the_end=to_the_end,
     )
 
@@ -198,6 +209,25 @@ class DiscordEnds:
     attachments: Attachments | None = None
 
 
+def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: History) -> Callable[[Pair], bool]:
+    """Make a function that tells whether the place of a captured conversation is no longer public. It blocks, for a
+    moment.
+    """
+    allowed, links = settings.discord.capture_channels, PairLinks(DataFolder(settings.app.data_dir).places)
+
+    def is_private_now(pair: Pair) -> bool:
+        place_id = tracker.place_of(pair.message_ids[-1])
+        if place_id is None and (noted := links.place(pair.id)) is not None:  # it was said before the start
+            place_id = noted.channel_id
+        if place_id is None:
+            return False
+        # What Discord has told nothing of, such as an archived thread, is as public as it was.
+        is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
+        return is_hidden or history.is_place_gone(place_id)
+
+    return is_private_now
+
+
 def assemble(
     settings: Settings,
     *,
@@ -243,12 +273,20 @@ def assemble(
             pointing=point_rules(settings, guild_id),
             lookup=lookup,
             capture_images=captures.images,
-            curation=captures.curation and replace(captures.curation, last_said=tracker.last_said),
+            curation=captures.curation
+            and replace(
+                captures.curation,
+                last_said=tracker.last_said,
+                is_private=privacy_of_pairs(server.settings, tracker, history),
+            ),
         )
 
     async def archived(capture: Capture) -> Outcome:
         guild_id = None if capture.part is None else capture.part.guild_id
         return await servers[guild_id].captures.keep(capture)
+
+    async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        return await servers[guild_id].captures.revise(guild_id, revisions)
 
     evidence = None
     if documents is not None:
@@ -317,6 +355,7 @@ def assemble(
     sinks = Sinks(
         reply=replies.post,
         archive=archived,
+        revise=revise,
         feedback=feedback.keep,
         finish=replies.finish,
         results=results,

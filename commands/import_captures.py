@@ -125,7 +125,7 @@ def assembled(
         captures = Captures(pairs, state.not_captured, kept=sys.maxsize)
         archive = RawArchive(raw, captures, clock, places=DataFolder(within.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
-        keeping = CaptureParts(keep=imported[guild_id].keep, captures=captures)
+        keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, captures=captures)
         return ServerParts(settings=within, assistant=assistant, library=library, search=search, captures=keeping)
 
     servers = Servers({guild_id: captured(guild_id, server) for guild_id, server in settings.servers.items()})

@@ -229,7 +229,7 @@ def show(console: Console, report: RebuildReport, title: str = "") -> None:
         (plan.kept, "kept, one for each conversation"),
         (actions[Action.ADDED], "added"),
         (actions[Action.SKIPPED] + plan.wordless, "skipped"),
-        (by_operators + report.removed, f"removed, {by_operators} of them by operators"),
+        (by_operators + report.removed, f"removed, {by_operators} of them by operators or in Discord"),
         (actions[Action.FAILED], "failed"),
         (report.topics, "topics" + (f", {report.undescribed} not described yet" if report.undescribed else "")),
         (usage.calls.total(), "LLM calls"),

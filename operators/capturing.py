@@ -1,5 +1,5 @@
-"""The steps of capturing: collect the conversation around a team member's part, describe its images, and try again
-later what could not be described.
+"""The steps of capturing: collect the conversation around a team member's part, describe its images, try again later
+what could not be described, and tell how captured messages read after edits and deletions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from clock import now, run_blocking
 from model.bounded import Bounded
 from model.conversations import Image
+from model.events import Deleted, Edited
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import expected
@@ -26,6 +27,7 @@ from services.team import (
     PairTurn,
     PendingCapture,
     PendingFolder,
+    Revision,
     Speaker,
     captured_images,
 )
@@ -71,6 +73,19 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
         return Extracted(job, capture, tuple(image_refs))
 
     return extracted
+
+
+def revisions_of(event: Deleted | Edited, context: Context) -> tuple[Revision, ...]:
+    """Return how the messages of an event read now. An edit that leaves nothing, or nothing that may be captured, is a
+    deletion.
+    """
+    if isinstance(event, Deleted):
+        return tuple(map(Revision, event.message_ids))
+    message = context.reads(event)
+    text = None if message is None else context.text_of(message)
+    if message is None or not text:
+        return () if event.text is None and event.attachments is None else (Revision(event.message_id),)
+    return (Revision(event.message_id, text, message.author.id, len(message.attachments)),)
 
 
 KEPT = 1_000  # summaries: a growing conversation is captured again and again, with the same images

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -18,10 +18,13 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
 from services.team import (
+    REMOVED,
     Capture,
     Captures,
     Decision,
     Pair,
+    PairLinks,
+    Revision,
     StoredBlock,
     TeamLibrary,
     Topic,
@@ -29,6 +32,7 @@ from services.team import (
     archive_files,
     captured_messages,
     pair_link_line,
+    revised,
 )
 from services.telemetry import number_of
 
@@ -41,9 +45,12 @@ TOGETHER = 128
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A capture on its way to the disk; then its `pair`, the id that it was `stored_as` before, or the `error`."""
+    """A capture on its way to the disk; then its `pair`, the id that it was `stored_as` before, or the `error`.
+    `earlier_id`: of the capture that it revises.
+    """
 
     capture: Capture
+    earlier_id: str | None = None
     settled: bool = False
     pair: Pair | None = None
     stored_as: str | None = None
@@ -106,11 +113,39 @@ class RawArchive:
         """
         async with self._turn:
             joined = self.captures.join(capture)
+            if not joined.is_exchange:
+                return None
             recent = await run_blocking(archive_files.pairs_in, self.folder, LATE_WEEKS)
             same = (pair for pair in reversed(recent) if pair.conversation_id == joined.conversation_id)
             latest = next(same, None)
             added = joined if latest is None else beside(latest, joined)
             return None if added is None else await self._add(added)
+
+    async def revise(self, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        """Store the conversations that hold a message which was edited or deleted once more, as they read now. Readers
+        use the last capture. Captures of these messages that are on their way are stored as they read now.
+
+        Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
+        """
+        self.captures.revise(revisions)
+        by_message = {each.message_id: each for each in revisions}
+        async with self._turn:
+            held = await run_blocking(archive_files.last_captures, self.folder, by_message)
+            changed: list[_Waiting] = []
+            for pair in held:
+                said = captured_messages(pair)
+                now_said = revised(said, by_message)
+                if now_said != tuple(said):
+                    changed.append(_Waiting(Capture(None, pair.conversation_id, now_said), pair.id))
+            await self._store(changed)
+        for each in changed:
+            if each.error is not None:
+                raise each.error
+        return [each.pair for each in changed if each.pair is not None]
+
+    def holds(self, message_ids: Collection[int]) -> bool:
+        """Tell whether a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
+        return self.captures.hold(message_ids) or bool(archive_files.last_captures(self.folder, message_ids))
 
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.is_exchange:
@@ -235,12 +270,18 @@ class RawArchive:
 
     def _note_places(self, together: Iterable[_Waiting]) -> None:
         """Of those that are stored; whatever goes wrong here does not change that they are, and is logged."""
-        stored = {pair.id: each.capture for each in together if (pair := each.pair) is not None}
+        stored = {pair.id: each for each in together if (pair := each.pair) is not None}
         if self.places is None or self.rehearsed or not stored:
             return
-        names = ", ".join(stored)
+        names, links = ", ".join(stored), PairLinks(self.places)
+
+        def line_of(qa_id: str, each: _Waiting) -> str | None:
+            if each.earlier_id is None:
+                return pair_link_line(qa_id, each.capture)
+            return links.line_of_revised(qa_id, each.earlier_id, each.capture)
+
         try:
-            noted = (pair_link_line(qa_id, capture) for qa_id, capture in stored.items())
+            noted = (line_of(qa_id, each) for qa_id, each in stored.items())
             lines = "".join(line for line in noted if line is not None)
             if lines:
                 files.append(self.places, lines.encode(), own_line=True)
@@ -297,6 +338,11 @@ class ImportArchive:
         async with self._turn:
             return await self._keep(capture)
 
+    async def revise(self, _guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        """As `RawArchive.revise`."""
+        async with self._turn:
+            return await self._archive.revise(revisions)
+
     async def _keep(self, capture: Capture) -> Outcome:
         joined = self._archive.captures.join(capture)
         message_ids = [said.message_id for said in joined.said]
@@ -318,7 +364,7 @@ class ImportArchive:
             if pair is None:
                 taken.opted_out += 1
                 continue
-            if self._is_stored(pair.message_ids):
+            if self._is_stored(pair.message_ids) and not self._is_news(pair):
                 taken.known += 1
                 continue
             self._archive.take_over(pair, self._archive.clock())
@@ -326,6 +372,12 @@ class ImportArchive:
             self.conversations.add(pair.conversation_id)
             taken.stored += 1
         return taken
+
+    def _is_news(self, pair: Pair) -> bool:
+        """Return whether something was taken back in the pair that is not in the last capture of its conversation."""
+        taken_back = any(turn.text == REMOVED for turn in pair.turns)
+        capture = Capture(None, pair.conversation_id, tuple(captured_messages(pair)))
+        return taken_back and self._archive.captures.stored_as(capture) is None
 
     def _is_stored(self, message_ids: Sequence[int]) -> bool:
         """Return whether one block holds all of these messages."""

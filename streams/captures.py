@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -14,16 +14,17 @@ from reactivex import operators as ops
 
 from clock import now
 from clock.timeouts import Backoff
-from dataflow import map_async, pass_through, unfold
+from dataflow import concat_map_iterable, map_async, only, pass_through, unfold
 from dataflow.metering import Gauge, named, watched
 from dataflow.triggering import coalesce
+from model.events import Deleted, Edited, Event
 from model.outcomes import Outcome
 from model.servers import Servers
-from operators.capturing import Extracted, extract, retry_pending
-from operators.step import failure_of
+from operators.capturing import Extracted, extract, retry_pending, revisions_of
+from operators.step import expected, failure_of
 from services.assistant import CaptureJob
 from services.conversations import Context
-from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, archive_files
+from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, Revision, archive_files
 from services.telemetry import current_part
 from streams.ticks import ticks
 
@@ -85,20 +86,87 @@ def captures(
     return rx.merge(*(late(each, shared) for each in described), shared)
 
 
-def store_remote_captures(
-    remote_captures: Observable[Capture], archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
-) -> Observable[Outcome]:
-    """Store captures that other processes have made, in order; one outcome for each.
+@dataclass(frozen=True, slots=True)
+class RemoteRevisions:
+    """Edits and deletions that another process has seen.
 
-    remote_captures  --c1-c2-------|
-    archive          -----o1-o2----|
+    Attributes:
+        ended: to be called with whether what they change is in the archive.
     """
 
-    def failed(capture: Capture, error: Exception) -> Outcome:
-        assert capture.part is not None, "what is handed over has its part"  # noqa: S101 (for the type checker)
-        return failure_of(capture.part, "archive", error)
+    guild_id: int | None
+    revisions: tuple[Revision, ...]
+    ended: Callable[[bool], object]
 
-    return remote_captures.pipe(map_async(archive, on_failure=failed, max_concurrent=STORED_AT_ONCE, ordered=True))
+
+Revise = Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
+
+
+def store_remote_captures(
+    remote_captures: Observable[Capture | RemoteRevisions],
+    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
+    revise: Revise,
+) -> Observable[Outcome | Pair]:
+    """Store captures that other processes have made, in order; one outcome for each. Of edits and deletions that they
+    have seen, the pairs that are captured again.
+
+    remote_captures  --c1-c2--r----|      r is about a message of c1
+    archive          -----o1-o2-p1-|
+    """
+
+    async def stored(each: Capture | RemoteRevisions) -> Sequence[Outcome | Pair]:
+        if isinstance(each, Capture):
+            return [await archive(each)]
+        pairs = await revise(each.guild_id, each.revisions)
+        each.ended(True)
+        return pairs
+
+    def failed(each: Capture | RemoteRevisions, error: Exception) -> Sequence[Outcome | Pair]:
+        if isinstance(each, RemoteRevisions):
+            log_unrevised((revision.message_id for revision in each.revisions), error)
+            each.ended(False)
+            return ()
+        assert each.part is not None, "what is handed over has its part"  # noqa: S101 (for the type checker)
+        return [failure_of(each.part, "archive", error)]
+
+    return remote_captures.pipe(
+        map_async(stored, on_failure=failed, max_concurrent=STORED_AT_ONCE, ordered=True),
+        concat_map_iterable(lambda found: found),
+    )
+
+
+def revised_captures(
+    events: Observable[Event], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
+) -> Observable[Pair]:
+    """Capture conversations again of which a message was edited or deleted, as they read now.
+
+    events  --m1---(m1→edit)--(m2→delete)--|
+    pairs   ----------p1-------------------|      m2 was in no capture
+    """
+
+    async def begun(event: Deleted | Edited) -> Sequence[Pair]:
+        current_part.set(None)
+        revisions = revisions_of(event, context)
+        return await revise(guild_of(event.channel_id), revisions) if revisions else ()
+
+    def failed(event: Deleted | Edited, error: Exception) -> Sequence[Pair]:
+        log_unrevised(event.message_ids if isinstance(event, Deleted) else (event.message_id,), error)
+        return ()
+
+    return events.pipe(
+        only(Deleted, Edited),
+        map_async(begun, on_failure=failed, max_concurrent=1),
+        concat_map_iterable(lambda pairs: pairs),
+    )
+
+
+def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
+    log.error(
+        "messages %s were deleted or edited, and what was captured of them stays: %s; see --kb remove",
+        ", ".join(map(str, message_ids)),
+        error,
+        exc_info=None if expected(error) else error,
+    )
 
 
 def late(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:

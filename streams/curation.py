@@ -32,7 +32,18 @@ from model.servers import Servers
 from operators.curating import NOT_NOW, TRIES, describing, study
 from services.assistant import Curator, Describer
 from services.llm import Usage
-from services.team import Action, Decision, DescriptionSchedule, LibraryUnwritable, Pair, TeamLibrary, Topic
+from services.team import (
+    WORDLESS,
+    Action,
+    By,
+    Decision,
+    DescriptionSchedule,
+    LibraryUnwritable,
+    Pair,
+    TeamLibrary,
+    Topic,
+    has_team_text,
+)
 from services.telemetry import current_part, current_people
 from sinks.team import write_decision, write_description
 from streams.ticks import Tick, ticks
@@ -55,6 +66,7 @@ class CurationServices:
     Attributes:
         last_said: when something was last said in the conversation of a message (by id), in seconds since 1970, UTC;
             None: not known. It may be asked from threads.
+        is_private: whether the place of a conversation is no longer public. Blocking.
     """
 
     library: TeamLibrary
@@ -63,6 +75,7 @@ class CurationServices:
     usage: Usage = field(default_factory=Usage)
     gauge: Gauge | None = None
     last_said: Callable[[int], float | None] = lambda _message_id: None
+    is_private: Callable[[Pair], bool] = lambda _pair: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +187,8 @@ class CurationQueue:
         self._hurried = False
         self._pair: Pair | None = None
         self._later: Pair | None = None  # a later capture of its conversation
+        self._private = False  # whether its place is no longer public
+        self._taken_back: Pair | None = None  # a pair in a topic that reads otherwise now
         # Topics to describe before the next pair, by name; and once no pair is left.
         self._grown = sorted(parts.library.topics.keys() - described.keys())
         self._left: list[Topic] = []
@@ -214,8 +229,9 @@ class CurationQueue:
     async def _next(self) -> Decided | None:
         while True:
             self._stirred.clear()
-            if done := await self._describe_grown() or await self._decide() or await self._describe_changed():
-                return done
+            for step in (self._take_back, self._describe_grown, self._decide, self._describe_changed):
+                if (done := await step()) is not None:
+                    return done
             if not await self._waited():
                 return None
 
@@ -242,13 +258,32 @@ class CurationQueue:
             return True
         return self._time() >= self._quiet_at(pair) or self._parts.library.later(pair) is not None
 
+    async def _take_back(self) -> Decision | None:
+        """Withdraw a pair of which something was edited or deleted. It needs no model, and waits for none."""
+        if not self._is_up_to_date:
+            await run_blocking(self._look)
+        pair = self._taken_back
+        if pair is None:
+            return None
+        decision = self._withdrawn(pair, "something in it was edited or deleted")
+        self._outdate()
+        await write_decision(self._parts.library, decision, pair, then=self._look_if_possible)
+        return decision
+
     async def _decide(self) -> Decision | None:
         if not self._is_up_to_date:
             await run_blocking(self._look)
         pair, later = self._pair, self._later
         if pair is None:
             return None
-        decision, quick = await self._quickly(self._studied(pair)) if later is None else self._superseded(pair, later)
+        if later is not None:
+            decision, quick = self._superseded(pair, later)
+        elif self._private:
+            decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
+        elif not has_team_text(pair):
+            decision, quick = self._skipped(pair, WORDLESS)
+        else:
+            decision, quick = await self._quickly(self._studied(pair))
         self._outdate()
         put_off = quick and decision.action is not Action.FAILED
         then = self._look_if_possible
@@ -279,8 +314,15 @@ class CurationQueue:
 
     def _superseded(self, pair: Pair, later: Pair) -> tuple[Decision, bool]:
         """Readers use the last capture of a conversation, so an earlier one needs no call (Pitfall 72)."""
-        reason = f"{later.id} is a later capture of the same conversation"
+        return self._skipped(pair, f"{later.id} is a later capture of the same conversation")
+
+    def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:
         return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._parts.curator.by, reason=reason), True
+
+    def _withdrawn(self, pair: Pair, reason: str) -> Decision:
+        topic = self._parts.library.fold.placement.topic_of.get(pair.key)
+        log.info("%s is withdrawn, as by --kb remove: %s", pair.id, reason)
+        return Decision(pair.id, rfc3339(now()), Action.REMOVED, By.DISCORD, topic, reason=reason)
 
     async def _describe_grown(self) -> Described | None:
         while self._grown:
@@ -327,6 +369,8 @@ class CurationQueue:
         library, reasons = self._parts.library, self._reasons
         self._pair = library.undecided(self._is_ready)
         self._later = None if self._pair is None else library.later(self._pair)
+        self._private = self._pair is not None and self._parts.is_private(self._pair)
+        self._taken_back = library.taken_back()
         self._left = [] if self._pair is not None else list(library.undescribed())
         self._looked_for = reasons
 

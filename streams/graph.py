@@ -13,10 +13,10 @@
  inquiries                     ignored                      captures
      │ one asker at a time        │                             │ in order
 gather, permit ► evidence◄─ events│            extract → summarise images → archive sink
-gate, select,    chunk → embed    │                             │ one pair at a time, in the background
-load             → collections    │             curation: classify → integrate → topic sink
-retrieve ◄───────────┘            │                                      → describe → index
-generate, …                       │                             │
+gate, select,    chunk → embed    │              edits, deletions ──┤
+load             → collections    │                             │ one pair at a time, in the background
+retrieve ◄───────────┘            │             curation: classify → integrate → topic sink
+generate, …                       │                                      → describe → index
 hold while the team types         │                             │
 reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
@@ -43,13 +43,13 @@ from operators.screen import Screened, follow, screen
 from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
 from streams.answers import answers, unfinished
-from streams.captures import captures, store_remote_captures
+from streams.captures import RemoteRevisions, captures, revised_captures, store_remote_captures
 from streams.conversations import batches, observed, released, votes
 from streams.curation import curations, stored
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
-NO_REMOTE_CAPTURES: Observable[Capture] = rx.empty()
+NO_REMOTE_CAPTURES: Observable[Capture | RemoteRevisions] = rx.empty()
 
 
 def incoming(
@@ -68,12 +68,12 @@ def graph(
     services: Services,
     sinks: Sinks,
     rules: Rules,
-    remote_captures: Observable[Capture] = NO_REMOTE_CAPTURES,
+    remote_captures: Observable[Capture | RemoteRevisions] = NO_REMOTE_CAPTURES,
 ) -> Observable[Result]:
     """Wire the bot. Completes when `events` has and all work is done; every message ends in exactly one `Result`.
     What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
 
-    `remote_captures`: what was captured elsewhere, and is to be kept here.
+    `remote_captures`: what was captured elsewhere, or changed since, and is to be kept here.
     """
     s = services
     events, screened, parts = incoming(events, s, rules)
@@ -85,7 +85,9 @@ def graph(
     jobs, may_wait = routed.pipe(only(CaptureJob)), not rules.curation.to_the_end
     image_services = s.servers.map(lambda each: each.capture_images)
     capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=may_wait)
-    captured = rx.merge(capturing, store_remote_captures(remote_captures, sinks.archive)).pipe(fork("captures"))
+    revised = revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
+    remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
+    captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
     curated = curations(stored(captured), curation_services, rules.curation, sinks.decided)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.tracker, s.people))

@@ -25,7 +25,7 @@ from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators.route import ignored, route
 from services.assistant import CaptureJob
-from streams.captures import captures
+from streams.captures import captures, revised_captures
 from streams.conversations import released
 from streams.graph import incoming
 from streams.wiring import Rules, Services, Sinks
@@ -36,7 +36,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     stored; every message comes out in one `Result`.
     """
     s = services
-    _, screened, parts = incoming(events, s, rules)
+    events, screened, parts = incoming(events, s, rules)
     routed = parts.pipe(
         ops.filter(is_of_the_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
     )
@@ -44,6 +44,10 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     results = rx.merge(
         captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
             supervised("captures")
+        ),
+        # It emits no results. It is merged so that the graph waits for its end.
+        revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id).pipe(
+            only(Outcome)
         ),
         screened.pipe(only(Ignored, Removed)),
         routed.pipe(only(Ignored, Outcome)),

@@ -34,7 +34,7 @@ from services.discord import Access
 from services.documents import IngestJob, ThreadFiles
 from services.llm import ImageSource
 from services.search.embedding import Embedder
-from services.team import Capture
+from services.team import Capture, Pair, Revision
 from streams.chain import AnswerRules
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
@@ -118,6 +118,7 @@ class Sinks:
     """The ends of the streams.
 
     Attributes:
+        revise: captures again, in a server, the conversations of messages that were edited or deleted.
         finish: completes a reply that an earlier run has left half posted; None: it had posted nothing.
         results: each called with every result as it comes; must not fail.
         decided: called with what becomes of captured pairs and topics; must not fail.
@@ -125,6 +126,7 @@ class Sinks:
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
+    revise: Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
     feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
     finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
     results: Sequence[Callable[[Result], object]] = ()

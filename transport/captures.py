@@ -1,4 +1,6 @@
-"""The stream CAPTURES: workers send captures, the process with the role team stores them in the archive."""
+"""The stream CAPTURES: workers send captures, and edits and deletions of captured messages; the process with the role
+team stores them in the archive.
+"""
 
 # pyright: reportUnknownMemberType=false
 # nats-py leaves its keyword arguments and headers untyped.
@@ -9,21 +11,25 @@ import asyncio
 import errno
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error
 from nats.js.errors import APIError, NotFoundError
+from pydantic import TypeAdapter
 from reactivex.subject import Subject
 
 from clock import now
 from clock.timeouts import Backoff
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
-from services.team import Capture, PendingCapture, captures
+from services.team import Capture, PendingCapture, Revision, captures
+from streams.captures import RemoteRevisions
 from transport.connection import AWAY_ERRORS, streams_of
 from transport.lease import Lease
 from transport.streams import CAPTURES, DELETE_FAILED, MESSAGE_ID
@@ -31,6 +37,8 @@ from transport.streams import CAPTURES, DELETE_FAILED, MESSAGE_ID
 ALL_CAPTURES = "captures.>"
 PART_HEADER = "Part"
 """The header with the ids of the part that a capture is from."""
+REVISIONS_HEADER = "Revisions"
+"""The header of edits and deletions: their number."""
 TRY_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 10.0
 FORGET_SECONDS = 30.0
 MOST_OPEN = 256
@@ -51,11 +59,17 @@ class CaptureSender:
         """
         part = capture.part
         assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)
-        data, headers = encode_capture(capture, part)
+        await self._publish(part.guild_id, *encode_capture(capture, part))
+
+    async def send_revisions(self, guild_id: int | None, revisions: Sequence[Revision]) -> None:
+        """Send how captured messages read now. Returns as `send`."""
+        await self._publish(guild_id, encode_revisions(revisions), {REVISIONS_HEADER: str(len(revisions))})
+
+    async def _publish(self, guild_id: int | None, data: bytes, headers: dict[str, str]) -> None:
         backoff = Backoff(0.2, LONGEST_PAUSE_SECONDS)
         while True:
             try:
-                subject = f"captures.{part.guild_id or 0}"
+                subject = f"captures.{guild_id or 0}"
                 await streams_of(self.client).publish(subject, data, TRY_SECONDS, CAPTURES, headers)
             except (Error, TimeoutError, APIError) as error:
                 pause = backoff.pause()
@@ -66,14 +80,14 @@ class CaptureSender:
 
 
 class CaptureReceiver:
-    """Receives the captures that workers sent; one process at a time.
+    """Receives the captures that workers sent, and what has changed in captured messages; one process at a time.
 
     Attributes:
         captures: the received ones; completed by `stop`.
     """
 
     def __init__(self, client: Client, process: str, *, lease_seconds: float) -> None:
-        self.captures: Subject[Capture] = Subject()
+        self.captures: Subject[Capture | RemoteRevisions] = Subject()
         self.lease = Lease(client, CAPTURES, ALL_CAPTURES, process, seconds=lease_seconds, most_unacked=MOST_OPEN)
         self._client = client
         self._numbers = 0
@@ -109,9 +123,12 @@ class CaptureReceiver:
         must_stay = result.result is OutcomeKind.FAILED or (
             result.result is OutcomeKind.CANCELLED and result.reason == Reason.SHUTDOWN
         )
-        message = self._waiting.pop(result.part.number, None)
+        self._end(result.part.number, not must_stay)
+
+    def _end(self, number: int, is_done: bool) -> None:
+        message = self._waiting.pop(number, None)
         self._has_ended.set()
-        if message is not None and not must_stay:
+        if message is not None and is_done:
             task = asyncio.get_running_loop().create_task(self._acknowledge(message))
             self._acks.add(task)
             task.add_done_callback(self._acks.discard)
@@ -177,7 +194,12 @@ class CaptureReceiver:
         self._numbers += 1
         headers = cast("Mapping[str, str]", message.headers or {})
         try:
-            capture = decode_capture(message.data, headers, self._numbers)
+            if REVISIONS_HEADER in headers:
+                guild_id = int(message.subject.rpartition(".")[2]) or None
+                ended = partial(self._end, self._numbers)
+                capture = RemoteRevisions(guild_id, decode_revisions(message.data), ended)
+            else:
+                capture = decode_capture(message.data, headers, self._numbers)
         except (captures.DamagedCapture, KeyError, ValueError) as error:
             log.error("a capture cannot be read, and stays where it is: %s", error)  # noqa: TRY400 (a line for the operator)
             return
@@ -198,7 +220,9 @@ class CaptureReceiver:
 
 
 def has_written_in(data: bytes, user_id: int) -> bool:
-    """Return whether a person has written a message of an encoded capture."""
+    """Return whether a person has written a message of an encoded capture, or has edited one."""
+    with suppress(ValueError):
+        return any(each.author_id == user_id for each in decode_revisions(data))
     try:
         capture = captures.parse_pending(data).capture
     except captures.DamagedCapture:
@@ -212,6 +236,18 @@ def encode_capture(capture: Capture, part: Part) -> tuple[bytes, dict[str, str]]
     message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
     headers = {MESSAGE_ID: message_id, PART_HEADER: render_part(part)}
     return captures.render_pending(PendingCapture(now(), capture, ())), headers
+
+
+_REVISIONS = TypeAdapter(tuple[Revision, ...])
+
+
+def encode_revisions(revisions: Sequence[Revision]) -> bytes:
+    return _REVISIONS.dump_json(tuple(revisions))
+
+
+def decode_revisions(data: bytes) -> tuple[Revision, ...]:
+    """The inverse of `encode_revisions`. Raises ValueError."""
+    return _REVISIONS.validate_json(data)
 
 
 def decode_capture(data: bytes, headers: Mapping[str, str], number: int) -> Capture:

@@ -9,9 +9,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import reactivex as rx
-from reactivex import Observable
-from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly import Unusable
@@ -29,10 +26,10 @@ from assembly.slash_commands import Privacy
 from clock import cancelled, now
 from clock.timeouts import Backoff
 from model import processes
-from model.events import Event
 from model.servers import Servers
+from operators.screen import decode
 from services.conversations import People
-from services.discord import Decoder, DryRunPoster, GatewayRefused, Health
+from services.discord import Decoder, Dispatch, DryRunPoster, GatewayRefused, Health
 from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
 from services.privacy import ForgetResult
 from services.storage import files, in_thread
@@ -44,7 +41,7 @@ from streams.graph import graph
 from transport.address import ServersUnusable
 from transport.captures import CaptureReceiver
 from transport.connection import streams_of
-from transport.dispatches import ThreadFacts, thread_facts
+from transport.dispatches import PlacesFollower, ThreadFacts, thread_facts
 from transport.fenced_log import Fenced, FencedLog
 from transport.folder_log import FolderPublisher, LogJournal, OrphanedBlobs, restore
 from transport.gateway_publisher import open_publisher, run_gateways
@@ -286,10 +283,14 @@ async def _keep_archive(
         )
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, nobody, models, meters.gauge))
         parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.on_result])
-        stopped: Subject[None] = Subject()
-        nothing: Observable[Event] = rx.never().pipe(ops.take_until(stopped))
-        results = graph(nothing, parts.services, parts.sinks, parts.rules, capture_receiver.captures)
+        places: Subject[Dispatch] = Subject()  # which channels are public
+        results = graph(
+            places.pipe(decode(Decoder())), parts.services, parts.sinks, parts.rules, capture_receiver.captures
+        )
         run = GraphRun(results, parts.services.in_flight)
+        follower = PlacesFollower(process.client, places.on_next)
+        await follower.catch_up()
+        await stack.enter_async_context(in_background(follower.follow()))
         privacy = Privacy(parts, taught(bot.servers), settings=settings)
 
         async def forget(user_id: int, _renamed: Mapping[str, str]) -> ForgetResult:
@@ -311,7 +312,7 @@ async def _keep_archive(
             run.cut_off()
             raise Fenced(TEAM)
         capture_receiver.stop()
-        stopped.on_next(None)
+        places.on_completed()
         await run.drain(process.grace_seconds)
     await file_connection.do(fenced.hand_back(now()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,7 +40,7 @@ from services.discord.live import CHANGES
 from services.documents.store import Together
 from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
-from services.team import Capture, CapturedMessage, Captures, archive_files
+from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
 from settings import Settings, usable_token
 from sinks.results import journal
 from sinks.team import RawArchive
@@ -355,11 +355,18 @@ def sending_capture_parts(
     async def keep(capture: Capture) -> Outcome:
         outcome = await known.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
-            await given.send(capture)
+            await given.send(captures.as_it_reads(capture))
         # Its id is given where it is kept.
         return replace(outcome, qa_id=None)
 
-    return CaptureParts(keep=keep, captures=captures)
+    async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        captures.revise(revisions)
+        # The copy of the archive has what other workers have captured.
+        if await run_blocking(known.holds, [each.message_id for each in revisions]):
+            await given.send_revisions(guild_id, revisions)
+        return ()
+
+    return CaptureParts(keep=keep, revise=revise, captures=captures)
 
 
 @asynccontextmanager

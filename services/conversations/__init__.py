@@ -30,5 +30,5 @@ from services.conversations.posts import (
     read_watermarks,
     render_watermarks,
 )
-from services.conversations.routing import Router, RouteRules, Routing
+from services.conversations.routing import Router, RouteRules, Routing, is_private
 from services.conversations.tracking import ConversationTracker, RecentIds, TrackingRules

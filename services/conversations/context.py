@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from model.conversations import REPLY, THREAD, Conversation, Image, Role, Turn
-from model.messages import AuthorType, Message, Part, Place, Reference
+from model.events import Edited
+from model.messages import Author, AuthorType, Message, Part, Place, Reference
 from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.tracking import ConversationTracker
@@ -140,6 +141,17 @@ class Context:
         """
         text = render(message, self._history.names).removeprefix(self._tracker.kind_of(message.id).opening)
         return text if self._rules.redact is None else self._rules.redact(text)
+
+    def reads(self, edit: Edited) -> Message | None:
+        """Return a message as it reads after an edit; None: nothing is left of it that may be captured, or nothing is
+        known of it.
+        """
+        message = self._history.known(edit.channel_id, edit.message_id)
+        if message is None and edit.text is not None:
+            files = edit.attachments or ()
+            message = Message(edit.message_id, edit.channel_id, Author(0, ""), edit.text, edit.at, attachments=files)
+        withheld = self._rules.withheld
+        return None if message is None or message.is_empty or (withheld and withheld(message)) else message
 
     async def conversation(
         self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]

@@ -142,6 +142,7 @@ class History:
         self.names: dict[int, str] = {}
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone = Bounded[int, None](KEPT_GONE)
+        self._gone_places = Bounded[int, None](KEPT_GONE)
         self._edited = Bounded[int, None](KEPT_GONE)
         self._early = Bounded[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
         self.newest_id = 0
@@ -166,6 +167,7 @@ class History:
             case PlaceSeen(place=place):
                 self.meet(place)
             case PlaceGone(place_id=place_id):
+                self._gone_places[place_id] = None
                 self._forget_place(place_id)
                 self._timelines.pop(place_id, None)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
@@ -250,6 +252,10 @@ class History:
     def is_gone(self, message_id: int) -> bool:
         """True if a message is known to be deleted."""
         return message_id in self._gone
+
+    def is_place_gone(self, place_id: int) -> bool:
+        """True if a channel or thread, or the channel of a thread, is known to be deleted."""
+        return place_id in self._gone_places or self.place(place_id).channel_id in self._gone_places
 
     def recent(self, channel_id: int) -> Sequence[Message]:
         """Return the messages of a place that are in memory, oldest first."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from model.messages import AuthorType, Destination, Message, Part, PlaceKind
+from model.messages import AuthorType, Destination, Message, Part, Place, PlaceKind
 from model.outcomes import Reason
 from model.servers import Servers
 from services.conversations.context import THREAD_MESSAGES
@@ -41,6 +41,13 @@ class Routing(NamedTuple):
     to: Destination
     ends: Reason | None = None
     addressed: bool = False
+
+
+def is_private(place: Place, allowed: Collection[int]) -> bool:
+    """True if a place is not public and not in one of the `allowed` channels. An invite-only thread has to be listed
+    itself.
+    """
+    return not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +88,12 @@ class PartFacts:
 
     async def is_private(self) -> bool:
         """True if the part, or what it replies to, is not public and not in one of the `capture_channels`: private talk
-        must not become public knowledge. An invite-only thread has to be listed itself.
+        must not become public knowledge.
         """
         allowed, places = self.router.rules[self.part.guild_id].capture_channels, [self.part.place]
         if self.target is not None:
             places.append(self.router.history.place(self.target.channel_id))
-        return any(
-            not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
-            for place in places
-        )
+        return any(is_private(place, allowed) for place in places)
 
     async def replies_to_user(self) -> bool:
         return self.target is not None and await self._type_of(self.target) is USER

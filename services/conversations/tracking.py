@@ -435,6 +435,11 @@ class ConversationTracker:
         last = self._memory.messages.get(ids[-1]) if ids else None
         return None if last is None else last.at
 
+    def place_of(self, message_id: int) -> int | None:
+        """Return the id of a message's place; None if the message is unknown or was dropped from memory."""
+        known = self._memory.messages.get(message_id)
+        return None if known is None else known.place_id
+
     def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
         """True if somebody other than the author, and not a bot, had spoken in the message's conversation before it,
         after the message `since_id`.

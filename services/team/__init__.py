@@ -38,9 +38,11 @@ from services.team.captures import (
     PairLinks,
     PendingCapture,
     PendingFolder,
+    Revision,
     captured_images,
     captured_messages,
     pair_link_line,
+    revised,
 )
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
@@ -58,5 +60,5 @@ from services.team.library import (
     topic_files,
 )
 from services.team.opening import check_library, open_library
-from services.team.rebuilding import Build, RebuildPlan, Task
-from services.team.topics import Correction, Topic, exchanges_of
+from services.team.rebuilding import WORDLESS, Build, RebuildPlan, Task
+from services.team.topics import Correction, Topic, exchanges_of, has_team_text

@@ -267,9 +267,18 @@ def blocks(text: str) -> list[tuple[str, Pair | Malformed]]:
     """Split `text` into blocks, each with its pair or with what is wrong with it. Text before the first marker counts
     as a block.
     """
+    return [(piece, _pair_in(piece)) for piece in _pieces(text)]
+
+
+def pairs_with(text: str, words: Sequence[str]) -> list[Pair]:
+    """Read only those pairs in `text` whose block contains one of the `words`."""
+    pieces = (piece for piece in _pieces(text) if any(word in piece for word in words))
+    return [pair for pair in map(_pair_in, pieces) if isinstance(pair, Pair)]
+
+
+def _pieces(text: str) -> list[str]:
     starts = [0, *(found.start() for found in _MARKER_LINE.finditer(text)), len(text)]
-    pieces = [text[start:stop] for start, stop in pairwise(starts) if start < stop]
-    return [(piece, _pair_in(piece)) for piece in pieces]
+    return [text[start:stop] for start, stop in pairwise(starts) if start < stop]
 
 
 def _pair_in(piece: str) -> Pair | Malformed:

@@ -9,13 +9,14 @@ import logging
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import attrgetter
 from pathlib import Path
 
 from model.bounded import Bounded
+from model.messages import snowflake_time
 from services.storage import Signature, confined, files
 from services.team import archive
 from services.team.archive import MARKER, Pair, blocks, parse, sound_length
@@ -56,6 +57,30 @@ def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
         for path in week_files(folder)[-weeks:]
         for pair in parse(path.read_bytes().decode(errors="replace"), str(path), warn=warn_once)
     ]
+
+
+CLOCK_SECONDS = 86_400
+"""So far a message may be ahead of the clock by which it is captured."""
+
+
+def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
+    """Return the last capture of each conversation that holds one of these messages. Only files that may hold one are
+    read: a message is captured after it was written.
+    """
+    first = archive.week_file(Decimal(int(snowflake_time(min(message_ids)) - CLOCK_SECONDS)))
+    found: dict[str, Pair] = {}
+    for path in week_files(folder):
+        if path.name < first:
+            continue
+        data = path.read_bytes()
+        words = [*map(str, message_ids), *found]
+        if not any(word.encode() in data for word in words):
+            continue
+        for pair in archive.pairs_with(data[: sound_length(data)].decode(errors="replace"), words):
+            known = found.get(pair.conversation_id)
+            if known is not None or not frozenset(message_ids).isdisjoint(pair.message_ids):
+                found[pair.conversation_id] = pair if known is None else max(known, pair, key=attrgetter("key"))
+    return list(found.values())
 
 
 def is_archive(path: Path) -> bool:

@@ -24,12 +24,14 @@ from model.messages import Attachment, Message, Part, discord_address, snowflake
 from model.words import encodable
 from services.storage import files
 from services.team import archive
-from services.team.archive import Pair, PairTurn, Speaker
+from services.team.archive import REMOVED, Pair, PairTurn, Speaker
 from services.team.decisions import why_invalid
 
 # Captures of one conversation
 
 KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
+KEPT_REVISIONS = 2_000  # for captures that are on their way to the archive
+KEPT_IN_THREADS = 10_000  # ids of the messages in threads that were stored last
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,72 @@ class Capture:
     def said_at(self) -> float:
         """The time of the last message, in seconds since 1970, UTC."""
         return snowflake_time(self.said[-1].message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """How a message reads since it was edited or deleted.
+
+    Attributes:
+        text: None: it was deleted.
+        author_id: `archive.UNKNOWN` if it is not known.
+        placeholders: how many lines at the end of the text stand for attachments.
+    """
+
+    message_id: int
+    text: str | None = None
+    author_id: int = archive.UNKNOWN
+    placeholders: int = 0
+
+    def of(self, turn: PairTurn) -> PairTurn:
+        """Return the turn as it reads now. What is removed stays so, and so do descriptions of images while the words
+        are the same.
+        """
+        if self.text is None:
+            return replace(turn, text=REMOVED)
+        if turn.text == REMOVED or self._words(turn.text) == self._words(self.text):
+            return turn
+        return replace(turn, text=self.text)
+
+    def _words(self, text: str) -> list[str]:
+        lines = text.split("\n")
+        return lines[: len(lines) - self.placeholders]
+
+
+def revised(said: Iterable[CapturedMessage], revisions: Mapping[int, Revision]) -> tuple[CapturedMessage, ...]:
+    """Return messages as they read after `revisions`, which are by message.
+
+    Under an answer stays what was answered: a user's edit of an earlier message has no effect. With the last question
+    before an answer the answer is removed, or it would be an answer to the question before.
+    """
+    before = tuple(said)
+    answered = max((each.message_id for each in before if each.turn.speaker is Speaker.TEAM), default=0)
+
+    def reads(each: CapturedMessage) -> CapturedMessage:
+        revision = revisions.get(each.message_id)
+        stays = revision is None or (
+            revision.text is not None and each.turn.speaker is Speaker.USER and each.message_id < answered
+        )
+        return each if revision is None or stays else replace(each, turn=revision.of(each.turn))
+
+    after = tuple(map(reads, before))
+    asked_less = any(
+        old.turn.speaker is Speaker.USER and old.turn != new.turn and new.turn.text == REMOVED
+        for old, new in zip(before, after, strict=True)
+    )
+    return _without_unasked(after) if asked_less else after
+
+
+def _without_unasked(said: Iterable[CapturedMessage]) -> tuple[CapturedMessage, ...]:
+    found: list[CapturedMessage] = []
+    is_asked, last = True, Speaker.TEAM
+    for each in said:
+        if each.turn.speaker is Speaker.USER:
+            is_asked = (is_asked and last is Speaker.USER) or each.turn.text != REMOVED
+        last = each.turn.speaker
+        is_unasked = last is Speaker.TEAM and not is_asked
+        found.append(replace(each, turn=replace(each.turn, text=REMOVED)) if is_unasked else each)
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +212,9 @@ class Captures:
         """`earlier`: the pairs of the archive, oldest first. `withheld`: whether a message must not be captured, since
         its author has opted out or was forgotten meanwhile.
         """
-        self._withheld: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
+        self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
+        self._revisions = Bounded[int, Revision](KEPT_REVISIONS)
+        self._in_threads = Bounded[int, None](KEPT_IN_THREADS)
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
@@ -163,7 +233,7 @@ class Captures:
         begin with the same message of the team, such as an announcement, have the same id and are joined; otherwise
         readers would take the later one for the whole conversation.
         """
-        capture = replace(capture, said=tuple(each for each in capture.said if not self._withheld(each)))
+        capture = self.as_it_reads(capture)
         conversation_id, linked = capture.conversation_id, list[int]()
         if capture.kind.joins_by_messages:
             linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
@@ -173,7 +243,8 @@ class Captures:
         if conversation_id not in self._known:
             return capture
         stored = captured_messages(self._known[conversation_id].pair)
-        said = {each.message_id: each for each in stored if not self._withheld(each)}
+        wanted = (each for each in stored if not self._unwanted(each))
+        said = {each.message_id: each for each in revised(wanted, self._revisions)}
         answered = max((each.message_id for each in said.values() if each.turn.speaker is Speaker.TEAM), default=0)
         for each in capture.said:  # the newer text wins, but under an answer stays what was answered
             if each.message_id not in said or each.turn.speaker is Speaker.TEAM or each.message_id > answered:
@@ -182,11 +253,30 @@ class Captures:
 
     def permitted(self, pair: Pair) -> Pair | None:
         """Return a pair of another archive without what is withheld; None: what is left of it is no exchange."""
-        withheld = {each.message_id for each in captured_messages(pair) if self._withheld(each)}
+        withheld = {each.message_id for each in captured_messages(pair) if self.is_withheld(each)}
         if not withheld:
             return pair
         left = archive.part_of(pair, set(pair.message_ids) - withheld)
         return left if left is not None and archive.is_exchange(left.kind, left.turns) else None
+
+    def revise(self, revisions: Iterable[Revision]) -> None:
+        """Note how messages read now, for captures of them that come later."""
+        for each in revisions:
+            self._revisions[each.message_id] = each
+
+    def as_it_reads(self, capture: Capture) -> Capture:
+        """Return a capture that is not stored yet without what is withheld, and as its messages read now."""
+        said = (each for each in capture.said if not self.is_withheld(each))
+        return replace(capture, said=revised(said, self._revisions))
+
+    def is_withheld(self, said: CapturedMessage) -> bool:
+        """Tell whether a message must not be captured: it was deleted, or its author does not want it."""
+        revision = self._revisions.get(said.message_id)
+        return (revision is not None and revision.text is None) or self._unwanted(said)
+
+    def hold(self, message_ids: Iterable[int]) -> bool:
+        """Tell whether one of these messages was stored lately."""
+        return any(each in self._first or each in self._in_threads for each in message_ids)
 
     def stored_as(self, capture: Capture) -> str | None:
         """Return the id of the conversation's last stored capture if it is word for word the same, as after a crash;
@@ -203,6 +293,7 @@ class Captures:
         conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
         if not pair.kind.joins_by_messages:
             self._threads[conversation_id] = pair.id, said
+            self._in_threads.update(dict.fromkeys(pair.message_ids))
             return
         self._count += 1
         first = _First(self._count, conversation_id)
@@ -223,6 +314,8 @@ class Captures:
 
     def forget(self, author_id: int, instead: str) -> None:
         """Replace the texts of a person by `instead`."""
+        for revision in [each for each in self._revisions.values() if each.author_id == author_id]:
+            del self._revisions[revision.message_id]
         for known in self._known.values():
             pair = known.pair
             said = zip(pair.author_ids, pair.turns, strict=True)
@@ -418,9 +511,25 @@ def pair_link_line(qa_id: str, capture: Capture) -> str | None:
     part = capture.part
     if part is None or part.place.guild_id is None:
         return None
-    answers = [said.message_id for said in capture.said if said.turn.speaker is Speaker.TEAM]
-    ids = {"guild_id": part.place.guild_id, "channel_id": part.place.id, "message_id": answers[-1]}
-    return json.dumps({"qa_id": qa_id, **{name: str(value) for name, value in ids.items()}}) + "\n"
+    return PairPlace(part.place.guild_id, part.place.id, _last_answer(capture)).line(qa_id)
+
+
+def _last_answer(capture: Capture) -> int:
+    answers = [said for said in capture.said if said.turn.speaker is Speaker.TEAM]
+    left = [said for said in answers if said.turn.text != REMOVED]
+    return (left or answers)[-1].message_id
+
+
+class PairPlace(NamedTuple):
+    """Where in Discord a pair comes from."""
+
+    guild_id: int
+    channel_id: int
+    message_id: int
+
+    def line(self, qa_id: str) -> str:
+        ids = {name: str(value) for name, value in self._asdict().items()}
+        return json.dumps({"qa_id": qa_id, **ids}) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,8 +543,18 @@ class PairLinks:
     path: Path
 
     def address(self, qa_id: str) -> str | None:
-        """Return the address of a pair's message; None if there is none. Blocking, for a moment: a thousand pairs take
-        150 kB. Of several lines about a pair the last counts.
+        """Return the address of a pair's message; None if there is none. Blocking, as `place`."""
+        place = self.place(qa_id)
+        return None if place is None else discord_address(*place)
+
+    def line_of_revised(self, qa_id: str, earlier_id: str, capture: Capture) -> str | None:
+        """Return the line to store for a capture that was stored before as `earlier_id`. Blocking, as `place`."""
+        place = self.place(earlier_id)
+        return None if place is None else place._replace(message_id=_last_answer(capture)).line(qa_id)
+
+    def place(self, qa_id: str) -> PairPlace | None:
+        """Return where a pair comes from; None: nothing tells. Blocking, for a moment: a thousand pairs take 150 kB. Of
+        several lines about a pair the last counts.
         """
         try:
             data = self.path.read_bytes()  # bytes, so that a line that is not UTF-8 costs only itself
@@ -444,17 +563,17 @@ class PairLinks:
         named, end = qa_id.encode(), len(data)
         while (at := data.rfind(named, 0, end)) >= 0:
             end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-            found = _address(data[end : stop if stop >= 0 else None], qa_id)
+            found = _place(data[end : stop if stop >= 0 else None], qa_id)
             if found is not None:
                 return found
         return None
 
 
-def _address(line: bytes, qa_id: str) -> str | None:
+def _place(line: bytes, qa_id: str) -> PairPlace | None:
     try:
         found = json.loads(line)
         if found["qa_id"] != qa_id:
             return None
-        return discord_address(int(found["guild_id"]), int(found["channel_id"]), int(found["message_id"]))
+        return PairPlace(int(found["guild_id"]), int(found["channel_id"]), int(found["message_id"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None  # torn by a crash, or edited

@@ -46,6 +46,13 @@ class By(StrEnum):
     LLM = "llm"
     OPERATOR = "operator"
     EXTRACTIVE = "extractive"
+    DISCORD = "discord"
+    """Taken back by who wrote it, or no longer public."""
+
+    @property
+    def is_curator(self) -> bool:
+        """True if a rebuild decides anew."""
+        return self in {By.LLM, By.EXTRACTIVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +171,10 @@ def sound_length(data: bytes) -> int:
 
 
 def corrections(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return the operators' last decision about each pair, in order. A rebuild keeps these."""
+    """Return the last decision about each pair that no curator made, in order. A rebuild keeps these."""
     last: dict[Decimal, Decision] = {}
     for each in decisions:
-        if each.by is By.OPERATOR:
+        if not each.by.is_curator:
             last.pop(each.key, None)
             last[each.key] = each
     return list(last.values())

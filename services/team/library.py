@@ -227,6 +227,13 @@ def _is_exchange(pair: Pair) -> bool:
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 
 
+def reads_otherwise(pair: Pair, earlier: Pair) -> bool:
+    """Return whether a text of an earlier capture has changed, or is removed."""
+    texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
+    said = zip(earlier.message_ids, earlier.turns, strict=True)
+    return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in said)
+
+
 def merge_decisions(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
     """Merge the decisions about the `parts` of a pair, one for each part, into one decision about the pair. It is
     `added` if at least one part was added; it then names only those parts.
@@ -422,6 +429,15 @@ class TeamLibrary:
         """Return a later capture of the same conversation that is undecided as well, if one is in memory."""
         with self._lock:
             return self.reader.later(pair)
+
+    def taken_back(self) -> Pair | None:
+        """Return a pair in a topic of which a later capture in memory, without a decision yet, reads otherwise."""
+        with self._lock:
+            for pair in self.reader.waiting(self.fold.placement.is_undecided):
+                for held in self.fold.captures(pair):
+                    if held.key < pair.key and reads_otherwise(pair, held):
+                        return held
+            return None
 
     @property
     def behind(self) -> bool:

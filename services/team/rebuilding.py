@@ -55,7 +55,7 @@ class RebuildPlan:
 
     Attributes:
         read, kept: pairs in the archive; of these, one for each conversation.
-        corrections: decisions of operators, which precede all others.
+        corrections: decisions of no curator, which precede all others.
         left_out: ids of pairs that are skipped, and why.
     """
 
@@ -201,7 +201,7 @@ class Build:
     def _valid(self, tasks: Sequence[Task], common: int) -> list[list[Decision]]:
         """The earlier decisions about each of the first `common` tasks that still count."""
         noted = deque(DecisionLog(self.places.decisions).read())
-        while noted and noted[0].by is By.OPERATOR:  # the corrections of that time
+        while noted and not noted[0].by.is_curator:  # the corrections of that time
             noted.popleft()
         decided: list[list[Decision]] = []
         for task in tasks[:common]:

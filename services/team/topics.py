@@ -103,7 +103,7 @@ class Placement:
         added      into its topic; what it replaces or makes obsolete goes out
         skipped    nowhere; what it makes obsolete goes out
         failed     nowhere
-        removed    out; if an operator says so, only `restored` brings it back
+        removed    out; if no curator says so, only `restored` brings it back
         restored   back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no topic
                    before it was removed becomes undecided again
 
@@ -114,7 +114,7 @@ class Placement:
     Attributes:
         topic_of, last_topic: of each active pair, and of each that was ever active. Of one in pieces the first.
         pieces: of each pair that was last filed in pieces.
-        decided, withdrawn, failed: pairs with a decision, removed by an operator, and whose last decision was `failed`.
+        decided, withdrawn, failed: pairs with a decision, removed by no curator, and whose last decision was `failed`.
         newest: the newest id with a decision.
         corrected: pairs that others correct in a part: by the key of each of these what no longer holds.
     """
@@ -160,7 +160,7 @@ class Placement:
                 self.failed.add(key)
                 return []
             case Action.REMOVED:
-                if decision.by is By.OPERATOR:
+                if not decision.by.is_curator:
                     self.withdrawn.add(key)
                     self._upheld.discard(key)
                 if decision.topic is not None:  # in a rebuilt library this is the only trace of it

@@ -113,7 +113,7 @@ def test_the_library_is_what_the_curator_says_now(
         "4  kept, one for each conversation",
         "3  added",
         "1  skipped",
-        "1  removed, 0 of them by operators",
+        "1  removed, 0 of them by operators or in Discord",
         "0  failed",
         "1  topics",
         "6  LLM calls",
@@ -188,7 +188,7 @@ def test_operators_corrections_stay_in_force(
         assert run(config) == 0
         assert contents(data) == {"new": [PAIRS[3].id], "old": [PAIRS[1].id]}
         assert PAIRS[0].id not in {asked for _, asked in curator.asked}
-    assert "2  removed, 1 of them by operators" in capsys.readouterr().out
+    assert "2  removed, 1 of them by operators or in Discord" in capsys.readouterr().out
     opened(data).decide(decided(PAIRS[0], Action.RESTORED, by=By.OPERATOR))
     assert opened(data).undecided() == PAIRS[0]
 

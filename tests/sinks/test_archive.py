@@ -17,10 +17,10 @@ from clock import VirtualLoop, now, rfc3339
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
-from services.team import archive
+from services.team import REMOVED, archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
-from services.team.captures import Capture, CapturedMessage, Captures
+from services.team.captures import Capture, CapturedMessage, Captures, PairLinks, Revision
 from sinks.team import RawArchive
 from tests.talk import ANN, STAFF, START, Talk, snowflake
 
@@ -479,3 +479,66 @@ def test_a_late_capture_that_goes_on_with_an_earlier_one_of_its_thread_is_stored
 def test_a_late_capture_of_nothing_known_teaches_nothing(tmp_path: Path) -> None:
     assert late(tmp_path, Capture(None, "reply_9", (more(9, "And so on."),))) == [None]
     assert conversations(tmp_path) == []
+
+
+async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_is_left(tmp_path: Path) -> None:
+    places = tmp_path / "places.jsonl"
+    raw = RawArchive(tmp_path / "raw", Captures(), lambda: START + 60, places=places)
+    said = capture(1).said
+    more = CapturedMessage(snowflake(4), STAFF.id, PairTurn(Speaker.TEAM, "More."))
+    first = await raw.keep(replace(capture(1), said=(*said, more)))
+    await raw.keep(capture(5))
+    again = await raw.revise([Revision(more.message_id)])
+    assert [[turn.text for turn in each.turns] for each in again] == [[*(each.turn.text for each in said), REMOVED]]
+    assert pairs_in(tmp_path / "raw")[-1] == again[0]
+    assert again[0].said_at == pairs_in(tmp_path / "raw")[0].said_at
+    links = PairLinks(places)
+    before, after = links.place(first.qa_id or ""), links.place(again[0].id)
+    assert before is not None
+    assert after == before._replace(message_id=said[-1].message_id)
+    assert await raw.revise([Revision(more.message_id)]) == []
+    assert raw.holds([more.message_id])
+    assert not raw.holds([snowflake(99)])
+
+
+async def test_a_conversation_whose_place_is_not_known_is_captured_again_without_one(tmp_path: Path) -> None:
+    raw = RawArchive(tmp_path / "raw", Captures(), lambda: START + 60, places=tmp_path / "places.jsonl")
+    raw.write([replace(capture(1), part=None)], START + 60)
+    [again] = await raw.revise([Revision(snowflake(3))])
+    assert PairLinks(tmp_path / "places.jsonl").place(again.id) is None
+
+
+async def test_a_capture_that_waits_while_its_message_is_deleted_is_stored_without_it(tmp_path: Path) -> None:
+    raw = RawArchive(tmp_path / "raw", Captures(), lambda: START + 60)
+    _, outcome, again = await asyncio.gather(
+        raw.keep(capture(5)), raw.keep(capture(1)), raw.revise([Revision(snowflake(3))])
+    )
+    assert (outcome.result, outcome.reason, again) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN, [])
+    assert [each.turns for each in pairs_in(tmp_path / "raw")] == [tuple(each.turn for each in capture(5).said)]
+
+
+async def test_a_full_disk_is_told_to_whoever_takes_something_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = RawArchive(tmp_path, Captures(), lambda: START + 60)
+    await raw.keep(capture(1))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(ArchiveUnwritable):
+        await raw.revise([Revision(snowflake(3))])
+
+
+async def test_what_was_taken_back_in_another_archive_is_taken_over_as_well(tmp_path: Path) -> None:
+    theirs = RawArchive(tmp_path / "theirs", Captures(), lambda: START + 60)
+    await theirs.keep(capture(1))
+    await theirs.revise([Revision(snowflake(3))])
+    ours = RawArchive(tmp_path / "ours", Captures(), lambda: START + 60)
+    pairs = pairs_in(tmp_path / "theirs")
+    taken = sinks.team.ImportArchive(ours, []).take_over(pairs)
+    assert (taken.stored, taken.known) == (2, 0)
+    again = sinks.team.ImportArchive(archive_in(tmp_path / "ours"), pairs_in(tmp_path / "ours"))
+    assert (again.take_over(pairs).stored, await again.revise(None, [Revision(snowflake(3))])) == (0, [])
+    assert [each.turns for each in pairs_in(tmp_path / "ours")] == [each.turns for each in pairs]

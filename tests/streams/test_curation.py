@@ -17,10 +17,11 @@ from model.conversations import REPLY
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
-from services.team.archive import Pair, PairTurn, Speaker, qa_id
+from services.team import corrections, rebuilding
+from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, By, Decision
-from services.team.library import TeamLibrary
+from services.team.library import TeamLibrary, reads_otherwise
 from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, Described, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
@@ -58,6 +59,7 @@ class Team:
         to_the_end: bool = True,
         settle_seconds: float = 0.0,
         last_said: Callable[[int], float | None] = lambda _message_id: None,
+        is_private: Callable[[Pair], bool] = lambda _pair: False,
     ) -> None:
         self.folder = folder
         self.curator = curator or ScriptedCurator()
@@ -69,7 +71,7 @@ class Team:
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
         parts = CurationServices(
-            self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__, last_said
+            self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__, last_said, is_private
         )
         rules = CurationRules(TICK, 60, to_the_end, settle_seconds)
         self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
@@ -418,7 +420,8 @@ def said(after: float, conversation: int, *, captured_after: float = 60.0, numbe
     """A capture of the conversation, whose last message was said so many seconds after noon."""
     spoken, stamp = (rfc3339(NOON + at, digits=6) for at in (after, after + captured_after))
     turns = pair(1, f"question {conversation}?", f"answer {number}.")
-    return replace(turns, id=qa_id(stamp), timestamp=stamp, said_at=spoken, conversation_id=f"reply_{conversation}")
+    ids = {"message_ids": (1000, 1001 + number), "conversation_id": f"reply_{conversation}"}
+    return replace(turns, id=qa_id(stamp), timestamp=stamp, said_at=spoken, **ids)
 
 
 def settling(folder: Path, *, to_the_end: bool = False) -> Team:
@@ -611,3 +614,60 @@ async def test_a_year_of_silence_is_not_spent_on_looking_for_work(
     assert [qa_id for qa_id, _ in team.decided] == [pair(1).id, pair(2).id]
     assert len(team.describing.asked) == 6
     await team.closes()
+
+
+def taken_back(at: Pair, number: int, *, text: str = REMOVED) -> Pair:
+    """A later capture of the conversation, with this text of the team."""
+    asked, answered = at.turns
+    later = pair(number)
+    return replace(at, id=later.id, timestamp=later.timestamp, turns=(asked, replace(answered, text=text)))
+
+
+async def test_what_was_taken_back_leaves_its_topic_although_no_model_can_be_asked(tmp_path: Path) -> None:
+    filed, down = pair(1), Unavailable("down")
+    curator = ScriptedCurator(topic_for=lambda each: named("things") if each.id == filed.id else down)
+    team = Team(tmp_path, curator, to_the_end=False)
+    await team.hears(filed)
+    await asyncio.sleep(1)
+    await team.hears(taken_back(filed, 2, text="Ask me in private."))
+    await asyncio.sleep(1)
+    assert team.decided == [(filed.id, Action.ADDED), (filed.id, Action.REMOVED)]
+    assert noted(tmp_path)[-1].by is By.DISCORD
+    assert topic_files(tmp_path) == {}
+    assert [each for each in curator.asked if each[0] == "classify"][1:] != []
+    await team.closes()
+    again = Team(tmp_path)
+    await again.closes()
+    assert [action for _, action in again.decided][2:] == [Action.ADDED]
+    assert "Ask me in private." in topic_files(tmp_path)["things.txt"]
+
+
+async def test_of_what_is_no_question_and_answer_any_more_no_model_is_asked(tmp_path: Path) -> None:
+    store(tmp_path, pair(1), taken_back(pair(1), 2))
+    team = Team(tmp_path)
+    await team.closes()
+    assert team.decided == [(pair(1).id, Action.SKIPPED), (pair(2).id, Action.SKIPPED)]
+    assert team.curator.asked == []
+    assert topic_files(tmp_path) == {}
+    planned = rebuilding.plan([pair(1), taken_back(pair(1), 2)], noted(tmp_path))
+    assert (planned.tasks, planned.wordless) == ((), 1)
+
+
+async def test_what_was_forgotten_is_not_taken_back_by_a_later_capture(tmp_path: Path) -> None:
+    forgotten = taken_back(pair(1), 1)
+    assert not reads_otherwise(taken_back(pair(1), 2, text="more."), forgotten)
+    assert reads_otherwise(taken_back(pair(1), 2, text="more."), pair(1))
+
+
+async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_it_is_restored(tmp_path: Path) -> None:
+    store(tmp_path, pair(1), pair(2))
+    team = Team(tmp_path, is_private=lambda each: each.id == pair(1).id)
+    await team.closes()
+    assert team.decided == [(pair(1).id, Action.REMOVED), (pair(2).id, Action.ADDED)]
+    planned = rebuilding.plan([pair(1), pair(2)], noted(tmp_path))
+    assert [task.pair.id for task in planned.tasks] == [pair(2).id]
+    assert [each.qa_id for each in planned.corrections] == [pair(1).id]
+    corrections.restore(team.library, pair(1).id, rfc3339(now()))
+    again = Team(tmp_path)
+    await again.closes()
+    assert again.decided[-1] == (pair(1).id, Action.ADDED)

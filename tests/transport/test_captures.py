@@ -13,7 +13,8 @@ from nats.errors import TimeoutError as NatsTimeout
 from clock import now
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.team import Capture, CapturedMessage, PairTurn, Speaker
+from services.team import Capture, CapturedMessage, PairTurn, Revision, Speaker
+from streams.captures import RemoteRevisions
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
 from transport.captures import CaptureReceiver, CaptureSender, parse_part, render_part
@@ -57,7 +58,14 @@ class Writer:
     def __init__(self, client: Client, name: str) -> None:
         self.handed = CaptureReceiver(client, name, lease_seconds=LEASE)
         self.got: list[Capture] = []
-        self.handed.captures.subscribe(self.got.append)
+        self.revised: list[RemoteRevisions] = []
+        self.handed.captures.subscribe(self.take)
+
+    def take(self, given: Capture | RemoteRevisions) -> None:
+        if isinstance(given, Capture):
+            self.got.append(given)
+        else:
+            self.revised.append(given)
 
     def end(self, given: Capture, kind: OutcomeKind = OutcomeKind.CAPTURED, reason: str | None = None) -> None:
         assert given.part is not None
@@ -87,6 +95,22 @@ async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -
     for each in writer.got:
         writer.end(each)
     await until_left(client, 0)
+    await writer.handed.release()
+
+
+async def test_edits_and_deletions_come_once_and_stay_until_they_are_stored(client: Client) -> None:
+    giving, writer = CaptureSender(client), Writer(client, "one")
+    edited, deleted = Revision(50, "use --restore now", 2, 1), Revision(60)
+    await giving.send_revisions(9, [edited, deleted])
+    await giving.send_revisions(None, [deleted])
+    assert await writer.handed.take()
+    writer.handed.begin()
+    await until(lambda: len(writer.revised) == 2)
+    assert [(each.guild_id, each.revisions) for each in writer.revised] == [(9, (edited, deleted)), (None, (deleted,))]
+    await until_left(client, 2)
+    for each, is_stored in zip(writer.revised, (True, False), strict=True):
+        each.ended(is_stored)
+    await until_left(client, 1)
     await writer.handed.release()
 
 

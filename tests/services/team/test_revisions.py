@@ -1,0 +1,109 @@
+"""What is left of captured messages that were edited or deleted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from services.team import REMOVED
+from services.team.archive import PairTurn, Speaker, render, week_file
+from services.team.archive_files import last_captures
+from services.team.captures import Captures, Revision, revised
+from tests.services.team.test_captures import capture, kept, pair, said
+from tests.talk import ANN
+
+
+def left(words: str, *revisions: Revision) -> str:
+    return " ".join(each.turn.text for each in revised(said(words), {each.message_id: each for each in revisions}))
+
+
+@pytest.mark.parametrize(
+    ("words", "message_ids", "wanted"),
+    [
+        ("a1 s2", {2}, "a1 -"),
+        ("a1 s2", {1}, "- -"),
+        ("a1 a2 s3", {1}, "- a2 s3"),
+        ("a1 a2 s3", {2}, "a1 - s3"),
+        ("a1 s2 a3 s4 s5", {3}, "a1 s2 - - -"),
+        ("a1 b2 s3 s4", {1}, "- b2 s3 s4"),
+        ("s1 a2 s3", {2}, "s1 - -"),
+        ("a1 s2 a3", {3}, "a1 s2 -"),
+        ("a1 s2", {9}, "a1 s2"),
+    ],
+)
+def test_a_deleted_message_is_removed_and_an_answer_with_the_last_of_its_question(
+    words: str, message_ids: set[int], wanted: str
+) -> None:
+    assert left(words, *map(Revision, message_ids)).replace(REMOVED, "-") == wanted
+
+
+def test_an_edit_changes_what_the_team_said_and_what_was_not_answered() -> None:
+    edits = [Revision(number, f"new{number}") for number in (1, 2, 3)]
+    assert left("a1 s2 a3", *edits) == "a1 new2 new3"
+
+
+def test_what_was_removed_is_not_brought_back() -> None:
+    assert Revision(2, "new").of(PairTurn(Speaker.TEAM, REMOVED)).text == REMOVED
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("See\n[image: a.png]", "See\n[image: a red line]"),  # a preview was added, or nothing
+        ("Look\n[image: a.png]", "Look\n[image: a.png]"),
+    ],
+)
+def test_the_description_of_an_image_stays_while_the_words_do(text: str, wanted: str) -> None:
+    turn = PairTurn(Speaker.TEAM, "See\n[image: a red line]")
+    assert Revision(2, text, placeholders=1).of(turn).text == wanted
+
+
+def test_a_capture_on_its_way_is_stored_as_its_messages_read_by_then() -> None:
+    captures = Captures()
+    captures.revise([Revision(2), Revision(3, "new3")])
+    assert kept(captures, capture("a1 s2 s3")) == "reply_1: a1 new3"
+    assert captures.is_withheld(said("s2")[0])
+    assert not captures.is_withheld(said("s3")[0])
+
+
+def test_what_is_stored_already_stays_in_its_place() -> None:
+    captures = Captures()
+    kept(captures, capture("a1 s2"))
+    captures.revise([Revision(2)])
+    assert kept(captures, capture("a1 s3")) == f"reply_1: a1 {REMOVED} s3"
+
+
+def test_a_person_who_is_forgotten_leaves_no_edit_behind() -> None:
+    captures = Captures()
+    captures.revise([Revision(1, "my name", ANN.id)])
+    captures.forget(ANN.id, REMOVED)
+    assert kept(captures, capture("a1 s2")) == "reply_1: a1 s2"
+
+
+def test_it_is_known_which_messages_were_stored_lately() -> None:
+    captures = Captures([pair("a1 s2", "reply_1"), pair("a3 s4", "thread_9")])
+    assert [captures.hold([number]) for number in (2, 3, 5)] == [True, True, False]
+
+
+def test_of_each_conversation_with_a_message_the_last_capture_is_found(tmp_path: Path) -> None:
+    pairs = [
+        pair("a1 s2", "reply_1", 1),
+        pair("a1 s2 s3", "reply_1", 2),
+        pair("a2 s5", "thread_9", 3),
+        pair("a7 s8", "thread_9", 4),  # in a thread what is gone is not captured again
+        pair("a12 s21", "reply_12", 5),  # other ids, which begin alike
+    ]
+    path = tmp_path / week_file(pairs[0].key)
+    path.write_text("".join(map(render, pairs)))
+    assert last_captures(tmp_path, [2]) == [pairs[1], pairs[3]]
+    assert last_captures(tmp_path, [21]) == [pairs[4]]
+    assert last_captures(tmp_path, [9999]) == []
+
+
+def test_weeks_before_a_message_was_written_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "2020-W01.txt").mkdir()  # reading it would fail
+    late = replace(pair("a1 s2", "reply_1"), message_ids=(1 << 60, (1 << 60) + 1))
+    (tmp_path / "2026-W01.txt").write_text(render(late))
+    assert last_captures(tmp_path, [1 << 60]) == [late]

@@ -1,0 +1,88 @@
+"""Edits and deletions on their way to the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from reactivex import Observable
+
+from model.events import Deleted, Edited, Posted
+from services.conversations.context import Context, ContextRules
+from services.team import Pair, PairTurn, Revision, Speaker
+from services.team.archive_files import ArchiveUnwritable
+from services.team.captures import Capture, CapturedMessage
+from streams.captures import RemoteRevisions, revised_captures, store_remote_captures
+from tests.marbles import play
+from tests.talk import ANN, CHANNEL, GUILD, STAFF, START, Talk
+from tests.team import pair
+
+TALK = Talk()
+POSTED = Posted(START, TALK.says(ANN, "How?"))
+VALUES: dict[str, Any] = {
+    "m": POSTED,
+    "e": Edited(START, CHANNEL.id, POSTED.message.id, "How so?"),
+    "d": Deleted(START, CHANNEL.id, (5, 6)),
+    "u": Edited(START, CHANNEL.id, 7, None),
+}
+
+
+class Desk:
+    """Captures again all that it is told of, each message as one pair; an exception is raised."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.told: list[tuple[int | None, list[int]]] = []
+        self.error = error
+
+    async def revise(self, guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        self.told.append((guild_id, [each.message_id for each in revisions]))
+        if self.error is not None:
+            raise self.error
+        return [pair(number + 1) for number, _ in enumerate(revisions)]
+
+    def revised(self, events: Observable[Any]) -> Observable[Any]:
+        context = Context(TALK.history, TALK.people, TALK.tracker, ContextRules())
+        return revised_captures(events, context, self.revise, lambda place_id: TALK.history.place(place_id).guild_id)
+
+
+def number_of(each: Any) -> str:
+    return {pair(1).id: "1", pair(2).id: "2"}.get(getattr(each, "id", ""), "o")
+
+
+async def test_each_edit_and_deletion_gives_what_is_captured_again() -> None:
+    desk = Desk()
+    assert await play("-m-e--u-d-|", desk.revised, values=VALUES, show=number_of) == "---1----(1 2)-|"
+    assert desk.told == [(GUILD, [POSTED.message.id]), (GUILD, [5, 6])]
+
+
+@pytest.mark.parametrize(("error", "traced"), [(ArchiveUnwritable("the disk is full"), False), (KeyError("x"), True)])
+async def test_what_could_not_be_captured_again_is_told_and_holds_up_nothing(
+    caplog: pytest.LogCaptureFixture, error: Exception, *, traced: bool
+) -> None:
+    assert await play("-d-e-|", Desk(error).revised, values=VALUES) == "-----|"
+    assert f"messages 5, 6 were deleted or edited, and what was captured of them stays: {error}; see --kb remove" in (
+        caplog.messages
+    )
+    assert ("Traceback" in caplog.text) == traced
+
+
+@pytest.mark.parametrize("error", [None, ArchiveUnwritable("the disk is full")])
+async def test_what_another_process_has_seen_is_acknowledged_once_it_is_stored(error: Exception | None) -> None:
+    desk, ended = Desk(error), list[bool]()
+    part = TALK.part(TALK.says(STAFF))
+
+    async def archive(capture: Capture) -> Any:
+        assert capture.part is not None
+        return capture.conversation_id
+
+    def stored(remote: Observable[Any]) -> Observable[Any]:
+        return store_remote_captures(remote, archive, desk.revise)
+
+    values = {
+        "c": Capture(part, "reply_1", (CapturedMessage(5, STAFF.id, PairTurn(Speaker.TEAM, "So.")),)),
+        "r": RemoteRevisions(GUILD, (Revision(5),), ended.append),
+    }
+    diagram = await play("-c-r-|", stored, values=values, show=number_of)
+    assert (diagram, ended) == (("-o-1-|", [True]) if error is None else ("-o---|", [False]))
+    assert desk.told == [(GUILD, [5])]
