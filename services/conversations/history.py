@@ -4,6 +4,7 @@ memory is not enough.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +21,7 @@ ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includ
 
 @dataclass(slots=True)
 class Weight:
-    """What messages take of the memory, about a byte each."""
+    """The bytes of memory that messages take, about."""
 
     total: int = 0
 
@@ -30,7 +31,7 @@ MESSAGE_WEIGHT = 500
 
 
 def weight_of(message: Message) -> int:
-    return MESSAGE_WEIGHT + len(message.text)
+    return MESSAGE_WEIGHT + sys.getsizeof(message.text)
 
 
 class Timeline:
@@ -143,7 +144,7 @@ PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Mes
 KEPT_PLACES = 1_000
 KEPT_ARCHIVED = KEPT_PLACES  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
-KEPT_WEIGHT = 100_000_000  # live, of all places together: some 150,000 messages
+KEPT_WEIGHT = 100_000_000  # live, of all places together: some 150,000 messages of a line or two
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
 KEPT_REPLACED = 10_000  # texts that an edit has replaced
 KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Message, Place, PlaceKind, snowflake_at
 from services.conversations import history as history_module
-from services.conversations.history import ENDLESS, MESSAGE_WEIGHT, History, Timeline
+from services.conversations.history import ENDLESS, History, Timeline, weight_of
 from services.discord.protocols import LookupFailed
 from tests.services.conversations.places import ANNA, BEN, EPOCH, FullList, message
 from tests.services.quickly import QUICKLY
@@ -240,10 +240,10 @@ async def test_memory_is_bounded_by_places_messages_and_ids(monkeypatch: pytest.
 
 async def test_memory_is_bounded_by_the_length_of_all_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was dropped is asked for again."""
-    monkeypatch.setattr(history_module, "KEPT_WEIGHT", 5 * (MESSAGE_WEIGHT + 100))
     live_from = snowflake_at(EPOCH)
     numbers = {place_id: [live_from + 10 * place_id, live_from + 10 * place_id + 1] for place_id in (1, 2, 3)}
     said = [replace(message(n, place_id=at, at=EPOCH), text="x" * 100) for at in numbers for n in numbers[at]]
+    monkeypatch.setattr(history_module, "KEPT_WEIGHT", 5 * weight_of(said[0]))
     server = FullList.of(said)
     history = live(server)
     for each in said:
