@@ -38,7 +38,7 @@ from benchmarks.soak_grown import Grown
 from benchmarks.soak_world import PAGES, Files, Forgetful, MoodyAssistant, Server, SmallWeb, dispatches
 from benchmarks.verdicts import verdict
 from clock import VirtualLoop, now, real_time
-from dataflow import supervised
+from dataflow import supervise
 from model.outcomes import Result
 from model.servers import Servers
 from operators.screen import decode
@@ -237,7 +237,7 @@ async def kept_up_to_date(settings: Settings) -> AsyncGenerator[None]:
         describe_seconds=settings.ai_response.graph_timeout_seconds,
     )
     subscription = (
-        knowledge(rx.merge(ticks(UPDATE_SECONDS), rx.never()), parts).pipe(supervised("knowledge")).subscribe()
+        knowledge(rx.merge(ticks(UPDATE_SECONDS), rx.never()), parts).pipe(supervise("knowledge")).subscribe()
     )
     try:
         yield

@@ -90,13 +90,13 @@ class FlowMeter:
             self._also(operator, count)
         self._tell()
 
-    def waits(self, operator: str, count: int) -> None:
+    def on_waiting(self, operator: str, count: int) -> None:
         known = self._of(operator)
         if known.waiting != count:
             known.waiting = count
             self._tell()
 
-    def begins(self, operator: str) -> Callable[[Exception | None], object]:
+    def on_begin(self, operator: str) -> Callable[[Exception | None], object]:
         began = self._clock()
 
         def ended(error: Exception | None) -> None:

@@ -15,7 +15,7 @@ from reactivex import operators as ops
 from clock import now
 from clock.timeouts import Backoff
 from dataflow import map_async, pass_through, unfold
-from dataflow.metering import Gauge, named, watched
+from dataflow.metering import Gauge, operator_gauge, operator_watch
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome
 from model.servers import Servers
@@ -171,7 +171,7 @@ def capture_step(
             max_concurrent=max_concurrent,
             ordered=max_concurrent > 1,
             token=lambda each: job_of(each).token,
-            gauge=named(gauge, name),
-            watch=watched(gauge, name),
+            gauge=operator_gauge(gauge, name),
+            watch=operator_watch(gauge, name),
         ),
     )

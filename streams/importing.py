@@ -19,7 +19,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from dataflow import fork, only, supervised
+from dataflow import fork, of_type, supervise
 from model.events import Event
 from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
@@ -42,11 +42,11 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     )
 
     results = rx.merge(
-        captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
-            supervised("captures")
+        captures(routed.pipe(of_type(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
+            supervise("captures")
         ),
-        screened.pipe(only(Ignored, Removed)),
-        routed.pipe(only(Ignored, Outcome)),
+        screened.pipe(of_type(Ignored, Removed)),
+        routed.pipe(of_type(Ignored, Outcome)),
         parts.pipe(
             ops.filter(lambda part: not is_of_the_team(part)),
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),

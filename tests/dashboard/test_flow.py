@@ -70,7 +70,7 @@ def test_figures_are_written_in_few_words() -> None:
 def test_who_is_on_the_way_is_a_pseudonym_with_the_steps_so_far() -> None:
     meter = FlowMeter(lambda: 0.0)
     token = current_part.set(part_of(10, author_id=0xAB))
-    meter.begins("gate")(None)
+    meter.on_begin("gate")(None)
     current_part.reset(token)
     view = now_view(meter, showing(), AT)
     (row,) = view.in_hand
