@@ -37,7 +37,7 @@ from benchmarks.soak_figures import Soaked, by_kind, children, open_files, outco
 from benchmarks.soak_grown import Grown
 from benchmarks.soak_world import PAGES, Files, Forgetful, MoodyAssistant, Server, SmallWeb, dispatches
 from benchmarks.verdicts import verdict
-from clock import VirtualLoop, now, real_time
+from clock import VirtualLoop, now, run_in_real_time
 from dataflow import supervise
 from model.outcomes import Result
 from model.servers import Servers
@@ -130,7 +130,7 @@ def warm_up() -> None:
     """Start the loop for calls to the outside, which stays."""
 
     async def call() -> None:
-        await real_time(partial(asyncio.sleep, 0))
+        await run_in_real_time(partial(asyncio.sleep, 0))
 
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(START)) as runner:
         runner.run(call())

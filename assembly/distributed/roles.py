@@ -26,7 +26,7 @@ from assembly.graph_parts import DiscordEnds, all_knowledge_kept_current, teams
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
-from clock import cancelled, now
+from clock import cancel_and_wait, now
 from clock.timeouts import Backoff
 from model import processes
 from model.events import Event
@@ -361,7 +361,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
         except ServersUnusable as error:
             raise Unusable(str(error)) from None
         finally:
-            await cancelled(*tasks.values())
+            await cancel_and_wait(*tasks.values())
 
 
 async def _report_owned(reporter: ProcessStatusReporter, on_owned: Callable[[Mapping[int, int]], object]) -> None:
