@@ -68,8 +68,8 @@ def _path(debug: Mapping[str, Any]) -> Iterator[str]:
     """Describe each step of the answer chain in a line."""
     for name, decision in debug.items():
         known = DECISIONS.get(name)
-        if known is not None and known.says is not None:
-            yield f"{name:<9} {known.says(decision)}"
+        if known is not None and known.describe is not None:
+            yield f"{name:<9} {known.describe(decision)}"
     calls = debug["llm_calls"]
     ended = f"{debug['result']}, {debug['reason']}" if debug["reason"] else f"{debug['result']} ({debug.get('level')})"
     yield f"{'end':<9} {ended}; {debug['latency_ms']:,} ms, {number_of(calls, 'call')} of a model{_tokens(debug)}"

@@ -56,7 +56,7 @@ def backup(settings: Settings, file: Path) -> int:
     except KeyboardInterrupt:
         return _interrupted(f"nothing was written to {file}")
     _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
-    _print_list("Not in it:", [*made.left, *elsewhere(settings)])
+    _print_list("Not in it:", [*made.left_out, *elsewhere(settings)])
     _print_list("Damaged, and not in it:", made.damaged)
     _print(NOT_FORGOTTEN)
     return FAILED if made.damaged else DONE

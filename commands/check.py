@@ -30,7 +30,7 @@ from services.documents.store import SUFFIX, chroma_unreachable_because
 from services.knowledge import CannotList, belongs_to, read_links
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, why_unreachable
 from services.search.embedding import REMEDY, is_model_installed
-from services.storage import DataFolder, lock_refusal, why
+from services.storage import DataFolder, describe_error, lock_refusal
 from services.team import LibraryUnusable, check_library
 from services.telemetry import number_of
 from settings import (
@@ -418,7 +418,7 @@ def lock_row(settings: Settings) -> Finding:
     try:
         trouble = lock_refusal(root)
     except OSError as error:
-        trouble = why(error)
+        trouble = describe_error(error)
     return judged("app.data_dir", trouble, "no other process writes there")
 
 
@@ -427,7 +427,7 @@ def state_rows(settings: Settings) -> Iterator[Finding]:
     try:
         run_async(_read(settings))
     except OSError as error:
-        yield Finding("app.data_dir", Verdict.MISSING, why(error))
+        yield Finding("app.data_dir", Verdict.MISSING, describe_error(error))
 
 
 async def _read(settings: Settings) -> None:
@@ -480,7 +480,7 @@ def team_row(settings: Settings) -> Finding:
     except LibraryUnusable as error:
         trouble = str(error)
     except OSError as error:
-        trouble = why(error)
+        trouble = describe_error(error)
     found = f"{places.state}" if places.state.exists() else f"{places.state} will be made"
     return judged("kb.team_state_path", trouble, found)
 

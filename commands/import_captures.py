@@ -140,9 +140,9 @@ def show(console: Console, run: ImportRun) -> None:
     stored = tally.parts[OutcomeKind.CAPTURED]
     conversations = sum(len(each.conversations) for each in run.imported)
     left_out = [
-        f", {tally.ignored[reason]} of them {traits.messages}"
+        f", {tally.ignored[reason]} of them {traits.import_messages}"
         for reason, traits in REASONS.items()
-        if traits.messages and tally.ignored[reason]
+        if traits.import_messages and tally.ignored[reason]
     ]
     for number, what in (
         (tally.messages, "".join(["messages", *left_out])),
@@ -150,7 +150,7 @@ def show(console: Console, run: ImportRun) -> None:
             stored,
             f"captures stored, of {number_of(conversations, 'conversation')}",
         ),
-        *((skipped[reason], traits.captures) for reason, traits in REASONS.items() if traits.captures),
+        *((skipped[reason], traits.import_captures) for reason, traits in REASONS.items() if traits.import_captures),
         (tally.parts[OutcomeKind.FAILED], "failed"),
     ):
         console.print(f"{number:>7}  {what}", highlight=False, soft_wrap=True)

@@ -210,7 +210,7 @@ async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker
     try:
         await in_thread(build.adopt)
     except OSError as error:
-        raise GivenUp(files.why(error)) from error
+        raise GivenUp(files.describe_error(error)) from error
 
 
 def guesses_of(settings: Settings, asked: PrefetchingAsker, library: TeamLibrary, usage: Usage) -> PrefetchServices:

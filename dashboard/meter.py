@@ -19,8 +19,8 @@ TIMED = 256
 """The number of the last durations of an operator for its median and 95th percentile."""
 FOLLOWED = 1_000
 """The most finished parts whose steps are remembered."""
-STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.of_parts)
-COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.timed)
+STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.handles_parts)
+COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.is_timed)
 IN_HAND = 200
 """The most parts in flight whose steps are remembered; the oldest is dropped first."""
 

@@ -196,7 +196,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
         try:
             done = await file_connection.do(publisher.publish())
         except OSError as error:
-            log.error("knowledge is not handed on: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
+            log.error("knowledge is not handed on: %s", files.describe_error(error))  # noqa: TRY400 (a line for the operator)
         else:
             if done.published or done.removed:
                 log.info("knowledge: %s handed on, %d removed", number_of(done.published, "file"), done.removed)
@@ -277,7 +277,7 @@ async def _keep_archive(
         # The next owner may be asked to forget people whose data is in this copy.
         stack.push_async_callback(in_thread, files.remove_folder, folder)
         journal_of_files = LogJournal(file_connection, fenced)
-        stack.enter_context(files.journaled(folder, journal_of_files))
+        stack.enter_context(files.use_journal(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
         nobody, models = (

@@ -284,7 +284,7 @@ class PartitionWorker:
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
             journal_of_files = LogJournal(file_connection, fenced)
-            stack.enter_context(files.journaled(folder, journal_of_files))
+            stack.enter_context(files.use_journal(folder, journal_of_files))
             if documents is not None and documents.shared is not None:
                 # So that the next owner finds the files that this one has read.
                 stack.push_async_callback(flush_shared_store, documents.shared)

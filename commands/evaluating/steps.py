@@ -47,7 +47,7 @@ from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, RequestContext
 
-_ENDS = tuple(name for name, decision in DECISIONS.items() if decision.ends)
+_ENDS = tuple(name for name, decision in DECISIONS.items() if decision.can_end_answer)
 MOST_FAILURES = 3
 """So many failures in a row tell that the others would fail as well."""
 
@@ -127,17 +127,17 @@ def question_result(result: AIResult) -> QuestionResult:
 
 def _changed(path: Mapping[str, Any]) -> str:
     """Say what steps have changed of an answer that was given."""
-    altering = {name: decision.says for name, decision in DECISIONS.items() if decision.alters and name in path}
-    return "; ".join(f"{name}: {says(path[name])}" for name, says in altering.items() if says is not None)
+    lines = {name: info.describe for name, info in DECISIONS.items() if info.alters_answer and name in path}
+    return "; ".join(f"{name}: {describe(path[name])}" for name, describe in lines.items() if describe is not None)
 
 
 def _why(step: str | None, path: Mapping[str, Any]) -> str:
     """Explain the end of an answer from the step at which it ended."""
     if step is None:
         return ""
-    if words := DECISIONS[step].words:
-        said = path[step][words]
-        return said if isinstance(said, str) else "; ".join(said)
+    if field := DECISIONS[step].reason_field:
+        reason = path[step][field]
+        return reason if isinstance(reason, str) else "; ".join(reason)
     ranked = path["select"]["ranked"]
     return f"the search finds {ranked[0][0]} ({path['point']['confidence']:.2f})" if ranked and "point" in path else ""
 

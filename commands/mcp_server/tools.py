@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from clock import now
 from model.conversations import Conversation
-from model.outcomes import OutcomeKind, Said, traits_of
+from model.outcomes import OutcomeKind, PrivateReply, traits_of
 from model.steps import DECISIONS
 from services.assistant import Addresses
 from services.conversations import read_posts
@@ -309,7 +309,7 @@ class KnowledgeTools:
                 f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
             )
         if (
-            traits_of(reason).said is Said.USED_UP
+            traits_of(reason).private_reply is PrivateReply.USED_UP
         ):  # without a model answers cost nothing, and may be counted all the same
             raise used_up("limits.answers_per_day")
         if not result.should_reply or result.reply_text is None:
@@ -356,7 +356,7 @@ def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing
 
 def _why(path: Mapping[str, Any]) -> str:
     """Give the first reason that a model put into words: the gate's."""
-    reasons = (decided.get(DECISIONS[name].words) for name, decided in path.items())
+    reasons = (decided.get(DECISIONS[name].reason_field) for name, decided in path.items())
     said = next((each for each in reasons if isinstance(each, str)), "")
     return f" {one_line(said)}" if said else ""
 
@@ -387,7 +387,7 @@ class ReadableThreads:
 
     async def channel_of(self, thread_id: int) -> int | None:
         """Give the channel in which the bot opened a thread; None where it did not or no longer knows."""
-        seen = confined.look(self.posts)
+        seen = confined.read_signature(self.posts)
         if seen is None:
             return None
         if self._known[0] != seen:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 
 from dataflow.basics import Handlers, make_operator
-from model.steps import Decision, Lane, StepInfo
+from model.steps import DecisionInfo, Lane, StepInfo
 from model.words import number_of
 from services.assistant import Inquiry
 
@@ -68,8 +68,8 @@ SIGN = StepInfo(
     name="sign",
     lane=Lane.ANSWERS,
     title="sign",
-    says="a line below the draft",
-    of_parts=True,
-    decides=Decision(name="sign", recorded=True, alters=True, says=_signed),
+    subtitle="a line below the draft",
+    handles_parts=True,
+    decision=DecisionInfo(name="sign", is_recorded=True, alters_answer=True, describe=_signed),
 )
 """Its row of `model.steps.STEPS`."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import Message, Place, PlaceKind, snowflake_at
 from services.discord import Fetcher
@@ -141,9 +141,9 @@ class History:
         self._archived: dict[int, None] = {}  # those of the places that are archived threads, the newest last
         self.names: dict[int, str] = {}
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
-        self._gone = Bounded[int, None](KEPT_GONE)
-        self._edited = Bounded[int, None](KEPT_GONE)
-        self._early = Bounded[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
+        self._gone = BoundedDict[int, None](KEPT_GONE)
+        self._edited = BoundedDict[int, None](KEPT_GONE)
+        self._early = BoundedDict[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
         self.newest_id = 0
         self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # and the newest message when it was edited
         self._live_from = 0

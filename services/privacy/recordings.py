@@ -14,7 +14,7 @@ from services.assistant import GatingResult
 from services.discord import THREAD_TYPES, BadLine, Dispatch, RecordingFilter, parse_line, render_line
 from services.llm import NotFound, first_valid_object
 from services.privacy.text_match import LONG_CHARS, TextMatch
-from services.storage import Record, edit, files, read_records
+from services.storage import Record, edit_records, files, read_records
 from services.team import REMOVED
 from services.telemetry import number_of
 
@@ -50,7 +50,7 @@ def drop_exchanges(
             unmarked += "people" not in exchange
             return exchange
 
-        edited = edit(path, without)
+        edited = edit_records(path, without)
         count += edited.dropped
         if edited.damaged:
             left.append(f"{path}: {number_of(edited.damaged, 'damaged line')}")
