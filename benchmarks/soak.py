@@ -214,7 +214,7 @@ def settings_in(folder: Path) -> Settings:
         discord=DiscordSettings(team_member_ids=team_ids()),
         ai_response=AnswerSettings(enable_verification=True),
         documents=DocumentSettings(),
-    ).placed(folder)
+    ).resolve_paths(folder)
     kb = settings.kb
     kb.sources_dir.mkdir(parents=True)
     for number in range(10):

@@ -41,9 +41,9 @@ from settings import (
     NatsSettings,
     Settings,
     SettingsError,
-    files_of,
-    usable_token,
-    variables_of,
+    config_files,
+    discord_token,
+    names_of_variables,
 )
 from sinks.terminal import one_line
 from transport.address import ASK_FOR_CREDENTIALS, Address
@@ -197,7 +197,7 @@ async def discord_rows(settings: Settings) -> list[Finding]:
     """Check the token and that Discord lets the bot read messages."""
     about = "discord.token"
     try:
-        token = usable_token(settings)
+        token = discord_token(settings)
     except SettingsError:
         return []  # said already
     # Only now: discord.py takes a second to import.
@@ -389,15 +389,15 @@ def documents_row_with_nats(kb: KnowledgeSettings) -> Finding:
 
 def configuration_row(config: Path, environ: Mapping[str, str]) -> Finding:
     """List the configuration files and environment variables that were read, in their order."""
-    read, absent = ([str(each) for each in files_of(config) if each.exists() is there] for there in (True, False))
-    says = ", ".join([*read, *variables_of(environ)])
+    read, absent = ([str(each) for each in config_files(config) if each.exists() is there] for there in (True, False))
+    says = ", ".join([*read, *names_of_variables(environ)])
     return Finding("configuration", Verdict.OK, says + (f" (there is no {' and no '.join(absent)})" if absent else ""))
 
 
 def token_row(settings: Settings) -> Finding:
     trouble = None
     try:
-        if not TOKEN.fullmatch(usable_token(settings)):
+        if not TOKEN.fullmatch(discord_token(settings)):
             trouble = "is not a bot token, which is three words joined by dots; client secrets and public keys are not"
     except SettingsError as error:
         trouble = str(error).removeprefix("discord.token ")

@@ -35,7 +35,7 @@ from operators.screen import decode
 from services.discord import Health
 from services.llm import import_client
 from services.telemetry import raise_descriptor_limit
-from settings import Settings, usable_token
+from settings import Settings, discord_token
 from sinks.results import journal
 from streams.gateway import observable
 from streams.graph import graph
@@ -61,7 +61,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def live(settings: Settings, options: LiveOptions) -> int:
     """Run the bot until SIGINT or SIGTERM. Gives the exit code: 0 drained, 1 cut off."""
-    token = usable_token(settings)
+    token = discord_token(settings)
     _prepare_process()
     with data_folder_locked(settings, "app.py"):
         return run_async(run_bot(settings, options, token))

@@ -72,7 +72,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
         )
         tally = ResultCounts()
         stack.enter_context(kept_when_interrupted(lambda: f"{number_of(tally.messages, 'message')} replayed so far"))
-        return runner.run(_replay(settings.for_replay_in(data), options, console or Console(), tally))
+        return runner.run(_replay(settings.for_replay(data), options, console or Console(), tally))
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console, tally: ResultCounts) -> int:

@@ -59,7 +59,7 @@ def _asked(settings: Settings, days: float, data: Path | None) -> tuple[Settings
         raise Unusable(f"{key}: {root} is no folder, so nothing is kept there; is it the right one?")
     until = time.time()
     if data is not None:
-        settings = settings.for_replay_in(data)
+        settings = settings.for_replay(data)
         ends = [entry.at for entry in read_newest(DataFolder(data).outcomes, LAST)]
         until = max(ends) + MOMENT if ends else until
     return settings, TimeSpan(until - days * 86_400, until)

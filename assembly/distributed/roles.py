@@ -37,7 +37,7 @@ from services.discord.live import Client, Forbidden, RestFetcher, reason, refusa
 from services.privacy import ForgetResult
 from services.storage import files, in_thread
 from services.telemetry import number_of
-from settings import Settings, usable_token
+from settings import Settings, discord_token
 from sinks.results import journal
 from streams.gateway import Gateway, GatewayHooks
 from streams.graph import graph
@@ -73,7 +73,7 @@ async def run_gateway(
         ServersUnusable: other gateways have another number of shards.
     """
     settings, streams = process.configured, streams_of(process.client)
-    token = usable_token(settings)
+    token = discord_token(settings)
     numbers, count = shards or ((0,), 1)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context

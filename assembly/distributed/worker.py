@@ -41,7 +41,7 @@ from services.documents.store import Together
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, archive_files
-from settings import Settings, usable_token
+from settings import Settings, discord_token
 from sinks.results import journal
 from sinks.team import RawArchive
 from streams.graph import graph
@@ -374,7 +374,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             await enter(in_background(follower.run()))
             await follower.wait_caught_up()
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
-        await discord.client.log_in(usable_token(settings))
+        await discord.client.log_in(discord_token(settings))
         kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
         stack.push_async_callback(kept.close)
         notes = SharedFlags(process.client)

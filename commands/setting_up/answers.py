@@ -24,15 +24,15 @@ from services.storage import files
 from settings import (
     Settings,
     SettingsError,
-    begun_model,
-    find,
-    from_dotenv,
+    edit_dotenv,
+    edit_yaml,
+    find_key,
     load,
     local_file,
+    names_of_variables,
+    partial_model,
+    read_dotenv,
     read_yaml,
-    variables_of,
-    with_values,
-    with_variables,
 )
 from sinks.terminal import one_line, visible_lines
 
@@ -274,9 +274,9 @@ class OperatorFiles:
         return load(self.config, answers=self._values, setting_up=True)
 
     @property
-    def begun_model(self) -> dict[str, str]:
+    def partial_model(self) -> dict[str, str]:
         """Give what is set of a model that still lacks a required value."""
-        return begun_model(self.config)
+        return partial_model(self.config)
 
     def tried(self, values: Mapping[str, object]) -> Settings:
         """The settings with `values`, by key. Raises WrongAnswer: they cannot be."""
@@ -299,16 +299,18 @@ class OperatorFiles:
             self._write_values()
             self._write_links(links)
         names = {path: "__".join(["APP", *(word.upper() for word in path)]) for path in self._values}
-        winning = [name for name in variables_of(os.environ) if any(covers(name, mine) for mine in names.values())]
+        winning = [
+            name for name in names_of_variables(os.environ) if any(covers(name, mine) for mine in names.values())
+        ]
         self._values, self._links = {}, []
         return winning
 
     def _write_values(self) -> None:
-        there = {each.path for each in from_dotenv(self.env)}
+        there = {each.path for each in read_dotenv(self.env)}
         variables: dict[tuple[str, ...], str | None] = {}
         values: dict[tuple[str, ...], object] = {}
         for path, value in self._values.items():
-            key = find(path)
+            key = find_key(path)
             if value is None:  # a model is taken away, with its key
                 if any(each[: len(path)] == path for each in there):
                     variables[path] = None
@@ -322,9 +324,9 @@ class OperatorFiles:
             text = text_of(self.env)
             if text:
                 self.env.chmod(0o600)
-            self._replace(self.env, with_variables(text, variables))
+            self._replace(self.env, edit_dotenv(text, variables))
         if values:
-            self._replace(self.local, with_values(text_of(self.local) or LOCAL_CONFIG_HEADER, values))
+            self._replace(self.local, edit_yaml(text_of(self.local) or LOCAL_CONFIG_HEADER, values))
 
     def _write_links(self, path: Path) -> None:
         text = text_of(path)

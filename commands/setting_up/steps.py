@@ -369,7 +369,7 @@ METHODS = ("function_calling", "json_schema")
 def ask_for_model(answers: Answers, own: OperatorFiles, tell: WizardOutput) -> None:
     tell.head("Language model: without one, answers are quotes from the documentation")
     present = own.settings.ai_response.llm
-    begun = own.begun_model
+    begun = own.partial_model
     offered = begun.get("base_url", "") if begun else NONE if present is None else present.base_url
     if begun:
         tell.warn(f"{LLM} lacks something still; there is {', '.join(begun)}")

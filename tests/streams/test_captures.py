@@ -274,7 +274,7 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
     config = tmp_path / "config.yaml"
     ids = json.dumps(list(staff))
     config.write_text(f"discord:\n  reply_mode: '{reply_mode}'\n  team_member_ids: {ids}\n")
-    return load(config, {}).for_replay_in(data)
+    return load(config, {}).for_replay(data)
 
 
 def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> Parts:
