@@ -168,7 +168,7 @@ def _nats_row(verdict: Verdict, line: str) -> Finding:
 
 
 class CheckResult(BaseModel):
-    """The form of the answer that the check requests from a model."""
+    """The form of the answer that a model is asked for in the check."""
 
     ready: bool
 

@@ -43,7 +43,7 @@ class DecisionMetric(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionInfo:
-    """The notes that a step makes in `Inquiry.decisions` about how it notes.
+    """The notes that a step makes in `Inquiry.decisions` about how it decided.
 
     Attributes:
         name: the key of the notes.
@@ -88,7 +88,7 @@ class StepInfo:
         handles_parts: True if its items are parts. The items of other steps may outlive the part they come from.
         is_timed: False if only the number of its items is known, and not when each begins and ends.
         model: the model that it asks; None: none.
-        decision: the notes that it makes about how it notes; None: none.
+        decision: the notes that it makes about how it decided; None: none.
     """
 
     name: str
