@@ -62,18 +62,18 @@ class Grade(StrEnum):
     FAILED = "failed"
 
 
-def grade(question: EvalQuestion, got: QuestionResult) -> Grade:
+def grade(question: EvalQuestion, result: QuestionResult) -> Grade:
     """Grade a result by the rules in docs/evaluation.md."""
-    if got.failed:
+    if result.failed:
         return Grade.FAILED
     if question.silent:
         # The bot always replies to people who address it; a pointer states nothing.
-        spoke = got.is_answer or (got.is_pointer and not question.addressed)
+        spoke = result.is_answer or (result.is_pointer and not question.addressed)
         return Grade.WRONG if spoke else Grade.RIGHT
-    fits = shows_source(question, got.sources) and shows_words(question, got.reply)
-    if got.is_answer:
+    fits = shows_source(question, result.sources) and shows_words(question, result.reply)
+    if result.is_answer:
         return Grade.RIGHT if fits else Grade.WRONG
-    return Grade.POINTED if got.is_pointer and fits else Grade.MISSED
+    return Grade.POINTED if result.is_pointer and fits else Grade.MISSED
 
 
 def shows_source(question: EvalQuestion, shown: Iterable[str]) -> bool:
@@ -154,13 +154,13 @@ class EvalMetrics:
 
 
 def measure(judged: Sequence[tuple[EvalQuestion, QuestionResult]]) -> EvalMetrics:
-    graded = [(question, got, grade(question, got)) for question, got in judged]
-    right = [(question, got) for question, got, each in graded if each is Grade.RIGHT]
+    graded = [(question, result, grade(question, result)) for question, result in judged]
+    right = [(question, result) for question, result, each in graded if each is Grade.RIGHT]
     return EvalMetrics(
         questions=len(graded),
         grades={each: sum(each is its for _, _, its in graded) for each in Grade},
         answerable=sum(not question.silent for question, _, _ in graded),
-        answered=sum(got.is_answer for _, got, _ in graded),
+        answered=sum(result.is_answer for _, result, _ in graded),
         right_answers=sum(not question.silent for question, _ in right),
         kept=sum(question.silent for question, _ in right),
     )
@@ -200,7 +200,7 @@ def compare(
     now: Sequence[tuple[EvalQuestion, QuestionResult]], earlier: Mapping[tuple[str, bool], QuestionResult]
 ) -> Comparison:
     """Compare a run with an earlier one, whose results are given by `EvalQuestion.key`."""
-    both = [(question, earlier[question.key], got) for question, got in now if question.key in earlier]
+    both = [(question, earlier[question.key], result) for question, result in now if question.key in earlier]
     changes = [Change(question, grade(question, before), grade(question, after)) for question, before, after in both]
     return Comparison(
         better=[each for each in changes if _WORTH[each.after] > _WORTH[each.before]],

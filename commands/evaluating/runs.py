@@ -39,7 +39,7 @@ class SavedRun:
     finished: bool = False
 
 
-def render_result(question: EvalQuestion, got: QuestionResult, key: str) -> str:
+def render_result(question: EvalQuestion, result: QuestionResult, key: str) -> str:
     """Return the line of a result, without its end. `key`: changes with everything that the reply depends on."""
     expected: dict[str, object] = {"source": list(question.sources), "words": list(question.words)}
     return _line(
@@ -47,16 +47,16 @@ def render_result(question: EvalQuestion, got: QuestionResult, key: str) -> str:
             "question": question.text,
             "addressed": question.addressed,
             "expected": {"silence": True} if question.silent else {k: v for k, v in expected.items() if v},
-            "grade": grade(question, got),
-            "outcome": got.outcome,
-            "level": got.level,
-            "reason": got.reason,
-            "step": got.step,
-            "why": got.why,
-            "sources": list(got.sources),
-            "reply_text": got.reply or None,
-            "llm_calls": got.llm_calls,
-            "tokens": {step: list(counts) for step, counts in got.tokens.items()},
+            "grade": grade(question, result),
+            "outcome": result.outcome,
+            "level": result.level,
+            "reason": result.reason,
+            "step": result.step,
+            "why": result.why,
+            "sources": list(result.sources),
+            "reply_text": result.reply or None,
+            "llm_calls": result.llm_calls,
+            "tokens": {step: list(counts) for step, counts in result.tokens.items()},
             "key": key,
         }
     )
@@ -90,7 +90,7 @@ def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
         raise Unusable(f"{option}: {path} cannot be read ({error.strerror}); name a file of --save") from None
     except UnicodeDecodeError:
         raise Unusable(f"{option}: {path} is no run; name a file of --save") from None
-    got: dict[tuple[str, bool], QuestionResult] = {}
+    results: dict[tuple[str, bool], QuestionResult] = {}
     keys: dict[tuple[str, bool], str] = {}
     finished = False
     for number, line in enumerate(lines, 1):
@@ -101,12 +101,12 @@ def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
             finished = "summary" in row
             if not finished:
                 key = (_text(row["question"]), bool(row["addressed"]))
-                got[key], keys[key] = _parse_result(row), _text(row["key"])
+                results[key], keys[key] = _parse_result(row), _text(row["key"])
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             if torn and number == len(lines) and line[: len(_LINE_START)] == _LINE_START[: len(line)]:
                 break
             raise Unusable(f"{option}: {path}:{number}: this is no line of a run; name a file of --save") from None
-    return SavedRun(got, keys, finished)
+    return SavedRun(results, keys, finished)
 
 
 _LINE_START = '{"question": '
@@ -167,14 +167,14 @@ class EvalRun:
         if self.save is not None:
             files.append(self.save, b"")  # fails before anything has been paid for
         for question in self.questions:
-            got = earlier.results.get(question.key)
-            if got is not None and not got.failed and earlier.keys[question.key] == self._key(question):
-                self._add_result(question, got)
+            result = earlier.results.get(question.key)
+            if result is not None and not result.failed and earlier.keys[question.key] == self._key(question):
+                self._add_result(question, result)
                 self.resumed += 1
 
-    def add(self, question: EvalQuestion, got: QuestionResult) -> None:
+    def add(self, question: EvalQuestion, result: QuestionResult) -> None:
         """Add a result, and save it. Raises OSError."""
-        self._add_result(question, got)
+        self._add_result(question, result)
         if self.save is not None:
             files.append(self.save, f"{self._render(question)}\n".encode(), own_line=True)
 
@@ -190,7 +190,7 @@ class EvalRun:
 
     @property
     def failed(self) -> int:
-        return sum(got.failed for got in self.results.values())
+        return sum(result.failed for result in self.results.values())
 
     @property
     def judged(self) -> list[tuple[EvalQuestion, QuestionResult]]:
@@ -208,10 +208,10 @@ class EvalRun:
         more = f"{spent.tokens:,} tokens{cost}" if spent.calls else ""
         return Count(len(self.results), len(self.questions), "question", more)
 
-    def _add_result(self, question: EvalQuestion, got: QuestionResult) -> None:
-        self.results[question.key] = got
-        prompt, completion = (sum(counts[at] for counts in got.tokens.values()) for at in (0, 1))
-        self.spent.add(got.llm_calls, prompt, completion, self.price)
+    def _add_result(self, question: EvalQuestion, result: QuestionResult) -> None:
+        self.results[question.key] = result
+        prompt, completion = (sum(counts[at] for counts in result.tokens.values()) for at in (0, 1))
+        self.spent.add(result.llm_calls, prompt, completion, self.price)
 
     def _render(self, question: EvalQuestion) -> str:
         return render_result(question, self.results[question.key], self._key(question))
@@ -272,17 +272,17 @@ class EvalReport:
 
 def eval_document(report: EvalReport) -> Iterator[Block]:
     """Make the report, with the figures at the end, where a terminal shows them."""
-    graded = [(question, got, grade(question, got)) for question, got in report.judged]
-    yield Title(f"{number_of(len(graded), 'question')} of {report.name}", 1)
     rows = [
-        (each, question_text(question), expected_text(question), result_text(got)) for question, got, each in graded
+        (grade(question, result), question_text(question), expected_text(question), result_text(result))
+        for question, result in report.judged
     ]
+    yield Title(f"{number_of(len(rows), 'question')} of {report.name}", 1)
     yield TableRows(("", "question", "expected", "got"), rows)
-    wrong = [(question, got) for question, got, each in graded if each is Grade.WRONG]
+    wrong = [(question, result) for question, result in report.judged if grade(question, result) is Grade.WRONG]
     if wrong:
         yield Title("Wrong")
-        said = [(question_text(question), expected_text(question), _cited(got), _said(got)) for question, got in wrong]
-        yield TableRows(("question", "expected", "answered from", "with"), said)
+        texts = [(question_text(each), expected_text(each), _cited(result), _said(result)) for each, result in wrong]
+        yield TableRows(("question", "expected", "answered from", "with"), texts)
     if report.not_indexed:
         yield Title("Expected, and in no index")
         yield TableRows(("source",), [(each,) for each in report.not_indexed])
@@ -303,12 +303,13 @@ def expected_text(question: EvalQuestion) -> str:
     return " with ".join(filter(None, [" or ".join(question.sources), words]))
 
 
-def result_text(got: QuestionResult) -> str:
+def result_text(result: QuestionResult) -> str:
     """Describe the sources of an answer and its changes, or why there is no answer."""
-    if got.outcome is OutcomeKind.REPLIED:
-        return f"{'pointed to ' if got.is_pointer else ''}{_cited(got)}" + (f"; {_short(got.why)}" if got.why else "")
-    at = f"{got.step}: " if got.step and got.outcome is OutcomeKind.SKIPPED else ""
-    return f"{at}{got.reason or got.outcome}" + (f": {_short(got.why)}" if got.why else "")
+    why = _short(result.why)
+    if result.outcome is OutcomeKind.REPLIED:
+        return f"{'pointed to ' if result.is_pointer else ''}{_cited(result)}" + (f"; {why}" if result.why else "")
+    at = f"{result.step}: " if result.step and result.outcome is OutcomeKind.SKIPPED else ""
+    return f"{at}{result.reason or result.outcome}" + (f": {why}" if result.why else "")
 
 
 def _figure_blocks(report: EvalReport) -> Iterator[Block]:
@@ -361,12 +362,12 @@ def _percent(found: EvalMetrics, share: Share) -> str:
     return "–" if (part := found.share(share)) is None else f"{part:.3f}"
 
 
-def _cited(got: QuestionResult) -> str:
-    return ", ".join(got.sources) or "no source"
+def _cited(result: QuestionResult) -> str:
+    return ", ".join(result.sources) or "no source"
 
 
-def _said(got: QuestionResult) -> str:
-    return _short(first_quote(got.reply) or got.reply)
+def _said(result: QuestionResult) -> str:
+    return _short(first_quote(result.reply) or result.reply)
 
 
 def _short(text: str) -> str:

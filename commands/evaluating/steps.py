@@ -75,10 +75,10 @@ async def ask_all(
     """
     failures = 0
 
-    def note(question: EvalQuestion, got: QuestionResult) -> None:
+    def note(question: EvalQuestion, result: QuestionResult) -> None:
         nonlocal failures
-        on_result(question, got)
-        why = (got.reason or "") if got.outcome is OutcomeKind.FAILED else ""
+        on_result(question, result)
+        why = (result.reason or "") if result.outcome is OutcomeKind.FAILED else ""
         failures = failures + 1 if why.startswith(_CANNOT_SERVE) else 0
         if failures == MAX_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
             raise ModelUnavailable(why)
