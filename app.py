@@ -111,6 +111,6 @@ class Parser(argparse.ArgumentParser):
 
 if __name__ == "__main__":
     done = main()
-    from clock import leave
+    from clock import exit_process
 
-    leave(done)
+    exit_process(done)

@@ -18,7 +18,7 @@ from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
 from assembly.graph_parts import DiscordEnds, Parts
 from clock import now
-from dataflow import map_async, supervised
+from dataflow import map_async, supervise
 from model.messages import Attachment, Message
 from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep, withdraw_missing
 from services.discord import (
@@ -207,7 +207,7 @@ async def sweeping(
 
     subscription = (
         begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(looked_after, on_failure=failed, max_concurrent=1), supervised("sweep"))
+        .pipe(map_async(looked_after, on_failure=failed, max_concurrent=1), supervise("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
     try:

@@ -110,7 +110,7 @@ def copy_order(settings: Settings) -> CopyOrder:
         # The places of captures are noted after these.
         last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, kb.sources_dir)
     last += (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
-    return CopyOrder(first=_plain(*first), last=_plain(*last), without=_plain(*_logs(settings), *_secrets(settings)))
+    return CopyOrder(first=_plain(*first), last=_plain(*last), excluded=_plain(*_logs(settings), *_secrets(settings)))
 
 
 _SECRETS = re.compile(r"\.env(?:rc|\..*)?~?|.*\.env~?", re.IGNORECASE | re.DOTALL)

@@ -13,7 +13,7 @@ import reactivex as rx
 from assembly.running import Meters
 from assembly.sources import source_kinds, web_for
 from assembly.team import model_of
-from dataflow import Overflow, map_async, supervised
+from dataflow import Overflow, map_async, supervise
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, LibrarySearch, SourceRecords, index_file
@@ -91,7 +91,7 @@ async def knowledge_kept_current(
         reporting = KnowledgeLog()
         subscription = (
             knowledge(triggers, parts)
-            .pipe(supervised("knowledge"))
+            .pipe(supervise("knowledge"))
             .subscribe(reporting.report, lambda error: log.critical("knowledge updates have ended", exc_info=error))
         )
         try:
@@ -115,9 +115,7 @@ async def search_kept_current(searches: Sequence[LibrarySearch], tick_seconds: f
 
     subscription = (
         ticks(tick_seconds)
-        .pipe(
-            map_async(up_to_date, on_failure=search_failed, max_concurrent=1, max_waiting=1), supervised("searchable")
-        )
+        .pipe(map_async(up_to_date, on_failure=search_failed, max_concurrent=1, max_waiting=1), supervise("searchable"))
         .subscribe(on_error=lambda error: log.critical("knowledge is searchable as it is now", exc_info=error))
     )
     try:

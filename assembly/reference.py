@@ -35,12 +35,12 @@ def commands() -> str:
 
 def yes_or_no() -> dict[str, DecisionMetric]:
     """The metrics that count decisions by yes and no, by the decision."""
-    return {name: each.metric for name, each in DECISIONS.items() if each.metric and not each.metric.sizes}
+    return {name: each.metric for name, each in DECISIONS.items() if each.metric and not each.metric.counts_values}
 
 
 def decisions() -> str:
     """The metrics of decisions in Markdown."""
-    rows = [f"| `{each.name}_total{{{each.field}}}` | {each.says} |" for each in yes_or_no().values()]
+    rows = [f"| `{each.name}_total{{{each.field}}}` | {each.help} |" for each in yes_or_no().values()]
     return "\n".join(["| metric of a decision | counts |", "|---|---|", *rows]) + "\n"
 
 

@@ -23,7 +23,7 @@ from reactivex.subject import Subject
 
 from assembly import Unusable
 from assembly.answering import Observe
-from clock import blocking_work_ended, cancelled, with_bounded_shutdown
+from clock import cancel_and_wait, wait_for_blocking_work, with_bounded_shutdown
 from dataflow.metering import Gauge
 from model.events import Event
 from model.outcomes import Result
@@ -245,7 +245,7 @@ class GraphRun:
             return drained
         finally:
             self._subscription.dispose()
-            await blocking_work_ended()
+            await wait_for_blocking_work()
 
 
 def _say_why_it_ended(task: asyncio.Task[None]) -> None:
@@ -262,7 +262,7 @@ async def in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]
     try:
         yield
     finally:
-        await cancelled(task)
+        await cancel_and_wait(task)
 
 
 async def play(

@@ -456,7 +456,7 @@ def answer_text(result: AIResult, said: Phrases) -> str:
         return result.reply_text
     if result.debug["result"] == OutcomeKind.FAILED:
         return said.failed
-    return getattr(said, traits_of(result.debug["reason"]).said)
+    return getattr(said, traits_of(result.debug["reason"]).private_reply)
 
 
 class Answerers(NamedTuple):

@@ -129,7 +129,7 @@ def prepared(root: Path, address: str, files: int) -> Settings:
     entries = (IndexEntry(f"kb:{name}", about.format(name)) for name in names)
     (kb / "index.txt").write_text(render(entries))
     llm = {"base_url": address, "api_key": "none", "model": "m"}
-    return Settings.model_validate({"app": {"data_dir": "data"}, "ai_response": {"llm": llm}}).placed(root)
+    return Settings.model_validate({"app": {"data_dir": "data"}, "ai_response": {"llm": llm}}).resolve_paths(root)
 
 
 async def cpu_ms(answer: Callable[[int], Awaitable[object]], numbers: range) -> float:

@@ -65,7 +65,9 @@ async def idle(_root: Path) -> None:
 
 async def regenerate(root: Path) -> None:
     """Without a model: nothing but our own work."""
-    settings = Settings.model_validate({"app": {"data_dir": "data"}, "search": {"embeddings": "none"}}).placed(root)
+    settings = Settings.model_validate({"app": {"data_dir": "data"}, "search": {"embeddings": "none"}}).resolve_paths(
+        root
+    )
     await rebuild(settings, restart=True)
 
 

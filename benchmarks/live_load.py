@@ -147,7 +147,7 @@ def settings(folder: Path, model: str, latency: float, at_once: int) -> Settings
             "discord": {"message_batch_wait_seconds": 1},
             "ai_response": {"llm": llm, "max_concurrent_answers": at_once},
         }
-    ).placed(folder)
+    ).resolve_paths(folder)
 
 
 async def last_post(server: DiscordServer, askers: int, began: float) -> float:

@@ -128,7 +128,7 @@ def settings(folder: Path, team: frozenset[int]) -> Settings:
     return Settings(
         discord=DiscordSettings(team_member_ids=team, message_batch_wait_seconds=QUIET_SECONDS),
         ai_response=AnswerSettings(enable_verification=True),
-    ).placed(folder)
+    ).resolve_paths(folder)
 
 
 async def _replay(path: Path, configured: Settings, digest: Digest) -> None:

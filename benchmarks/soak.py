@@ -37,8 +37,8 @@ from benchmarks.soak_figures import Soaked, by_kind, children, open_files, outco
 from benchmarks.soak_grown import Grown
 from benchmarks.soak_world import PAGES, Files, Forgetful, MoodyAssistant, Server, SmallWeb, dispatches
 from benchmarks.verdicts import verdict
-from clock import VirtualLoop, now, real_time
-from dataflow import supervised
+from clock import VirtualLoop, now, run_in_real_time
+from dataflow import supervise
 from model.outcomes import Result
 from model.servers import Servers
 from operators.screen import decode
@@ -130,7 +130,7 @@ def warm_up() -> None:
     """Start the loop for calls to the outside, which stays."""
 
     async def call() -> None:
-        await real_time(partial(asyncio.sleep, 0))
+        await run_in_real_time(partial(asyncio.sleep, 0))
 
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(START)) as runner:
         runner.run(call())
@@ -214,7 +214,7 @@ def settings_in(folder: Path) -> Settings:
         discord=DiscordSettings(team_member_ids=team_ids()),
         ai_response=AnswerSettings(enable_verification=True),
         documents=DocumentSettings(),
-    ).placed(folder)
+    ).resolve_paths(folder)
     kb = settings.kb
     kb.sources_dir.mkdir(parents=True)
     for number in range(10):
@@ -237,7 +237,7 @@ async def kept_up_to_date(settings: Settings) -> AsyncGenerator[None]:
         describe_seconds=settings.ai_response.graph_timeout_seconds,
     )
     subscription = (
-        knowledge(rx.merge(ticks(UPDATE_SECONDS), rx.never()), parts).pipe(supervised("knowledge")).subscribe()
+        knowledge(rx.merge(ticks(UPDATE_SECONDS), rx.never()), parts).pipe(supervise("knowledge")).subscribe()
     )
     try:
         yield

@@ -1,5 +1,5 @@
-"""Cancels one item while it waits or is processed (`CancelToken`); cancels tasks and waits for their end (`cancelled`);
-holds tasks that nobody waits for (`BackgroundTasks`).
+"""Cancels one item while it waits or is processed (`CancelToken`), and tasks (`cancel_and_wait`); holds tasks that
+nobody awaits (`BackgroundTasks`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 
 
 class CancelToken:
-    """One item's cancellation: the first error stays, and stops the step that processes the item.
+    """Cancels one item: keeps the first error, and stops the step that processes the item.
 
     May be created without a running loop; used from the loop's thread only.
     """
 
-    __slots__ = ("_committed", "_late", "_stop", "_timer", "error")
+    __slots__ = ("_committed", "_expiry_error", "_stop", "_timer", "error")
 
     def __init__(self) -> None:
         self.error: Exception | None = None
@@ -24,10 +24,10 @@ class CancelToken:
         self._committed = False
         self._stop: Callable[[], object] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._late: Exception | None = None
+        self._expiry_error: Exception | None = None
 
     def cancel(self, error: Exception) -> None:
-        """Cancel the item. A second call changes nothing, nor does one after `commit`."""
+        """Cancel the item. A second call does nothing, nor does one after `commit`."""
         if self.error is not None or self._committed:
             return
         self.error = error
@@ -36,16 +36,16 @@ class CancelToken:
             self._stop()
 
     def expire_in(self, seconds: float, error: Exception) -> None:
-        """Cancel with `error` after `seconds` of the loop's time, unless closed before; only the first call counts."""
+        """Cancel with `error` after `seconds` of the loop's time, unless closed before; later calls do nothing."""
         if self._timer is None and self.error is None:
-            self._late = error
+            self._expiry_error = error
             self._timer = asyncio.get_running_loop().call_later(seconds, self.cancel, error)
 
     @contextmanager
-    def paused(self) -> Generator[None]:
-        """Stop the expiry while the block runs; afterwards the rest of its time begins."""
-        timer, late, loop = self._timer, self._late, asyncio.get_running_loop()
-        if timer is None or late is None:
+    def pause_expiry(self) -> Generator[None]:
+        """Stop the time until expiry while the block runs."""
+        timer, error, loop = self._timer, self._expiry_error, asyncio.get_running_loop()
+        if timer is None or error is None:
             yield
             return
         left = timer.when() - loop.time()
@@ -54,10 +54,10 @@ class CancelToken:
             yield
         finally:
             if self._timer is timer:  # else the item was cancelled or finished meanwhile
-                self._timer = loop.call_later(left, self.cancel, late)
+                self._timer = loop.call_later(left, self.cancel, error)
 
     def attach(self, stop: Callable[[], object]) -> None:
-        """Call `stop` when the token is cancelled; one step processes an item at a time.
+        """Call `stop` when the token is cancelled. One step at a time processes an item.
 
         Raises:
             Exception: the error of an item that is already cancelled.
@@ -70,36 +70,36 @@ class CancelToken:
         self._stop = None
 
     def commit(self) -> None:
-        """From here on the item can no longer be cancelled, nor expire."""
+        """Let the item neither be cancelled nor expire from now on."""
         self._committed = True
         self.close()
 
     def close(self) -> None:
-        """The item is finished: stop the expiry."""
+        """Stop the expiry, as the item is finished."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
-AGAIN_SECONDS = 0.5
+RECANCEL_SECONDS = 0.5
 
 
-async def cancelled(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait until they have ended; exceptions that they raise are dropped.
+async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait until they have ended; their exceptions are dropped.
 
-    Again and again: before Python 3.12 `wait_for` forgets a cancellation that comes at the moment when what it waits
-    for is done, and a task that goes on for ever would go on.
+    Cancels repeatedly: before Python 3.12 `wait_for` forgets a cancellation that comes at the moment when the awaited
+    future is done, and an endless task would go on.
     """
     left = set(tasks)
     while left:
         for task in left:
             task.cancel()
-        done, left = await asyncio.wait(left, timeout=AGAIN_SECONDS)
+        done, left = await asyncio.wait(left, timeout=RECANCEL_SECONDS)
         await asyncio.gather(*done, return_exceptions=True)
 
 
 class BackgroundTasks:
-    """Tasks that nobody waits for, held until they end: an event loop alone would let them go in the middle."""
+    """Holds tasks that nobody awaits until they end: an event loop alone would let them be collected half-way."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,5 +111,5 @@ class BackgroundTasks:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Cancel those that still run, and wait until they have ended."""
-        await cancelled(*self._tasks)
+        """Cancel the tasks that still run, and wait until they have ended."""
+        await cancel_and_wait(*self._tasks)

@@ -17,8 +17,7 @@ class _Call:
 
 
 class SharedCalls:
-    """Runs one call for each key at a time: a request for a key that is being fetched waits for that call and gets its
-    result or exception.
+    """Runs one call for each key at a time. Further requests for the key wait for it, and get its result or exception.
 
     Nothing is kept after a call. A call without a waiting request is cancelled.
     """
@@ -27,7 +26,7 @@ class SharedCalls:
         self._calls: dict[Hashable, _Call] = {}
 
     async def share(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of `start()`, or of the running call with the same `key`."""
+        """Return the result of `start()`, or of the running call with the same `key`."""
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = _Call(asyncio.create_task(start()))

@@ -1,6 +1,4 @@
-"""Work outside of the event loop: short blocking work in a thread, coroutines that need real time, and a shutdown that
-does not wait for threads that hang.
-"""
+"""Runs short blocking work in threads, and coroutines in real time; shuts down without waiting for hanging threads."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ T = TypeVar("T")
 
 
 async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run work of milliseconds, such as a durable write, in a thread; a `VirtualLoop` stops its clock meanwhile.
+    """Run work of milliseconds, such as a durable write, in a thread.
 
-    On a `VirtualLoop` such work is done piece after piece, in the order in which it was asked for: two pieces that
-    are due at one instant would else see each other's effects or not, as it happens.
+    A `VirtualLoop` stops its clock meanwhile, and runs one piece of work after another, in the order of the calls: two
+    pieces of one instant would else see each other's effects or not, as it happens.
 
-    Cancellation waits for the end of the work and drops its result: a shutdown leaves nothing running. Takes two
-    thirds of the CPU of `asyncio.to_thread`, which is for longer work and does not wait when it is cancelled.
+    Cancellation waits for the end of the work and drops its result, so that a shutdown leaves nothing running. Takes
+    two thirds of the CPU of `asyncio.to_thread`, which is for longer work and does not wait when it is cancelled.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -41,13 +39,13 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
         try:
             result = context.run(work, *args, **kwargs)
         except BaseException as error:  # noqa: BLE001 (the waiting task gets it)
-            return partial(_tell, loop, done.set_exception, error)
-        return partial(_tell, loop, done.set_result, result)
+            return partial(_call_in_loop, loop, done.set_exception, error)
+        return partial(_call_in_loop, loop, done.set_result, result)
 
     virtual = isinstance(loop, VirtualLoop)
-    worker = _in_order() if virtual else _idle.pop() if _idle else _Worker()
+    worker = _virtual_worker() if virtual else _idle.pop() if _idle else _Worker()
     worker.jobs.put(job)
-    due = loop.hold(done) if virtual else done
+    due = loop.stop_clock_for(done) if virtual else done
     _outstanding.add(due)
     due.add_done_callback(_outstanding.discard)
     try:
@@ -60,72 +58,68 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
         raise
 
 
-async def blocking_work_ended() -> None:
-    """Wait for the end of what `run_blocking` does on this loop, also for tasks that were cancelled and are awaited by
-    nobody.
-    """
+async def wait_for_blocking_work() -> None:
+    """Wait for the end of all work of `run_blocking` on this loop, even if its tasks were cancelled."""
     loop = asyncio.get_running_loop()
     while left := [each for each in _outstanding if each.get_loop() is loop]:
         await asyncio.wait(left)
 
 
 _outstanding: set[asyncio.Future[Any]] = set()
-"""The results of `run_blocking`, of all loops, that are not there yet."""
+"""The pending results of `run_blocking`, of all loops."""
 
 
 class _Worker(threading.Thread):
-    """Runs one job after another. Idle workers are reused last in, first out: no more exist than were needed at once,
-    and the one with a warm cache is next.
-    """
+    """Runs one job after another. Idle workers are reused last in, first out, as the last one has a warm cache."""
 
     def __init__(self) -> None:
         super().__init__(name="run_blocking", daemon=True)
         self.jobs: SimpleQueue[Callable[[], Callable[[], None]]] = SimpleQueue()
-        """Each returns a function that hands over its result."""
+        """Each job returns a function that hands over its result."""
         self.start()
 
     def run(self) -> None:
         while True:
-            tell = self.jobs.get()()
-            if self not in _ordered:
+            hand_over = self.jobs.get()()
+            if self not in _virtual:
                 _idle.append(self)  # first: the waiting task may have more work
-            tell()
-            del tell  # and with it the result
+            hand_over()
+            del hand_over  # and with it the result
 
 
-def _tell(loop: asyncio.AbstractEventLoop, tell: Callable[[Any], None], what: object) -> None:
-    with suppress(RuntimeError):  # the loop was closed without waiting for anybody
-        loop.call_soon_threadsafe(tell, what)
+def _call_in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[Any], None], argument: object) -> None:
+    with suppress(RuntimeError):  # the loop was closed without waiting for the work
+        loop.call_soon_threadsafe(call, argument)
 
 
-def _in_order() -> _Worker:
-    """The one worker of all virtual loops."""
+def _virtual_worker() -> _Worker:
+    """Return the one worker of all virtual loops."""
     with _starting:
-        if not _ordered:
-            _ordered.append(_Worker())
-        return _ordered[0]
+        if not _virtual:
+            _virtual.append(_Worker())
+        return _virtual[0]
 
 
 _idle: list[_Worker] = []
-_ordered: list[_Worker] = []
+_virtual: list[_Worker] = []
 _starting = threading.Lock()
 # threads stay with the parent
 os.register_at_fork(after_in_child=_idle.clear)
-os.register_at_fork(after_in_child=_ordered.clear)
+os.register_at_fork(after_in_child=_virtual.clear)
 
 
-async def real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def run_in_real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Await `call()` in real time.
 
     On an ordinary loop this is an await. On a `VirtualLoop` the call runs on an ordinary loop in another thread, so
-    that its time-outs and pauses are real; the virtual clock stops until it ends, and calls outstanding at one instant
-    resume in the order in which they were made, after the threads of that instant.
+    that its time-outs and pauses are real. The virtual clock stops until it ends. Pending calls of one instant resume
+    in the order in which they were made, after the threads of that instant.
     """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
         return await call()
     work = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), _real_loop()), loop=loop)
-    return await loop.hold(work, at_server=True)
+    return await loop.stop_clock_for(work, at_server=True)
 
 
 def wait_in_real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -133,28 +127,27 @@ def wait_in_real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return asyncio.run_coroutine_threadsafe(call(), _real_loop()).result()
 
 
-_lock = threading.Lock()
-_started: list[asyncio.AbstractEventLoop] = []
+_real_loops: list[asyncio.AbstractEventLoop] = []
 
 
 def _real_loop() -> asyncio.AbstractEventLoop:
-    """The ordinary loop, in a daemon thread, started at the first call."""
-    with _lock:
-        if not _started:
+    """Return the ordinary loop, in a daemon thread, started at the first call."""
+    with _starting:
+        if not _real_loops:
             loop = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, name="real_time", daemon=True).start()
-            _started.append(loop)
-        return _started[0]
+            _real_loops.append(loop)
+        return _real_loops[0]
 
 
 L = TypeVar("L", bound=asyncio.AbstractEventLoop)
 
 PATIENCE_SECONDS = 5.0
-"""How long threads are waited for when everything else has ended: a write to a disk takes less."""
+"""The longest wait for threads when everything else has ended: a write to a disk takes less."""
 
 
 class BoundedShutdownExecutor(ThreadPoolExecutor):
-    """A ThreadPoolExecutor whose shutdown waits `patience` seconds at most."""
+    """A ThreadPoolExecutor whose shutdown waits for at most `patience` seconds."""
 
     def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
         super().__init__(thread_name_prefix="asyncio")
@@ -163,17 +156,17 @@ class BoundedShutdownExecutor(ThreadPoolExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait=False, cancel_futures=cancel_futures)
         if wait:
-            join(self._threads, self._patience)
+            join_threads(self._threads, self._patience)
 
 
 def with_bounded_shutdown(loop: L) -> L:
-    """Give the loop an executor whose shutdown waits a bounded time for threads that hang; return the loop."""
+    """Give the loop an executor whose shutdown waits a bounded time for hanging threads; return the loop."""
     loop.set_default_executor(BoundedShutdownExecutor())
     return loop
 
 
-def join(threads: Iterable[threading.Thread], seconds: float) -> bool:
-    """Wait for threads, all together so long. Whether all have ended. Blocking."""
+def join_threads(threads: Iterable[threading.Thread], seconds: float) -> bool:
+    """Wait for threads, for at most `seconds` in total. Return True if all have ended. Blocking."""
     until = time.monotonic() + seconds
     ended = True
     for thread in list(threads):
@@ -182,10 +175,10 @@ def join(threads: Iterable[threading.Thread], seconds: float) -> bool:
     return ended
 
 
-def leave(code: int, patience: float = PATIENCE_SECONDS) -> NoReturn:
-    """End the process with an exit code, like `sys.exit`, also where a thread hangs that Python waits for."""
+def exit_process(code: int, patience: float = PATIENCE_SECONDS) -> NoReturn:
+    """End the process like `sys.exit`, but wait for hanging threads for at most `patience` seconds."""
     others = [each for each in threading.enumerate() if not each.daemon and each is not threading.current_thread()]
-    if not join(others, patience):
+    if not join_threads(others, patience):
         logging.shutdown()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

@@ -1,4 +1,4 @@
-"""Limits of time that do not count a pause of the whole process, and the growing pauses between repeated attempts."""
+"""Time limits that ignore a pause of the whole process, and growing pauses between repeated attempts."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 FIRST_SECONDS = 1.0
-MOST_SECONDS = 300.0
+LONGEST_SECONDS = 300.0
 
 
 class Backoff:
-    """Pauses that double, from `first` to `most` seconds, until a success.
+    """The pauses between attempts, which double from `first` to `longest` seconds.
 
     Without jitter: one process asks one endpoint, one call at a time, and a replay waits as long each time.
     """
 
-    def __init__(self, first: float = FIRST_SECONDS, most: float = MOST_SECONDS) -> None:
+    def __init__(self, first: float = FIRST_SECONDS, longest: float = LONGEST_SECONDS) -> None:
         self._first = first
-        self._most = most
+        self._longest = longest
         self._next = first
 
     def pause(self, at_least: float = 0.0) -> float:
-        """Seconds to wait after another failure; at least what the other side asked for, within bounds."""
+        """Return the seconds to wait after a failure: not less than `at_least`, but at most the longest pause."""
         seconds = self._next
-        self._next = min(self._most, 2 * seconds)
-        return min(self._most, max(seconds, at_least))
+        self._next = min(self._longest, 2 * seconds)
+        return min(self._longest, max(seconds, at_least))
 
     def reset(self) -> None:
-        """After a success."""
+        """Begin with the first pause again, after a success."""
         self._next = self._first
 
 
-STOOD_STILL_SECONDS = 5.0
-"""A limit that passes by so much more than it is was not noticed in time: this process stood still."""
+PAUSE_SECONDS = 5.0
+"""If a time-out comes later than this after its time, the process was paused."""
 
 TICK_SECONDS = 1.0
 
@@ -45,22 +45,24 @@ log = logging.getLogger(__name__)
 
 
 def loop_time() -> float:
-    """Seconds on the clock of the running loop."""
+    """Return the time of the running loop, in seconds."""
     return asyncio.get_running_loop().time()
 
 
-async def within(seconds: float, call: Callable[[], Awaitable[T]], now: Callable[[], float] = loop_time) -> T:
-    """Await `call()` for at most `seconds`. If the time-out came late because this process was paused, call once more:
-    the other side is not to blame. `now` is in seconds of the running loop. Raises TimeoutError, and whatever `call`
-    raises.
+async def with_timeout(seconds: float, call: Callable[[], Awaitable[T]], now: Callable[[], float] = loop_time) -> T:
+    """Await `call()` for at most `seconds`. If the time-out came late because this process was paused, call once more.
+    `now`: gives the time of the running loop.
+
+    Raises:
+        TimeoutError: it took too long. Exceptions of `call` are passed on.
     """
-    began = now()
+    start = now()
     try:
         async with asyncio.timeout(seconds):
             return await call()
     except TimeoutError:
-        late = now() - began - seconds
-        if late < STOOD_STILL_SECONDS:
+        late = now() - start - seconds
+        if late < PAUSE_SECONDS:
             raise
     log.info("this process stood still for %.0f s; what it was waiting for is asked again", late)
     async with asyncio.timeout(seconds):
@@ -68,18 +70,17 @@ async def within(seconds: float, call: Callable[[], Awaitable[T]], now: Callable
 
 
 class RetryDeadline:
-    """A deadline for repeated attempts: `is_over` is asked after each failure. A pause of the process counts for five
-    seconds at most.
-    """
+    """A deadline for repeated attempts. The time between two calls of `is_over` counts as at most five seconds."""
 
     def __init__(self, seconds: float, now: Callable[[], float] = loop_time) -> None:
-        """`now`: in the seconds of the running loop."""
+        """`now`: gives the time of the running loop."""
         self._left, self._now, self._last = seconds, now, now()
 
     def is_over(self) -> bool:
-        at = self._now()
-        self._left -= min(at - self._last, STOOD_STILL_SECONDS)
-        self._last = at
+        """Return True if the time is used up. Call it after each failure."""
+        now = self._now()
+        self._left -= min(now - self._last, PAUSE_SECONDS)
+        self._last = now
         return self._left <= 0
 
 

@@ -1,4 +1,4 @@
-"""Seconds since 1970, UTC, as the running event loop sees them."""
+"""The time of the running event loop, in seconds since 1970, UTC."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from functools import lru_cache
 
 from clock.virtual_loop import VirtualLoop
 
-JUMP_SECONDS = 5.0  # a wall clock that goes back by more was set; by less, it was corrected
+JUMP_SECONDS = 5.0  # a wall clock that goes back by more has been set; by less, it has been corrected
 
 
 class SteadyClock:
-    """The wall clock, except that it never jumps back: after a jump, an open window would stay open for as long as the
-    jump was.
+    """The wall clock, except that it never jumps back, which would keep open windows open for as long.
 
-    When the wall clock is set back, time goes on as it was, and follows the wall clock again from a jump ahead, or when
-    the program is started anew.
+    When the wall clock is set back, time goes on as before. It follows the wall clock again once that jumps ahead, or
+    when the program is restarted.
     """
 
     def __init__(self) -> None:
-        self._wall = self._since = 0.0  # the time when it was last right, and then on the monotonic clock
+        self._wall = self._monotonic = 0.0  # both clocks when the wall clock was last right
 
     def __call__(self) -> float:
-        wall, since = time.time(), time.monotonic()
-        steady = self._wall + (since - self._since)
+        wall, monotonic = time.time(), time.monotonic()
+        steady = self._wall + (monotonic - self._monotonic)
         if steady - wall > JUMP_SECONDS:
             return steady
-        self._wall, self._since = wall, since
+        self._wall, self._monotonic = wall, monotonic
         return wall
 
 
@@ -37,34 +36,34 @@ _steady = SteadyClock()
 
 
 def utc_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
-    """The function that tells the time on `loop`, for callers that ask often."""
+    """Return the function that gives the time on `loop`, for frequent callers."""
     return loop.time if isinstance(loop, VirtualLoop) else _steady
 
 
 def now() -> float:
-    """The time on the running loop, in seconds since 1970, UTC.
+    """Return the time on the running loop, in seconds since 1970, UTC.
 
     Raises:
-        RuntimeError: outside an event loop, where there is no clock to agree on.
+        RuntimeError: no event loop is running.
     """
     loop = asyncio.get_running_loop()
     return loop.time() if isinstance(loop, VirtualLoop) else _steady()
 
 
 def rfc3339(seconds: float, *, digits: int = 3) -> str:
-    """`1567637086.0` → `2019-09-04T22:44:46.000Z`, with `digits` (3 or 6) digits of fraction, cut and not rounded."""
+    """Format a time: `1567637086.0` → `2019-09-04T22:44:46.000Z`. `digits`: of the fraction, 3 or 6; it is cut off."""
     # Through whole microseconds: a float such as 0.123 must not print as .122.
     whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
     return f"{_second(whole)}.{f'{micros:06d}'[:digits]}Z"
 
 
-@lru_cache(maxsize=16)  # most of what is written at a time is of the same second
+@lru_cache(maxsize=16)  # most times that are written together are of the same second
 def _second(whole: int) -> str:
     return datetime.fromtimestamp(whole, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def from_rfc3339(text: str) -> float:
-    """Seconds since 1970 of an RFC 3339 time stamp.
+    """Parse an RFC 3339 time stamp. Returns seconds since 1970.
 
     Raises:
         ValueError: `text` is no time stamp, or names no time zone.

@@ -17,14 +17,14 @@ from typing import Any, TypeVar, TypeVarTuple
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-_Held = deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]]
-"""Work outside the loop, as it was started, each with the future that gets its result in turn."""
+_OutsideWork = deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]]
+"""Work outside the loop, in order of its start, each with the future that gets its result in turn."""
 
 POLL_SECONDS = 0.05
 """The longest real wait while the clock is stopped; a completion ends it sooner."""
-BUSY_TURNS = 64
-"""Turns of the loop between two polls of sockets and signals while it need not wait: the system call is a large part of
-a turn. Results of threads are in the loop's own queue. Where there are sockets, the loop polls before the clock jumps.
+TURNS_PER_POLL = 64
+"""The number of turns of a busy loop between two polls of sockets and signals: the system call is a large part of a
+turn. Results of threads are in the loop's own queue. Where there are sockets, the loop polls before the clock jumps.
 """
 
 
@@ -33,18 +33,18 @@ class Deadlock(RuntimeError):
 
 
 class _Timer(TimerHandle):
-    """Timers due at one instant fire in the order they were set, which asyncio's heap alone does not promise."""
+    """A timer. Timers of one instant fire in the order they were set, which asyncio's heap alone does not promise."""
 
     __slots__ = ("order",)
 
     order: int
-    """How many timers were set before it."""
+    """The number of timers that were set before it."""
     _when: float  # asyncio's own: the heap compares ten times as often as it is pushed to, and a call each would cost
 
     def __lt__(self, other: Any) -> bool:
-        mine: float = self._when
-        theirs: float = other._when
-        return mine < theirs or (mine == theirs and self.order < other.order)
+        when: float = self._when
+        others: float = other._when
+        return when < others or (when == others and self.order < other.order)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -60,21 +60,21 @@ class _Selector(selectors.BaseSelector):
         self._idle = idle
         self._real = selectors.DefaultSelector()
         self._turns = 0
-        self._watched = 0  # the loop's own pipe, which threads and signals write to, and sockets
+        self._registered = 0  # the loop's own pipe, to which threads and signals write, and sockets
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         is_idle = timeout is None or timeout > 0
         wait = self._idle() if is_idle else 0.0
         self._turns += 1
-        needed = wait > 0 or (is_idle and self._watched > 1) or self._turns % BUSY_TURNS == 0
-        return self._real.select(wait) if needed else []
+        must_poll = wait > 0 or (is_idle and self._registered > 1) or self._turns % TURNS_PER_POLL == 0
+        return self._real.select(wait) if must_poll else []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        self._watched += 1
+        self._registered += 1
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        self._watched -= 1
+        self._registered -= 1
         return self._real.unregister(fileobj)
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -90,19 +90,19 @@ class _Selector(selectors.BaseSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """A loop whose `time()` is virtual: seconds since 1970, UTC, from `start` on.
 
-    When nothing is ready, the clock jumps to the next timer. Work outside the loop (`hold`; threads of
-    `run_in_executor`) stops the clock: its results come back one at a time, each only when the loop has nothing
-    else to do at this instant, and in the order in which the work was started; those of threads before those of
-    servers, so that a question's search does not wait for the answer that another question's model is still writing.
-    So a run depends on the answers from outside, never on their speed.
+    When nothing is ready, the clock jumps to the next timer. Work outside the loop (`stop_clock_for`; threads of
+    `run_in_executor`) stops the clock. Its results come back one at a time, when the loop has nothing else to do at
+    this instant, in the order in which the work was started. The results of threads come before those of servers, so
+    that a question's search does not wait for the model that answers another question. A run depends on the answers
+    from outside, but not on their speed.
 
-    With `speed`, a jump takes real time as well: 1 is real time, 60 a minute a second.
+    With `speed`, a jump takes real time as well: 1 is real time, 60 is a minute a second.
 
-    `run_until_complete` raises `Deadlock` when nothing is left that could wake what waits.
+    `run_until_complete` raises `Deadlock` when nothing is left that could wake a waiting task.
     """
 
-    # Private to asyncio, and alike in 3.11, 3.12 and 3.13: its queue of what is ready, its heap of timers, which it
-    # replaces now and then, and how much earlier than its time a timer may fire.
+    # Private to asyncio, and the same in 3.11, 3.12 and 3.13: the queue of ready handles, the heap of timers, which is
+    # replaced now and then, and how much earlier than its time a timer may fire.
     _ready: deque[Handle]
     _debug: bool
     _scheduled: list[TimerHandle]
@@ -112,8 +112,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self, start: float = 0.0, *, speed: float | None = None) -> None:
         self._speed = speed
         self._order = itertools.count()
-        self._in_threads: _Held = deque()
-        self._at_servers: _Held = deque()
+        self._in_threads: _OutsideWork = deque()
+        self._at_servers: _OutsideWork = deque()
         super().__init__(_Selector(self._idle))
         self._set_time(start)
 
@@ -147,26 +147,25 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._ready.append(handle)
         return handle
 
-    def hold(self, work: asyncio.Future[T], *, at_server: bool = False) -> asyncio.Future[T]:
-        """Stop the clock until `work`, which is done outside this loop, is finished.
+    def stop_clock_for(self, work: asyncio.Future[T], *, at_server: bool = False) -> asyncio.Future[T]:
+        """Stop the clock until `work`, which runs outside this loop, is finished. `at_server`: outside this process.
 
-        `at_server`: and outside this process. Returns a future for its result, completed in turn. Cancelling that
-        future cancels the work.
+        Returns a future that gets the result of the work in turn. Cancelling this future cancels the work.
         """
         due: asyncio.Future[T] = self.create_future()
         (self._at_servers if at_server else self._in_threads).append((work, due))
         due.add_done_callback(lambda _: work.cancel() if due.cancelled() else None)
-        # Being told wakes the selector; looking at the error keeps asyncio from reporting it when `due` was cancelled.
+        # A callback wakes the selector; reading the error keeps asyncio from reporting it when `due` was cancelled.
         work.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         return due
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        return self.hold(super().run_in_executor(executor, func, *args))
+        return self.stop_clock_for(super().run_in_executor(executor, func, *args))
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (asyncio's own)
         # asyncio joins the threads in a thread that run_in_executor does not see: stop the clock for it, too.
         joined: asyncio.Future[None] = self.create_future()
-        due = self.hold(joined)
+        due = self.stop_clock_for(joined)
         try:
             # 3.12 made the time-out an argument; our threads are few and short: wait for them.
             _ = timeout
@@ -176,16 +175,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             due.cancel()
 
     def _idle(self) -> float:
-        """Nothing is ready now: pass on a result from outside, or jump. Returns the real seconds to wait."""
-        while held := self._in_threads or self._at_servers:
-            work, due = held[0]
+        """Pass on a result from outside, or jump, as nothing is ready. Returns the real seconds to wait."""
+        while outside := self._in_threads or self._at_servers:
+            work, due = outside[0]
             if due.cancelled():
-                held.popleft()
+                outside.popleft()
                 continue
             if not work.done():
                 return POLL_SECONDS
-            held.popleft()
-            _copy(work, due)
+            outside.popleft()
+            _copy_result(work, due)
             return 0.0
         timers = self._scheduled
         if not timers:
@@ -205,12 +204,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _set_time(self, seconds: float) -> None:
         self._now = seconds
-        # asyncio fires what is due before now + resolution. Its own nanosecond is lost when it is added to a time of
-        # today: a timer due now would never be due. One ulp is never lost, and never fires anything early.
+        # asyncio fires timers that are due before now + resolution. Its own nanosecond is lost when it is added to a
+        # time of today: a timer due now would never be due. One ulp is never lost, and fires no timer early.
         self._clock_resolution = math.ulp(seconds)
 
 
-def _copy(work: asyncio.Future[T], due: asyncio.Future[T]) -> None:
+def _copy_result(work: asyncio.Future[T], due: asyncio.Future[T]) -> None:
     if work.cancelled():
         due.cancel()
         return

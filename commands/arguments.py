@@ -1,5 +1,5 @@
-"""Exit codes, what several commands refuse, and the values of command line options that need more than argparse.
-Imports nothing heavy, so that app.py can use it for --help.
+"""Exit codes, checks of several commands, and parsers of command line options that need more than argparse. Imports
+nothing heavy, so that app.py can use it for --help.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from assembly import Unusable
 from model.processes import ROLES
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
-"""Done; finished with failures or cut off; nothing done, since configuration or input cannot be used."""
+"""Exit codes: done; finished with failures or cut off; not started, as configuration or input cannot be used."""
 
 
-def roles_of(text: str) -> tuple[str, ...]:
+def parse_roles(text: str) -> tuple[str, ...]:
     """Parse a list of roles, such as `gateway,worker`, for argparse."""
     asked = [each.strip() for each in text.split(",")]
     if unknown := [each for each in asked if each not in ROLES]:
@@ -36,8 +36,8 @@ def requires_nats_extra() -> Generator[None]:
         raise Unusable("transport: nats needs the extra: run `make extra-nats`, or set transport: local") from None
 
 
-def check_named(option: str, path: Path, what: str) -> None:
-    """Refuse an empty name, such as that of an unset shell variable. `what`: file or folder. Raises Unusable."""
+def check_path_given(option: str, path: Path, what: str) -> None:
+    """Refuse an empty path, such as that of an unset shell variable. `what`: file or folder. Raises Unusable."""
     if path == Path():
         raise Unusable(f"{option} needs the name of a {what}")
 
@@ -48,19 +48,19 @@ def check_data_dir(root: Path) -> None:
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
 
 
-MOST_SHARDS = 100_000  # no bot has so many; a slip of the hand does
+MAX_SHARDS = 100_000  # no bot has so many
 
-_WRITTEN = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?/([0-9]{1,9})", re.ASCII)
+_SHARDS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?/([0-9]{1,9})", re.ASCII)
 
 
-def shards_of(text: str) -> tuple[range, int]:
+def parse_shards(text: str) -> tuple[range, int]:
     """Parse a range of shards for argparse: `0-15/64` is shards 0 to 15 of 64, `3/64` is one shard."""
-    found = _WRITTEN.fullmatch(text)
+    found = _SHARDS.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError("write the first and the last shard and how many there are: 0-15/64, or 3/64")
     first, last, count = int(found[1]), int(found[2] or found[1]), int(found[3])
-    if not 0 < count <= MOST_SHARDS:
-        raise argparse.ArgumentTypeError(f"there are 1 to {MOST_SHARDS:,} shards in all, not {count}: 0-15/64")
+    if not 0 < count <= MAX_SHARDS:
+        raise argparse.ArgumentTypeError(f"there are 1 to {MAX_SHARDS:,} shards in all, not {count}: 0-15/64")
     if last < first:
         raise argparse.ArgumentTypeError(f"the first shard comes first: {last}-{first}/{count}")
     if last >= count:
@@ -69,12 +69,12 @@ def shards_of(text: str) -> tuple[range, int]:
 
 
 def visible(text: str) -> str:
-    """Return `text` in one line of characters that every terminal shows, whatever a file is called."""
+    """Return `text` in one line, with each invisible character replaced by U+FFFD."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def positive(text: str) -> float:
-    """A number above zero, for argparse."""
+def parse_positive(text: str) -> float:
+    """Parse a number above zero for argparse."""
     try:
         number = float(text)
     except ValueError:
@@ -87,28 +87,28 @@ def positive(text: str) -> float:
 MOST_DAYS = 36_525.0
 
 
-def days(text: str) -> float:
-    """A number of days from 7d, 12h or 4w, for argparse."""
+def parse_days(text: str) -> float:
+    """Parse a time such as 7d, 12h or 4w for argparse. Returns days."""
     unit = {"h": 1 / 24, "d": 1.0, "w": 7.0}.get(text[-1:])
     if unit is None:
         raise argparse.ArgumentTypeError("write a time such as 7d, 12h or 4w")
-    number = positive(text[:-1]) * unit
+    number = parse_positive(text[:-1]) * unit
     if number > MOST_DAYS:
         raise argparse.ArgumentTypeError(f"{text} is more than a hundred years; write a time such as 7d, 12h or 4w")
     return number
 
 
-def user_id(text: str) -> int:
-    """A Discord id, for argparse."""
-    return _id(text, "user")
+def parse_user_id(text: str) -> int:
+    """Parse the id of a Discord user for argparse."""
+    return _parse_id(text, "user")
 
 
-def server_id(text: str) -> int:
+def parse_server_id(text: str) -> int:
     """Parse the id of a Discord server for argparse."""
-    return _id(text, "server")
+    return _parse_id(text, "server")
 
 
-def _id(text: str, of: str) -> int:
+def _parse_id(text: str, of: str) -> int:
     # Not int() alone, which accepts signs, underscores and the digits of other scripts.
     if not (text.isascii() and text.isdigit() and 0 < int(text[:21]) < 1 << 64):
         raise argparse.ArgumentTypeError(f"write the id of a Discord {of}, such as 1458745245675032710")

@@ -1,4 +1,4 @@
-"""`--ask`: one question, answered in the terminal: the answer, what a channel would see of it, and the path to it."""
+"""`--ask`: answers one question in the terminal: the answer, how a channel would see it, and the path to it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from streams.answers import AIResult, RequestContext
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--ask`. Gives the exit code."""
+    """Run `--ask`. Returns the exit code."""
     return ask(settings, options.ask, ModelOptions(options.llm_record, options.llm_replay), guild_id=options.guild)
 
 
 def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED, *, guild_id: int | None = None) -> int:
-    """Print the answer, or that there is none, to stdout; then to stderr what the bot would do where nobody addressed
-    it, and each step. Gives the exit code: 1 when a step failed. `guild_id`: the server in which it is asked; None: one
-    that has nothing of its own.
+    """Print the answer to stdout, or that there is none; to stderr what the bot would do if it were not addressed, and
+    each step. Returns the exit code: 1 if a step failed. `guild_id`: the server of the question; None: any server
+    without its own knowledge.
     """
     with temporary_index(settings) as indexed:
         result, unasked = run_async(_ask(indexed, question, models, guild_id))
@@ -41,7 +41,7 @@ def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED,
 async def _ask(
     settings: Settings, question: str, models: ModelOptions, guild_id: int | None
 ) -> tuple[AIResult, AIResult | None]:
-    """The result where the bot is addressed, and where it is not; the latter is None where it would cost a model."""
+    """Return the result if the bot is addressed, and if it is not; the latter is None if it would need a model."""
     async with open_answering(settings, models, guild_id=guild_id) as answering:
         asked = conversation_of(settings, question)
         result = await answering.answerer.generate_reply(asked)
@@ -51,8 +51,8 @@ async def _ask(
 
 
 def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
-    """Describe what a channel would show for a question that does not address the bot. With a model this is told from
-    the confidence level alone.
+    """Describe what a channel would show for a question that does not address the bot. With a model, only the level
+    decides.
     """
     if result.debug["result"] == OutcomeKind.FAILED:
         return "A step failed: in a channel nothing would be posted."
@@ -68,8 +68,8 @@ def _path(debug: Mapping[str, Any]) -> Iterator[str]:
     """Describe each step of the answer chain in a line."""
     for name, decision in debug.items():
         known = DECISIONS.get(name)
-        if known is not None and known.says is not None:
-            yield f"{name:<9} {known.says(decision)}"
+        if known is not None and known.describe is not None:
+            yield f"{name:<9} {known.describe(decision)}"
     calls = debug["llm_calls"]
     ended = f"{debug['result']}, {debug['reason']}" if debug["reason"] else f"{debug['result']} ({debug.get('level')})"
     yield f"{'end':<9} {ended}; {debug['latency_ms']:,} ms, {number_of(calls, 'call')} of a model{_tokens(debug)}"
@@ -81,7 +81,7 @@ def _tokens(debug: Mapping[str, Any]) -> str:
 
 
 async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:
-    """The text of the reply to each of `questions`, each asked by itself; empty where there is none."""
+    """Ask each question by itself, and return the texts of the replies; empty texts for no reply."""
     async with open_answering(settings) as answering:
         asked = [conversation_of(settings, question) for question in questions]
         results = [await answering.answerer.generate_reply(each) for each in asked]

@@ -1,4 +1,4 @@
-"""`--backup FILE`: a copy of the data folder at one moment. `--restore FILE`: brings it back, into an empty one."""
+"""`--backup FILE` copies the data folder as it is at one moment; `--restore FILE` restores it into an empty folder."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from assembly import Unusable
 from assembly.data_folder import copy_order, elsewhere
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
-from commands.arguments import DONE, FAILED, check_data_dir, check_named, visible
-from commands.progress import Count, counted
+from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, visible
+from commands.progress import Count, show_progress
 from services.storage import lock
 from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up
 from services.storage.backups import restore as restore_files
@@ -37,41 +37,41 @@ BACK_AGAIN = (
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--backup` or `--restore`. Gives the exit code."""
+    """Run `--backup` or `--restore`. Returns the exit code."""
     with terminated_as_interrupted():
         return backup(settings, options.backup) if options.restore is None else restore(settings, options.restore)
 
 
 def backup(settings: Settings, file: Path) -> int:
-    """Copy the data folder into `file`, and print what was copied. Gives the exit code: 1 if a database is damaged."""
-    check_named("--backup", file, "file")
+    """Copy the data folder into `file`, and print the result. Returns the exit code: 1 if a database is damaged."""
+    check_path_given("--backup", file, "file")
     root = Path(os.path.realpath(settings.app.data_dir))  # as the order of the copy has it
     check_data_dir(root)
     count = CopyProgress()
     try:
-        with _showing_progress(count):
+        with _show_count(count):
             made = back_up(root, file, copy_order(settings), rfc3339(time.time()), count)
     except BackupRefused as refused:
         raise Unusable(f"--backup: {file} {refused}") from None
     except KeyboardInterrupt:
         return _interrupted(f"nothing was written to {file}")
     _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
-    _print_list("Not in it:", [*made.left, *elsewhere(settings)])
+    _print_list("Not in it:", [*made.left_out, *elsewhere(settings)])
     _print_list("Damaged, and not in it:", made.damaged)
     _print(NOT_FORGOTTEN)
     return FAILED if made.damaged else DONE
 
 
 def restore(settings: Settings, file: Path) -> int:
-    """Bring `file` back into the data folder, and print what there is now. Gives the exit code."""
-    check_named("--restore", file, "file")
+    """Restore `file` into the data folder, and print what was restored. Returns the exit code."""
+    check_path_given("--restore", file, "file")
     root = settings.app.data_dir
     count = CopyProgress()
     if not file.is_file():
         raise Unusable(f"--restore: {file} is no file; name a backup")
     try:
-        with _showing_progress(count), lock(root, "app.py --restore"):
-            held = restore_files(file, root, count)
+        with _show_count(count), lock(root, "app.py --restore"):
+            manifest = restore_files(file, root, count)
     except FolderInUse as use:
         there = f"{root} is not empty (it holds {visible(str(use))})"
         raise Unusable(f"app.data_dir: {there}; move what is there away, or set another app.data_dir") from None
@@ -79,15 +79,16 @@ def restore(settings: Settings, file: Path) -> int:
         raise Unusable(f"--restore: {file} {visible(str(bad))}") from None
     except KeyboardInterrupt:
         return _interrupted(f"nothing was restored to {root}")
-    _print(f"{root}: {_sum(count)} restored, as of {held.made_at}.")
+    _print(f"{root}: {_sum(count)} restored, as of {manifest.made_at}.")
     _print_list("Not in backups:", [*elsewhere(settings)])
     _print(BACK_AGAIN)
     return DONE
 
 
-def _showing_progress(count: CopyProgress) -> contextlib.AbstractContextManager[None]:
-    """Tell how far it is while the block runs."""
-    return counted(Console(file=sys.stderr), lambda: Count(count.files, count.total, "file", decimal(count.size)))
+def _show_count(count: CopyProgress) -> contextlib.AbstractContextManager[None]:
+    """Show the progress while the block runs."""
+    console = Console(file=sys.stderr)
+    return show_progress(console, lambda: Count(count.files, count.total, "file", decimal(count.size)))
 
 
 def _interrupted(left: str) -> int:

@@ -1,5 +1,5 @@
-"""`--check`: prints one row for each thing the bot needs (files, folders, Discord, models, NATS) and whether it is in
-place. Writes nothing.
+"""`--check`: prints a row for each thing that the bot needs (files, folders, Discord, models, NATS), with a verdict.
+Writes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from services.documents.store import SUFFIX, chroma_unreachable_because
 from services.knowledge import CannotList, belongs_to, read_links
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, why_unreachable
 from services.search.embedding import REMEDY, is_model_installed
-from services.storage import DataFolder, lock_refusal, why
+from services.storage import DataFolder, describe_error, lock_refusal
 from services.team import LibraryUnusable, check_library
 from services.telemetry import number_of
 from settings import (
@@ -41,16 +41,16 @@ from settings import (
     NatsSettings,
     Settings,
     SettingsError,
-    files_of,
-    usable_token,
-    variables_of,
+    config_files,
+    discord_token,
+    names_of_variables,
 )
 from sinks.terminal import one_line
 from transport.address import ASK_FOR_CREDENTIALS, Address
 
 
 class Verdict(StrEnum):
-    """`WARNING`: the bot runs, with something missing; `MISSING`: it cannot do its work."""
+    """`WARNING`: the bot runs, but not with everything; `MISSING`: it cannot do its work."""
 
     OK = "ok"
     SKIPPED = "skipped"
@@ -63,20 +63,20 @@ STYLES = {Verdict.OK: "green", Verdict.SKIPPED: "dim", Verdict.WARNING: "yellow"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`about`: a key of the configuration."""
+    """A row of the check. `about`: a key of the configuration; `says`: the text behind the verdict."""
 
     about: str
     verdict: Verdict
     says: str
 
 
-def judged(about: str, trouble: str | None, otherwise: str, verdict: Verdict = Verdict.MISSING) -> Finding:
-    """Make a finding: `verdict` with the trouble, or OK where there is none."""
+def make_finding(about: str, trouble: str | None, otherwise: str, verdict: Verdict = Verdict.MISSING) -> Finding:
+    """Make a finding: `verdict` with the trouble; if that is None, OK with the text of `otherwise`."""
     return Finding(about, Verdict.OK, otherwise) if trouble is None else Finding(about, verdict, trouble)
 
 
-def unwritable_because(folder: Path) -> str | None:
-    """Say why a folder cannot be used or created; None where it can."""
+def why_unwritable(folder: Path) -> str | None:
+    """Return why a folder cannot be written or made; None: it can."""
     existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
     if not existing.is_dir():
         return "is not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"
@@ -91,11 +91,11 @@ NOT_ASKED_YET = "not asked yet; app.py --init-kb does that, and so does the runn
 
 
 def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
-    """One row for each line that brings several sources or is wrong, and one for the single pages together."""
+    """Check the list of pages: a row for each line that brings several sources or is wrong, and one for all pages."""
     try:
         found = read_links(kb.links_file_path)
     except CannotList:
-        return  # said already
+        return  # another row says so
     if found is None:
         return
     if found.pages:
@@ -106,17 +106,16 @@ def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
             if result is not None:
                 count = "" if result.count is None else number_of(result.count, kind.noun, kind.plural)
                 yield _links_row(line.position, line.text, count, result.note, failed=result.failed)
-    for place, reason in found.left_out.items():
-        yield Finding(LINKS_KEY, Verdict.WARNING, f"{place}: {reason}")
+    for position, reason in found.left_out.items():
+        yield Finding(LINKS_KEY, Verdict.WARNING, f"{position}: {reason}")
 
 
-def _links_row(place: str, what: str, count: str, note: str, *, failed: bool) -> Finding:
-    said = f"{count}; left out: {note}" if note else count
+def _links_row(position: str, line: str, count: str, note: str, *, failed: bool) -> Finding:
+    text = f"{count}; left out: {note}" if note else count
     if failed:
-        said = f"{said}; {LAST_ATTEMPT_FAILED}" if said else LAST_ATTEMPT_FAILED
-    return Finding(
-        LINKS_KEY, Verdict.OK if count and not failed else Verdict.WARNING, f"{place}: {what}: {said or NOT_ASKED_YET}"
-    )
+        text = f"{text}; {LAST_ATTEMPT_FAILED}" if text else LAST_ATTEMPT_FAILED
+    verdict = Verdict.OK if count and not failed else Verdict.WARNING
+    return Finding(LINKS_KEY, verdict, f"{position}: {line}: {text or NOT_ASKED_YET}")
 
 
 async def nats_rows(settings: Settings) -> list[Finding]:
@@ -163,7 +162,7 @@ def _nats_missing(line: str) -> Finding:
 
 
 def _nats_row(verdict: Verdict, line: str) -> Finding:
-    """`line`: begins with the key."""
+    """Make a finding. `line`: begins with the key."""
     about, _, says = line.partition(": ")
     return Finding(about, verdict, says)
 
@@ -181,7 +180,7 @@ CALLS_OF_AN_ANSWER = 3
 
 
 async def network_rows(settings: Settings) -> list[Finding]:
-    """Check everything that has to be asked over the network."""
+    """Make all checks that use the network."""
     rows = await asyncio.gather(
         discord_rows(settings),
         nats_rows(settings),
@@ -197,10 +196,10 @@ async def discord_rows(settings: Settings) -> list[Finding]:
     """Check the token and that Discord lets the bot read messages."""
     about = "discord.token"
     try:
-        token = usable_token(settings)
+        token = discord_token(settings)
     except SettingsError:
-        return []  # said already
-    # Only now: discord.py takes a second to import.
+        return []  # another row says so
+    # Imported here, as discord.py takes a second to import.
     from services.discord.live import identity  # noqa: PLC0415
 
     bot = await identity(token)
@@ -213,7 +212,7 @@ async def discord_rows(settings: Settings) -> list[Finding]:
 
 
 async def metrics_rows(settings: Settings) -> list[Finding]:
-    """The port, listened on for a moment, as a start does."""
+    """Check that the port is free, by listening on it for a moment, as a start does."""
     about, trouble = "metrics.port", None
     if not settings.metrics.port:
         return []
@@ -222,7 +221,7 @@ async def metrics_rows(settings: Settings) -> list[Finding]:
             pass
     except Unusable as error:
         trouble = str(error).removeprefix(f"{about}: ")
-    return [judged(about, trouble, f"{settings.metrics.host}:{settings.metrics.port} is free")]
+    return [make_finding(about, trouble, f"{settings.metrics.host}:{settings.metrics.port} is free")]
 
 
 async def renderer_rows(kb: KnowledgeSettings) -> list[Finding]:
@@ -236,11 +235,11 @@ async def renderer_rows(kb: KnowledgeSettings) -> list[Finding]:
             pass
     except Unusable as error:
         trouble = str(error).removeprefix(f"{about} is ")
-    return [judged(about, trouble, kb.web_fetch_renderer)]
+    return [make_finding(about, trouble, kb.web_fetch_renderer)]
 
 
 async def document_rows(settings: Settings) -> list[Finding]:
-    """Files of threads and runbooks."""
+    """Check the store, the embeddings and the model for files of threads and runbooks."""
     chosen = settings.documents
     if not chosen.enabled:
         return [Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are ignored")]
@@ -258,12 +257,12 @@ async def store_row(chosen: DocumentSettings, folder: DataFolder) -> Finding:
     if chosen.store != EMBEDDED:
         trouble = await chroma_unreachable_because(chosen.store)
         says = None if trouble is None else f"Chroma at {chosen.store} {trouble}; until then files are ignored"
-        return judged(about, says, f"Chroma at {chosen.store} is there", Verdict.WARNING)
-    for place in (folder.evidence, folder.runbooks):
-        trouble = unwritable_because(place)
+        return make_finding(about, says, f"Chroma at {chosen.store} is there", Verdict.WARNING)
+    for path in (folder.evidence, folder.runbooks):
+        trouble = why_unwritable(path)
         if trouble is not None:
-            return Finding(about, Verdict.WARNING, f"{place} {trouble}; files are ignored")
-    threads, people = (sum(1 for _ in place.glob(f"*{SUFFIX}")) for place in (folder.evidence, folder.runbooks))
+            return Finding(about, Verdict.WARNING, f"{path} {trouble}; files are ignored")
+    threads, people = (sum(1 for _ in path.glob(f"*{SUFFIX}")) for path in (folder.evidence, folder.runbooks))
     whose = number_of(people, "person", "people")
     return Finding(about, Verdict.OK, f"embedded: files of {number_of(threads, 'thread')}, runbooks of {whose}")
 
@@ -275,11 +274,11 @@ async def embedder_row(settings: Settings) -> Finding:
     if at == "none":
         return Finding(about, Verdict.SKIPPED, "none: keyword search only")
     if isinstance(at, str):
-        return judged(about, None if is_model_installed() else REMEDY, "the packaged model", Verdict.WARNING)
+        return make_finding(about, None if is_model_installed() else REMEDY, "the packaged model", Verdict.WARNING)
     endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
     trouble = await why_unreachable(endpoint)
     says = None if trouble is None else f"{trouble}; until then documents have keyword search only"
-    return judged(about, says, f"{endpoint.name} is there", Verdict.WARNING)
+    return make_finding(about, says, f"{endpoint.name} is there", Verdict.WARNING)
 
 
 async def model_rows(settings: Settings) -> tuple[Finding, Finding]:
@@ -327,13 +326,13 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--check`. Gives the exit code."""
+    """Run `--check`. Returns the exit code."""
     return check(settings, options.config)
 
 
 def check(settings: Settings, config: Path) -> int:
-    """Print what was found. `config`: the file that the settings were read from. Gives the exit code: 2 when something
-    is missing, else 0.
+    """Print all findings. `config`: the file of the settings. Returns the exit code: 2 if something is missing, else
+    0.
     """
     found = [
         configuration_row(config, os.environ),
@@ -345,7 +344,7 @@ def check(settings: Settings, config: Path) -> int:
     console, width = Console(), max(len(finding.about) for finding in found)
     for finding in found:
         verdict = (f"{finding.verdict:<8}", STYLES[finding.verdict])
-        # Not wrapped, so that paths can be copied and lines be searched for.
+        # Not wrapped, so that paths can be copied and lines can be searched.
         console.print(Text.assemble(f"{finding.about:<{width}}  ", verdict, f" {finding.says}"), soft_wrap=True)
     return UNUSABLE if any(finding.verdict is Verdict.MISSING for finding in found) else DONE
 
@@ -363,7 +362,7 @@ def local_rows(settings: Settings) -> Iterator[Finding]:
 
 
 def rows_with_nats(settings: Settings) -> Iterator[Finding]:
-    """Check what is on this machine where NATS holds the data: copies, and perhaps the documents."""
+    """Check this machine if NATS has the data: the folder of copies, the address, documents and team."""
     yield next(folder_rows(settings))
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.unprotected_server) is not None:
@@ -375,7 +374,7 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
 
 
 def documents_row_with_nats(kb: KnowledgeSettings) -> Finding:
-    """Check the documents, which only the machine with the role `knowledge` needs."""
+    """Check the documents, which only machines with the role `knowledge` need."""
     sources, about = kb.sources_dir, "kb.sources_dir"
     if not sources.is_dir():
         says = f"{sources} is not a folder; only where the role knowledge runs are documents read"
@@ -388,38 +387,38 @@ def documents_row_with_nats(kb: KnowledgeSettings) -> Finding:
 
 
 def configuration_row(config: Path, environ: Mapping[str, str]) -> Finding:
-    """List the configuration files and environment variables that were read, in their order."""
-    read, absent = ([str(each) for each in files_of(config) if each.exists() is there] for there in (True, False))
-    says = ", ".join([*read, *variables_of(environ)])
+    """List the configuration files and environment variables that were read, in order."""
+    read, absent = ([str(each) for each in config_files(config) if each.exists() is there] for there in (True, False))
+    says = ", ".join([*read, *names_of_variables(environ)])
     return Finding("configuration", Verdict.OK, says + (f" (there is no {' and no '.join(absent)})" if absent else ""))
 
 
 def token_row(settings: Settings) -> Finding:
     trouble = None
     try:
-        if not TOKEN.fullmatch(usable_token(settings)):
+        if not TOKEN.fullmatch(discord_token(settings)):
             trouble = "is not a bot token, which is three words joined by dots; client secrets and public keys are not"
     except SettingsError as error:
         trouble = str(error).removeprefix("discord.token ")
-    return judged("discord.token", trouble, "has the form of a bot token")
+    return make_finding("discord.token", trouble, "has the form of a bot token")
 
 
 def folder_rows(settings: Settings) -> Iterator[Finding]:
     """Check the folders that the bot writes to."""
     for about, folder in (("app.data_dir", settings.app.data_dir), ("kb.team_raw_dir", settings.kb.team_raw_dir)):
-        trouble = unwritable_because(folder)
+        trouble = why_unwritable(folder)
         found = f"{folder}" if folder.is_dir() else f"{folder} will be made"
-        yield judged(about, None if trouble is None else f"{folder} {trouble}", found)
+        yield make_finding(about, None if trouble is None else f"{folder} {trouble}", found)
 
 
 def lock_row(settings: Settings) -> Finding:
-    """Check that no other process holds the data folder, which would refuse a start."""
+    """Check that no other process holds the lock of the data folder, which would prevent a start."""
     root = settings.app.data_dir
     try:
         trouble = lock_refusal(root)
     except OSError as error:
-        trouble = why(error)
-    return judged("app.data_dir", trouble, "no other process writes there")
+        trouble = describe_error(error)
+    return make_finding("app.data_dir", trouble, "no other process writes there")
 
 
 def state_rows(settings: Settings) -> Iterator[Finding]:
@@ -427,7 +426,7 @@ def state_rows(settings: Settings) -> Iterator[Finding]:
     try:
         run_async(_read(settings))
     except OSError as error:
-        yield Finding("app.data_dir", Verdict.MISSING, why(error))
+        yield Finding("app.data_dir", Verdict.MISSING, describe_error(error))
 
 
 async def _read(settings: Settings) -> None:
@@ -447,7 +446,7 @@ def knowledge_rows(settings: Settings) -> Iterator[Finding]:
         except CannotList as error:
             count, says = 0, str(error)
         empty = None if count else f"{sources}, {says}; there is nothing to answer from"
-        yield judged("kb.sources_dir", empty, f"{sources}, {says}", Verdict.WARNING)
+        yield make_finding("kb.sources_dir", empty, f"{sources}, {says}", Verdict.WARNING)
     yield file_row("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
     if kb.links_file_path.exists():
         yield file_row("kb.links_file_path", kb.links_file_path, "")
@@ -457,36 +456,36 @@ def knowledge_rows(settings: Settings) -> Iterator[Finding]:
 
 
 def file_row(about: str, path: Path, if_missing: str) -> Finding:
-    """A file to be read, which may still come."""
+    """Check that a file can be read; it may be missing yet."""
     if not path.exists():
         return Finding(about, Verdict.WARNING, f"{path} does not exist; {if_missing}")
     readable = path.is_file() and os.access(path, os.R_OK)
     trouble = None if readable else f"{path} cannot be read; check that it is a file, and its permissions"
-    return judged(about, trouble, str(path))
+    return make_finding(about, trouble, str(path))
 
 
 def staff_row(settings: Settings) -> Finding:
     people, roles = len(settings.discord.team_member_ids), len(settings.discord.team_role_ids)
     nobody = None if people or roles else "nobody is in the team, so nothing is learned"
     configured = f"{number_of(people, 'person', 'people')} and {number_of(roles, 'role')}"
-    return judged("discord.team_member_ids", nobody, configured, Verdict.WARNING)
+    return make_finding("discord.team_member_ids", nobody, configured, Verdict.WARNING)
 
 
 def team_row(settings: Settings) -> Finding:
-    """Team knowledge, as far as the bot would refuse to start with it."""
+    """Check the team knowledge for problems that would prevent a start."""
     places, trouble = team_places(settings), None
     try:
         check_library(places, configured_cursor=settings.kb.qa_raw_last_processed_id, now=time.time())
     except LibraryUnusable as error:
         trouble = str(error)
     except OSError as error:
-        trouble = why(error)
+        trouble = describe_error(error)
     found = f"{places.state}" if places.state.exists() else f"{places.state} will be made"
-    return judged("kb.team_state_path", trouble, found)
+    return make_finding("kb.team_state_path", trouble, found)
 
 
 def server_rows(settings: Settings) -> Iterator[Finding]:
-    """Check what single servers have of their own, with their keys, below `guilds`."""
+    """Check the knowledge and the team of each server in `guilds`, with its keys."""
     for guild_id, server in settings.servers.own.items():
         named = settings.guilds[guild_id].kb.sources_dir is not None
         rows = [
@@ -506,7 +505,7 @@ def server_document_rows(server: Settings, *, named: bool) -> Iterator[Finding]:
         _, says = documents_in(kb) if sources.is_dir() else (0, number_of(0, "document"))
     except CannotList as error:
         says = str(error)
-    yield judged("kb.sources_dir", missing, f"{sources}, {says}")
+    yield make_finding("kb.sources_dir", missing, f"{sources}, {says}")
     if kb.links_file_path.exists():
         yield file_row("kb.links_file_path", kb.links_file_path, "")
         yield from links_rows(kb)
@@ -522,15 +521,15 @@ def internal_topic_rows(settings: Settings) -> Iterator[Finding]:
     missing = ", ".join(sorted(kb.internal_topics - known))
     trouble = f"there is no topic {missing} yet; --kb list shows the topics" if missing else None
     found = f"for the team only: {number_of(hidden, 'topic file')}"
-    yield judged("kb.internal_topics", trouble, found, Verdict.WARNING)
+    yield make_finding("kb.internal_topics", trouble, found, Verdict.WARNING)
 
 
 def log_file_row(settings: Settings) -> Finding:
     path = settings.logging.file.path
     if path is None:
         return Finding("logging.file.path", Verdict.SKIPPED, "the log goes to the console only")
-    trouble = unwritable_because(path.parent)
+    trouble = why_unwritable(path.parent)
     if path.exists():
         trouble = None if path.is_file() and os.access(path, os.W_OK) else "cannot be written"
     says = None if trouble is None else f"{path} {trouble}; the log goes to the console only"
-    return judged("logging.file.path", says, str(path), Verdict.WARNING)
+    return make_finding("logging.file.path", says, str(path), Verdict.WARNING)

@@ -1,6 +1,4 @@
-"""Checks what goes together on the command line; runs the chosen command and turns errors into one line and an exit
-code.
-"""
+"""Checks the combination of options, runs the chosen command, and turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -27,8 +25,8 @@ from settings import EMBEDDED, Settings, SettingsError, load
 
 
 def transport_problems(settings: Settings, *, rehearsal: bool) -> list[str]:
-    """List settings of the bot that do not work with the transport, one line each with the remedy. `rehearsal`: the
-    bot is to post nothing.
+    """Return a line with the remedy for each setting of the bot that does not work with the transport. `rehearsal`: the
+    bot posts nothing.
     """
     found: list[str] = []
     if settings.local:
@@ -48,7 +46,7 @@ def check_transport(options: argparse.Namespace, command: str, settings: Setting
     """Refuse a command, option or setting that does not work with the transport. Raises Unusable, with the remedy."""
     if settings.local:
         for name, each in {**OPTIONS, **COMMANDS}.items():
-            if each.transport == NATS and _given(options, name):
+            if each.transport == NATS and _is_given(options, name):
                 raise Unusable(f"{flag(name)} needs servers of NATS: set transport to nats://…, or leave it out")
         return
     if command != BOT:
@@ -61,33 +59,33 @@ def check_transport(options: argparse.Namespace, command: str, settings: Setting
     if wrong := transport_problems(settings, rehearsal=options.dry_run or settings.app.dry_run):
         raise Unusable(wrong[0])
     for name, option in OPTIONS.items():
-        if option.transport == LOCAL and _given(options, name):
+        if option.transport == LOCAL and _is_given(options, name):
             raise Unusable(f"{flag(name)} needs transport: local; leave it out")
 
 
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
-"""The actions of `--kb`, and what each takes."""
+"""The actions of `--kb`, with their arguments."""
 
 
 class CommandModule(Protocol):
     """A module in `commands` that runs one command."""
 
     def run(self, settings: Settings, options: argparse.Namespace, /) -> int:
-        """Do what the options say. Gives the exit code."""
+        """Run the command with these options. Returns the exit code."""
         ...
 
 
-def command_of(options: argparse.Namespace) -> str:
-    """The name of the chosen command; `bot` for none."""
-    return next((name for name in COMMANDS if _given(options, name)), BOT)
+def chosen_command(options: argparse.Namespace) -> str:
+    """Return the name of the chosen command; `bot` for none."""
+    return next((name for name in COMMANDS if _is_given(options, name)), BOT)
 
 
 def check_combination(options: argparse.Namespace) -> None:
     """Refuse options that would be ignored. Raises Unusable, which names both."""
-    command = command_of(options)
+    command = chosen_command(options)
     for name, option in OPTIONS.items():
-        if option.commands and command not in option.commands and _given(options, name):
-            raise Unusable(f"{flag(name)} works only {_with(option.commands)}; leave it out")
+        if option.commands and command not in option.commands and _is_given(options, name):
+            raise Unusable(f"{flag(name)} works only {_with_commands(option.commands)}; leave it out")
     if options.ask is not None and not options.ask.strip():
         raise Unusable('--ask needs a question: --ask "How do I install it?"')
     if options.eval is not None:
@@ -109,7 +107,7 @@ def check_eval(options: argparse.Namespace) -> None:
     if options.eval is not True:
         raise Unusable("--eval: with --from-votes no file is read; write --eval --from-votes FILE")
     for option in ("json", "baseline", "save", "llm_record", "llm_replay"):
-        if _given(options, option):
+        if _is_given(options, option):
             raise Unusable(f"{flag(option)} works only with --eval FILE; leave it out")
 
 
@@ -128,7 +126,7 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
     """Refuse files and folders that a command must not use. Raises Unusable, which names the option."""
     llm_record, llm_replay = options.llm_record, options.llm_replay
     if llm_record is not None:
-        if llm_replay is None and not asks_a_model(settings, command_of(options)):
+        if llm_replay is None and not asks_a_model(settings, chosen_command(options)):
             raise Unusable("--llm-record: there is no LLM to record; set ai_response.llm")
         if llm_replay is not None and llm_record.resolve() == llm_replay.resolve():
             raise Unusable("--llm-record: is the file of --llm-replay; name another one")
@@ -144,22 +142,22 @@ def check_guild(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def asks_a_model(settings: Settings, command: str) -> bool:
-    """Tell whether a command uses one of the configured models."""
+    """Return True if a command uses one of the configured models."""
     answering, knowledge = settings.ai_response.llm, settings.kb.llm
     match command:
         case "ask" | "eval":
-            asked = [answering]
+            models = [answering]
         case "init_kb" | "regen":
-            asked = [answering, knowledge]
+            models = [answering, knowledge]
         case _:
-            asked = [answering, knowledge, settings.documents.synthesis_llm]
-    return any(llm is not None for llm in asked)
+            models = [answering, knowledge, settings.documents.synthesis_llm]
+    return any(llm is not None for llm in models)
 
 
 def check_folder(folder: Path, live: Path) -> None:
     """Make `folder` for a replay, unless it exists. Raises Unusable: it is the bot's own (pitfall 50), or a file."""
-    place = folder.resolve()
-    if place == live.resolve() or live.resolve() in place.parents:
+    path = folder.resolve()
+    if path == live.resolve() or live.resolve() in path.parents:
         raise Unusable(f"--data: {folder} belongs to the bot (app.data_dir); a replay works in a folder of its own")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -168,9 +166,9 @@ def check_folder(folder: Path, live: Path) -> None:
         raise Unusable(f"--data: {folder} cannot be used as a folder ({reason}); name another one") from None
 
 
-def named_by(error: OSError, settings: Settings, options: argparse.Namespace) -> str | None:
-    """Find the option or key that names the file of an error; None: none does."""
-    named = {
+def find_option(error: OSError, settings: Settings, options: argparse.Namespace) -> str | None:
+    """Return the option or key that names the file of an error; None: there is no such option."""
+    paths = {
         "--replay": options.replay,
         "--record": options.record,
         "--save": options.save,
@@ -178,51 +176,51 @@ def named_by(error: OSError, settings: Settings, options: argparse.Namespace) ->
         "--llm-record": options.llm_record,
         "app.data_dir": settings.app.data_dir,
     }
-    for name, path in named.items():
+    for name, path in paths.items():
         if path is not None and error.filename in {str(path), str(path / ".lock")}:
             return name
     return None
 
 
-def _given(options: argparse.Namespace, name: str) -> bool:
+def _is_given(options: argparse.Namespace, name: str) -> bool:
     value: object = getattr(options, name)
     return value is not None and value is not False
 
 
-def _with(commands: tuple[str, ...]) -> str:
+def _with_commands(commands: tuple[str, ...]) -> str:
     if commands == (BOT,):
         return "while the bot runs"
     return "with " + " or ".join(flag(name) for name in commands if name != BOT)
 
 
 USER_ERRORS = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
-"""Each says in one line what to do. The commands raise these, and `OSError`."""
+"""Errors whose message is one line with the remedy. The commands raise these, and `OSError`."""
 
 log = logging.getLogger(__name__)
 
 
 def run(options: argparse.Namespace) -> int:
-    """The exit code of the command that `options` (see `app.parser`) name."""
+    """Run the command that `options` (see `app.parser`) name, and return its exit code."""
     redact = Redactor().text
     try:
         check_combination(options)
-        settings = load(options.config, setting_up=_given(options, "init"))
+        settings = load(options.config, setting_up=_is_given(options, "init"))
         redact = Redactor(settings.secrets).text
         with private_umask():
-            configure_logging(settings, redact, bot=command_of(options) == BOT)
+            configure_logging(settings, redact, bot=chosen_command(options) == BOT)
             check_files(settings, options)
             check_guild(settings, options)
-            check_transport(options, command_of(options), settings)
-            return guarded(settings, options, redact)
+            check_transport(options, chosen_command(options), settings)
+            return run_guarded(settings, options, redact)
     except SettingsError as error:
-        return say(str(error), UNUSABLE)  # names keys and how to set them, never values
+        return print_error(str(error), UNUSABLE)  # names keys and how to set them, never values
     except USER_ERRORS as error:
-        return say(redact(str(error)), UNUSABLE)
+        return print_error(redact(str(error)), UNUSABLE)
 
 
 @contextlib.contextmanager
 def private_umask() -> Generator[None]:
-    """Create files readable by their owner only during the block; existing files keep their permissions."""
+    """Make new files readable only by their owner during the block; existing files keep their permissions."""
     before = os.umask(0o077)
     try:
         yield
@@ -230,24 +228,24 @@ def private_umask() -> Generator[None]:
         os.umask(before)
 
 
-def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[str], str]) -> int:
-    """Run the command. Gives its exit code, or that of the error that ended it."""
+def run_guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[str], str]) -> int:
+    """Run the command. Returns its exit code, or that of the error that ended it."""
     try:
-        code = command(settings, options)
+        code = run_command(settings, options)
         sys.stdout.flush()
     except USER_ERRORS:
         raise
     except BrokenPipeError:
-        return broken_pipe()
+        return handle_broken_pipe()
     except KeyboardInterrupt as stopped:
-        return say(f"interrupted: {stopped}" if stopped.args else "interrupted", FAILED)
+        return print_error(f"interrupted: {stopped}" if stopped.args else "interrupted", FAILED)
     except LibraryUnwritable as error:
-        return say(redact(str(error)), FAILED)
+        return print_error(redact(str(error)), FAILED)
     except OSError as error:
-        option = named_by(error, settings, options)
+        option = find_option(error, settings, options)
         where = error.filename if option is None else f"{option}: {error.filename}"
         line = (error.strerror or str(error)) if where is None else f"{where}: {error.strerror}; {remedy(error)}"
-        return say(redact(line), FAILED if option is None else UNUSABLE)
+        return print_error(redact(line), FAILED if option is None else UNUSABLE)
     except Exception:
         # The log takes secrets out of tracebacks; Python's own report of an error does not.
         log.critical("this is a bug; please report it together with these lines", exc_info=True)
@@ -255,9 +253,9 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
     return code
 
 
-def command(settings: Settings, options: argparse.Namespace) -> int:
-    """Only the module of the chosen command is imported: discord.py alone takes over a second."""
-    chosen = command_of(options)
+def run_command(settings: Settings, options: argparse.Namespace) -> int:
+    """Import and run the chosen command. The other modules are not imported: discord.py alone takes over a second."""
+    chosen = chosen_command(options)
     name = "live" if chosen == BOT else COMMANDS[chosen].module
     return cast("CommandModule", importlib.import_module(f"commands.{name}")).run(settings, options)
 
@@ -277,12 +275,12 @@ def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: 
     )
 
 
-def say(line: str, code: int) -> int:
+def print_error(line: str, code: int) -> int:
     print(f"app.py: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
     return code
 
 
-def broken_pipe() -> int:
-    """The reader of the output has gone (`| head`): the interpreter must not try to flush it at exit."""
+def handle_broken_pipe() -> int:
+    """Keep the interpreter from flushing the output at exit, as its reader has gone (`| head`). Returns FAILED."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.running import run_async, terminated_as_interrupted
-from commands.arguments import DONE, FAILED, check_named, requires_nats_extra
-from commands.progress import Count, counted
+from commands.arguments import DONE, FAILED, check_path_given, requires_nats_extra
+from commands.progress import Count, show_progress
 from services.storage import lock
 from services.storage.backups import DamagedDatabase
 from services.telemetry import number_of
@@ -30,7 +30,7 @@ NOT_MOVED = "Not moved: recorded exchanges with models, and what is made of know
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--export` or `--adopt`. Gives the exit code."""
+    """Run `--export` or `--adopt`. Returns the exit code."""
     with requires_nats_extra():
         from assembly.distributed import server_commands  # noqa: PLC0415 (nothing of it is imported for one process)
     moved = server_commands.MigrationProgress()
@@ -41,12 +41,12 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress) -> int:
-    """Gives the exit code: 1 where a database is damaged."""
-    check_named("--adopt", folder, "folder")
+    """Load a data folder into NATS. Returns the exit code: 1 if a database is damaged."""
+    check_path_given("--adopt", folder, "folder")
     if not folder.is_dir():
         raise Unusable(f"--adopt: {folder} is no folder; name a data folder, such as {settings.app.data_dir}")
     try:
-        with _showing_progress(moved), lock(folder, "app.py --adopt"):
+        with _show_count(moved), lock(folder, "app.py --adopt"):
             run_async(move(settings, folder, moved))
     except DamagedDatabase as error:
         return _said(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest")
@@ -59,10 +59,10 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress
 
 
 def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgress) -> int:
-    """Gives the exit code."""
-    check_named("--export", folder, "folder")
+    """Write the data in NATS to a folder. Returns the exit code."""
+    check_path_given("--export", folder, "folder")
     try:
-        with _showing_progress(moved):
+        with _show_count(moved):
             run_async(move(settings, folder, moved))
     except KeyboardInterrupt:
         return _said(f"interrupted; nothing was written to {folder}")
@@ -75,9 +75,9 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
     return DONE
 
 
-def _showing_progress(moved: MigrationProgress) -> AbstractContextManager[None]:
-    """Tell how far it is while the block runs."""
-    return counted(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
+def _show_count(moved: MigrationProgress) -> AbstractContextManager[None]:
+    """Show the progress while the block runs."""
+    return show_progress(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
 
 
 def _sum(moved: MigrationProgress) -> str:

@@ -1,6 +1,4 @@
-"""`--import FILE…`: puts what the team answered in recordings or exports, or what another archive holds, into the raw
-archive.
-"""
+"""`--import FILE…`: adds the team's answers from recordings, exports or other archives to the raw archive."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from assembly.graph_parts import CaptureParts, DiscordEnds, Parts, ServerParts, 
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
-from commands.progress import Count, counted, kept_when_interrupted
+from commands.progress import Count, explain_interruption, show_progress
 from model.outcomes import REASONS, OutcomeKind
 from model.servers import Servers
 from services.discord import DryRunPoster
@@ -40,14 +38,14 @@ from streams.recording import first_time
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--import`. Gives the exit code."""
+    """Run `--import`. Returns the exit code."""
     return import_files(settings, getattr(options, "import"), options.guild)
 
 
 def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None = None) -> int:
-    """Learn from recordings and exports, merged, each message for its server, and take over files of other archives;
-    print the result. Gives the exit code: 1 if something failed. A run that was cut off is resumed by the next one.
-    `guild_id`: the server whose archive takes over the others; None: the one that servers share.
+    """Learn from recordings and exports, merged, each message for its server; copy pairs of other archives; print the
+    result. Returns the exit code: 1 if something failed. The next run resumes one that was cut off. `guild_id`: the
+    server whose archive gets the pairs; None: the shared archive.
     """
     archives = [path for path in files if path.is_file() and archive_files.is_archive(path)]
     talks = [path for path in files if path not in archives]
@@ -60,7 +58,7 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
     with (
         terminated_as_interrupted(),
         data_folder_locked(settings, "app.py --import"),
-        kept_when_interrupted(lambda: f"{captures_in(tally)} stored; the same command goes on from there"),
+        explain_interruption(lambda: f"{count_captures(tally)} stored; the same command goes on from there"),
         asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start))) as runner,
     ):
         run = runner.run(_import(settings, tally, archives, talks, guild_id))
@@ -70,7 +68,7 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
 
 @dataclass(frozen=True, slots=True)
 class ImportRun:
-    """What was learned, in which archives, and what was taken over from other ones; None if there were none."""
+    """The result of an import. `imported`: the archives; `taken`: the counts of other archives; None: without these."""
 
     tally: ResultCounts
     imported: Sequence[ImportArchive]
@@ -78,14 +76,14 @@ class ImportRun:
     finished: bool
 
 
-def captures_in(tally: ResultCounts) -> str:
+def count_captures(tally: ResultCounts) -> str:
     return number_of(tally.parts[OutcomeKind.CAPTURED], "capture")
 
 
 async def _import(
     settings: Settings, tally: ResultCounts, archives: Sequence[Path], talks: Sequence[Path], guild_id: int | None
 ) -> ImportRun:
-    parts, imported = assembled(settings, tally)
+    parts, imported = assemble_import(settings, tally)
     all_imported = list(imported.values())
     taken = None
     if archives:
@@ -93,9 +91,9 @@ async def _import(
         taken = imported[guild_id].take_over(sorted(pairs, key=attrgetter("key")))
     finished = True
     if talks:
-        with counted(
+        with show_progress(
             Console(file=sys.stderr),
-            lambda: Count(tally.messages, None, "message", captures_in(tally), "import"),
+            lambda: Count(tally.messages, None, "message", count_captures(tally), "import"),
         ):
             finished = await play(
                 *talks,
@@ -106,29 +104,29 @@ async def _import(
     return ImportRun(tally, all_imported, taken, finished)
 
 
-def assembled(
+def assemble_import(
     settings: Settings, tally: ResultCounts, clock: Callable[[], float] = time.time
 ) -> tuple[Parts, Mapping[int | None, ImportArchive]]:
-    """Build the parts of an import: as for a replay, but archives are written. Gives the parts and the archive of each
+    """Make the parts of an import: as for a replay, but archives are written. Returns the parts and the archive of each
     server (None: the shared one).
 
-    `clock`: the time of capture, as the loop's time is that of the messages.
+    `clock`: gives the time of capture, as the loop has the time of the messages.
     """
     state, library = read_state(settings, durable=False), library_of(settings)
     search = LibrarySearch(library, PassageStore(None), PassageStore(None))  # nothing is answered
     assistant, imported = assistant_of(settings, search, None), dict[int | None, ImportArchive]()
 
-    def captured(guild_id: int | None, within: Settings) -> ServerParts:
-        raw = within.kb.team_raw_dir
+    def server_parts(guild_id: int | None, server: Settings) -> ServerParts:
+        raw = server.kb.team_raw_dir
         pairs = archive_files.pairs_in(raw)
-        # All of them, however many: a conversation of long ago may go on in these files.
+        # All pairs are kept: an old conversation may continue in these files.
         captures = Captures(pairs, state.not_captured, kept=sys.maxsize)
-        archive = RawArchive(raw, captures, clock, places=DataFolder(within.app.data_dir).places)
+        archive = RawArchive(raw, captures, clock, places=DataFolder(server.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
         keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, captures=captures)
-        return ServerParts(settings=within, assistant=assistant, library=library, search=search, captures=keeping)
+        return ServerParts(settings=server, assistant=assistant, library=library, search=search, captures=keeping)
 
-    servers = Servers({guild_id: captured(guild_id, server) for guild_id, server in settings.servers.items()})
+    servers = Servers({guild_id: server_parts(guild_id, server) for guild_id, server in settings.servers.items()})
     return assemble(
         settings, state=state, servers=servers, ends=DiscordEnds(poster=DryRunPoster()), results=[tally.add]
     ), imported
@@ -140,9 +138,9 @@ def show(console: Console, run: ImportRun) -> None:
     stored = tally.parts[OutcomeKind.CAPTURED]
     conversations = sum(len(each.conversations) for each in run.imported)
     left_out = [
-        f", {tally.ignored[reason]} of them {traits.messages}"
+        f", {tally.ignored[reason]} of them {traits.import_messages}"
         for reason, traits in REASONS.items()
-        if traits.messages and tally.ignored[reason]
+        if traits.import_messages and tally.ignored[reason]
     ]
     for number, what in (
         (tally.messages, "".join(["messages", *left_out])),
@@ -150,7 +148,7 @@ def show(console: Console, run: ImportRun) -> None:
             stored,
             f"captures stored, of {number_of(conversations, 'conversation')}",
         ),
-        *((skipped[reason], traits.captures) for reason, traits in REASONS.items() if traits.captures),
+        *((skipped[reason], traits.import_captures) for reason, traits in REASONS.items() if traits.import_captures),
         (tally.parts[OutcomeKind.FAILED], "failed"),
     ):
         console.print(f"{number:>7}  {what}", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`--init-kb`: one update of the knowledge base, with its progress and its counts."""
+"""`--init-kb`: updates the knowledge base once, and shows progress and counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from assembly.running import collect_garbage_less_often, run_async, terminated_a
 from assembly.sources import most_frequent
 from clock import now
 from commands.arguments import DONE, FAILED
-from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
+from commands.progress import Count, Spending, explain_interruption, show_progress
 from reporting.cost import Prices
 from services.knowledge import (
     CannotList,
@@ -48,18 +48,18 @@ from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
 
 UPDATING, GIVING_VECTORS = "knowledge base", "vectors for the search"
-NAMED = 20
-"""Troubles of one step that are named: more than the bot logs, since somebody is there to mend them."""
+MAX_NAMED = 20
+"""The most troubles of one step that are named: more than the bot logs, since somebody is there to mend them."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--init-kb`. Gives the exit code."""
+    """Run `--init-kb`. Returns the exit code."""
     return init_kb(settings, ModelOptions(options.llm_record, options.llm_replay))
 
 
 def init_kb(settings: Settings, models: ModelOptions = AS_CONFIGURED) -> int:
-    """Bring cache and index up to date; print what was done. Gives the exit code: 1 when something failed, or when
-    the index is empty afterwards.
+    """Update cache and index, and print what was done. Returns the exit code: 1 if something failed, or if the index is
+    empty afterwards.
     """
     for server in settings.servers.values():
         check_writable(server.kb)
@@ -68,7 +68,7 @@ def init_kb(settings: Settings, models: ModelOptions = AS_CONFIGURED) -> int:
     with (
         terminated_as_interrupted(),
         data_folder_locked(settings, "app.py --init-kb"),
-        kept_when_interrupted(lambda: work.progress),
+        explain_interruption(lambda: work.progress),
     ):
         reports = run_async(_init_kb(settings, work, models))
     out = Console(soft_wrap=True, highlight=False, markup=False)
@@ -91,14 +91,14 @@ def check_writable(kb: KnowledgeSettings) -> None:
         ("index_path", kb.index_path.parent),
         ("web_fetch_cache_dir", kb.web_fetch_cache_dir),
     ):
-        there = next(each for each in (folder, *folder.parents) if each.exists())
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise Unusable(f"kb.{key}: {there}: nothing can be written there; let this program do so")
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise Unusable(f"kb.{key}: {existing}: nothing can be written there; let this program do so")
 
 
 def check_sources(ledger: SourceRecords, at: float, above: str = "") -> None:
-    """Check that every kind of source can be listed now. Blocking. Raises Unusable. `above`: prefix of the key that is
-    named.
+    """Check that every kind of source can be listed now. Blocking. Raises Unusable. `above`: the prefix of the key in
+    errors.
     """
     for kind in ledger.kinds:
         try:
@@ -108,10 +108,10 @@ def check_sources(ledger: SourceRecords, at: float, above: str = "") -> None:
 
 
 class KnowledgeWork:
-    """How far an update is, and what it has cost."""
+    """The progress and the cost of an update."""
 
     def __init__(self, prices: Prices) -> None:
-        self.spent = SpendingSoFar(Usage(), prices)
+        self.spent = Spending(Usage(), prices)
         self.sources = SourceCount()
         self.passages = Count(0, 0, "passage", label=GIVING_VECTORS)
 
@@ -121,7 +121,7 @@ class KnowledgeWork:
 
     @property
     def progress(self) -> str:
-        """What is kept where the update is cut off, and how to go on."""
+        """Describe what is kept if the update is cut off, and how to go on."""
         done = [str(replace(self.sources.count, label=""))]
         if self.passages.total:
             done.append(str(replace(self.passages, label="")))
@@ -130,7 +130,7 @@ class KnowledgeWork:
 
 
 async def _init_kb(settings: Settings, work: KnowledgeWork, models: ModelOptions) -> dict[int | None, UpdateReport]:
-    """Of what all servers share (None), and of each that has its own."""
+    """Update the shared knowledge base (None), and those of servers. Returns the reports."""
     llm = settings.kb.llm or settings.ai_response.llm
     reports: dict[int | None, UpdateReport] = {}
     async with (
@@ -140,12 +140,12 @@ async def _init_kb(settings: Settings, work: KnowledgeWork, models: ModelOptions
         work.spent = replace(work.spent, usage=usage)
         for guild_id, server in settings.servers.items():
             above = "" if guild_id is None else f"guilds.{guild_id}."
-            reports[guild_id] = await _brought_up_to_date(server, work, asker, usage, above)
+            reports[guild_id] = await _update_server(server, work, asker, usage, above)
     await make_searchable(settings, work)
     return reports
 
 
-async def _brought_up_to_date(
+async def _update_server(
     settings: Settings, work: KnowledgeWork, asker: StructuredLLM | None, usage: Usage, above: str = ""
 ) -> UpdateReport:
     """`above`: as for `check_sources`."""
@@ -156,12 +156,12 @@ async def _brought_up_to_date(
             mend = "let this program read it; without it, everything would be described anew"
             raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
         await in_thread(check_sources, parts.ledger, now(), above)
-        with counted(Console(stderr=True), lambda: work.count):
-            return await updated(parts, KnowledgeLog(NAMED), work.sources)
+        with show_progress(Console(stderr=True), lambda: work.count):
+            return await run_update(parts, KnowledgeLog(MAX_NAMED), work.sources)
 
 
 async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
-    """Prepare what has changed for searching, and give it vectors."""
+    """Update the search after an update of the sources, and compute missing vectors."""
     async with open_embedder(settings.search.embeddings) as embedder:
         for guild_id, library in server_libraries(settings).items():
             await _make_searchable(settings.servers[guild_id], library.own, embedder, work)
@@ -177,12 +177,12 @@ async def _make_searchable(
         def add(count: int) -> None:
             work.passages = replace(work.passages, done=work.passages.done + count)
 
-        with counted(Console(stderr=True), lambda: work.passages):
+        with show_progress(Console(stderr=True), lambda: work.passages):
             await search.embed(on_done=add)
 
 
 class SourceCount:
-    """Counts the sources that have something to do, and those of them that are done."""
+    """Counts the sources that an update works on, and those that are done."""
 
     def __init__(self) -> None:
         self._all: set[str] = set()
@@ -203,8 +203,8 @@ class SourceCount:
                 pass
 
 
-async def updated(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCount) -> UpdateReport:
-    """One update, to its end; when it is cut off, what it has done is written first."""
+async def run_update(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCount) -> UpdateReport:
+    """Run one update to its end. If it is cut off, finished work is written first."""
     finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
 
     def on_next(event: UpdateEvent | UpdateReport) -> None:

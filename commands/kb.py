@@ -1,4 +1,4 @@
-"""`--kb list | show TOPIC | remove QA_ID | restore QA_ID`: shows what the team has taught, and corrects it."""
+"""`--kb list | show TOPIC | remove QA_ID | restore QA_ID`: shows and corrects the knowledge of the team."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from sinks.terminal import one_line, visible_lines
 
 _INDENT = "    "
 _DAY, _MINUTE = 10, 16
-"""Characters of a time stamp."""
+"""The lengths of a time stamp without its time, and without its seconds."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--kb`. Gives the exit code."""
+    """Run `--kb`. Returns the exit code."""
     return team_knowledge(settings.servers[options.guild], *options.kb, conflicts=options.conflicts, locked=settings)
 
 
 def team_knowledge(
     settings: Settings, action: str, name: str = "", *, conflicts: bool = False, locked: Settings | None = None
 ) -> int:
-    """Print, or correct and print what was done. `conflicts`: list these. Gives the exit code. `locked`: the settings
-    of the whole data folder, where `settings` are those of one server.
+    """Print the knowledge of the team, or correct it and print a line. Returns the exit code. `conflicts`: list only
+    these; `locked`: the settings of the whole data folder, if `settings` are those of one server.
     """
     root = (locked or settings).app.data_dir
     check_data_dir(root)
     if action in {"remove", "restore"}:
-        return _say([_correct(settings, action, name, locked or settings)])
+        return _print([_correct(settings, action, name, locked or settings)])
     found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id, time.time())
     if action == "show":
-        return _say(_shown(found, name))
-    return _say(_contradicting(found) if conflicts else _listed(found))
+        return _print(_topic_lines(found, name))
+    return _print(_conflict_lines(found) if conflicts else _list_lines(found))
 
 
 def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) -> str:
@@ -55,7 +55,7 @@ def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) ->
             raise Unusable(f"--kb {action}: {error}") from None
 
 
-def _listed(found: Overview) -> Iterator[str]:
+def _list_lines(found: Overview) -> Iterator[str]:
     held = sum(len(topic.pairs) for topic in found.topics.values())
     topics = number_of(len(found.topics), "topic")
     yield f"{topics} with {number_of(held, 'conversation')}; {found.captured} captured in all."
@@ -78,7 +78,7 @@ def _listed(found: Overview) -> Iterator[str]:
             yield f"{_INDENT}{pair_id}" + (f"  from {topic}" if topic is not None else "")
 
 
-def _contradicting(found: Overview) -> Iterator[str]:
+def _conflict_lines(found: Overview) -> Iterator[str]:
     topic_of = {pair.id: name for name, topic in found.topics.items() for pair in topic.pairs}
     yield f"{number_of(len(found.conflicts), 'open conflict')}" + (
         "; --kb remove QA_ID settles one." if found.conflicts else "."
@@ -90,7 +90,7 @@ def _contradicting(found: Overview) -> Iterator[str]:
         yield from _indented(what)
 
 
-def _shown(found: Overview, asked: str) -> Iterator[str]:
+def _topic_lines(found: Overview, asked: str) -> Iterator[str]:
     name = asked if is_topic_name(asked) else topic_name(asked)
     topic = found.topics.get(name)
     if topic is None:
@@ -119,7 +119,7 @@ def _indented(text: str) -> Iterator[str]:
     return (f"{_INDENT}{line}" for line in visible_lines(text))
 
 
-def _say(lines: Iterable[str]) -> int:
+def _print(lines: Iterable[str]) -> int:
     out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
     for line in lines:
         out.print(line)

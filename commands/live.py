@@ -35,7 +35,7 @@ from operators.screen import decode
 from services.discord import Health
 from services.llm import import_client
 from services.telemetry import raise_descriptor_limit
-from settings import Settings, usable_token
+from settings import Settings, discord_token
 from sinks.results import journal
 from streams.gateway import observable
 from streams.graph import graph
@@ -51,7 +51,7 @@ class LiveOptions:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run the bot, or its roles over NATS. Gives the exit code."""
+    """Run the bot, or its roles over NATS. Returns the exit code."""
     if not settings.local:
         return play_roles(settings, options)
     return live(
@@ -60,8 +60,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def live(settings: Settings, options: LiveOptions) -> int:
-    """Run the bot until SIGINT or SIGTERM. Gives the exit code: 0 drained, 1 cut off."""
-    token = usable_token(settings)
+    """Run the bot until SIGINT or SIGTERM. Returns the exit code: 0 drained, 1 cut off."""
+    token = discord_token(settings)
     _prepare_process()
     with data_folder_locked(settings, "app.py"):
         return run_async(run_bot(settings, options, token))
@@ -84,8 +84,8 @@ def _prepare_process() -> None:
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
-    """One life of the bot on the running loop. A rehearsal (dry run) posts nothing, and keeps neither captures nor what
-    it has seen; knowledge base and files of threads are kept up to date as ever.
+    """Run the bot on the running loop until it is stopped. A rehearsal (dry run) posts nothing, and keeps neither
+    captures nor watermarks; knowledge base and files of threads are kept up to date as usual.
     """
     rehearsal = options.dry_run or settings.app.dry_run
     health = Health(now())

@@ -23,8 +23,8 @@ BAR_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How much of a long piece of work is done. `total`: None while unknown; `unit`: such as `message`; `label`: what
-    is being done.
+    """The progress of long work. `total`: None while unknown; `unit`: such as `message`; `more`: ends the line, such as
+    the cost; `label`: the name of the work.
     """
 
     done: int
@@ -37,7 +37,7 @@ class Count:
         return self.line()
 
     def line(self, pace: str = "") -> str:
-        """`pace`: follows the numbers."""
+        """Return one line. `pace`: follows the numbers."""
         total = number_of(self.done if self.total is None else self.total, self.unit)
         numbers = total if self.total is None else f"{self.done} of {total}"
         after = "".join(f", {each}" for each in (pace, self.more) if each)
@@ -45,36 +45,36 @@ class Count:
 
 
 class Pace:
-    """Measures how fast work goes."""
+    """Measures the speed of work."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began: float | None = None
-        self._there = 0  # what an earlier run had done
+        self._done_before = 0  # by an earlier run
 
-    def each(self, count: Count) -> float | None:
-        """The seconds that one of them takes; None while that is not known."""
+    def unit_seconds(self, count: Count) -> float | None:
+        """Return the seconds per unit; None while unknown."""
         now = self._clock()
         if self._began is None:
-            self._began, self._there = now, count.done
-        done = count.done - self._there
+            self._began, self._done_before = now, count.done
+        done = count.done - self._done_before
         return (now - self._began) / done if done else None
 
-    def left(self, count: Count) -> float | None:
-        """The seconds that are left at this pace; None while there is none, or no end is known."""
-        each = self.each(count)
+    def seconds_left(self, count: Count) -> float | None:
+        """Return the seconds that the rest will take; None while unknown."""
+        each = self.unit_seconds(count)
         return None if each is None or count.total is None else each * (count.total - count.done)
 
     def rate(self, count: Count) -> str:
-        """`12 a minute`, `3.5 a second`; empty while that is not known."""
-        each = self.each(count)
+        """Return the rate, such as `12 a minute` or `3.5 a second`; empty while unknown."""
+        each = self.unit_seconds(count)
         if not each:
             return ""
         return f"{1 / each:.3g} a second" if each < 1 else f"{MINUTE / each:.2g} a minute"
 
 
-def in_words(seconds: float) -> str:
-    """`about 40 s`, `about 12 min`, `about 1 h 5 min`; never less than was meant."""
+def format_duration(seconds: float) -> str:
+    """Return a duration such as `about 40 s`, `about 12 min` or `about 1 h 5 min`, rounded up."""
     if seconds <= MINUTE:
         return f"about {math.ceil(seconds)} s"
     hours, minutes = divmod(math.ceil(seconds / MINUTE), 60)
@@ -82,21 +82,21 @@ def in_words(seconds: float) -> str:
 
 
 @contextmanager
-def counted(console: Console, count: Callable[[], Count], pace: Pace | None = None) -> Generator[None]:
+def show_progress(console: Console, count: Callable[[], Count], pace: Pace | None = None) -> Generator[None]:
     """Show `count` on `console` while the block runs, and how long the rest will take.
 
-    It is called from a thread, since the block's clock may be a virtual one: it must only read numbers.
+    `count` is called from a thread, since the block's clock may be a virtual one: it must only read numbers.
     """
     with _bar(console) if console.is_terminal else _lines(console) as (show, seconds):
         stop = threading.Event()
         pace = pace or Pace()
-        pace.left(count())
+        pace.seconds_left(count())
 
         def keep_showing() -> None:
             while not stop.wait(seconds):
-                known = count()
-                line, left = known.line(pace.rate(known)), pace.left(known)
-                show(known, line if not left else f"{line}; {in_words(left)} left")
+                now = count()
+                line, left = now.line(pace.rate(now)), pace.seconds_left(now)
+                show(now, line if not left else f"{line}; {format_duration(left)} left")
 
         thread = threading.Thread(target=keep_showing, name="progress", daemon=True)
         thread.start()
@@ -108,8 +108,8 @@ def counted(console: Console, count: Callable[[], Count], pace: Pace | None = No
 
 
 @contextmanager
-def kept_when_interrupted(kept: Callable[[], str]) -> Generator[None]:
-    """Make Ctrl-C during the block say what is saved and how to go on."""
+def explain_interruption(kept: Callable[[], str]) -> Generator[None]:
+    """Give Ctrl-C during the block a message: `kept` says what is saved and how to go on."""
     try:
         yield
     except KeyboardInterrupt:
@@ -117,15 +117,15 @@ def kept_when_interrupted(kept: Callable[[], str]) -> Generator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class SpendingSoFar:
-    """What models were asked for, and its price."""
+class Spending:
+    """The calls and tokens of models, and their prices."""
 
     usage: Usage
     prices: Prices
 
     @property
     def money(self) -> float | None:
-        """None where a price is unknown."""
+        """The cost; None if a price is unknown."""
         sums = Expense()
         for step, calls in self.usage.calls.copy().items():  # read from another thread
             prompt, completion = (self.usage.tokens[step, kind] for kind in ("prompt", "completion"))
@@ -133,7 +133,7 @@ class SpendingSoFar:
         return sums.money
 
     def __str__(self) -> str:
-        """`31 LLM calls, 41,203 tokens, 0.0312`; empty where there was no call."""
+        """Return a line such as `31 LLM calls, 41,203 tokens, cost 0.0312`; empty without calls."""
         calls = self.usage.calls.total()
         if not calls:
             return ""
@@ -143,7 +143,7 @@ class SpendingSoFar:
 
 
 _Display = tuple[Callable[[Count, str], None], float]
-"""What shows a count, and in words; and every how many seconds."""
+"""A function that shows a count and its line, and the seconds between two of its calls."""
 
 
 @contextmanager

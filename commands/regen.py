@@ -1,4 +1,4 @@
-"""`--regen`: rebuilds the team library from the raw archive, beside the one that is in use."""
+"""`--regen`: rebuilds the team library from the raw archive, beside the library in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from assembly.running import collect_garbage_less_often, run_async, terminated_a
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
-from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
+from commands.progress import Count, Spending, explain_interruption, show_progress
 from operators.prefetching import PrefetchServices
 from reporting.cost import Prices
 from services.assistant import description_key
@@ -51,9 +51,9 @@ class RebuildReport:
     """The result of a rebuild.
 
     Attributes:
-        removed: pairs that others made obsolete.
-        resumed: pairs that an earlier run had decided about.
-        given_up: why the library was left unchanged.
+        removed: the number of pairs that others made obsolete.
+        resumed: the number of pairs that an earlier run had decided about.
+        given_up: the reason why the library was left unchanged; empty: it was rebuilt.
     """
 
     plan: RebuildPlan
@@ -76,8 +76,8 @@ class RebuildReport:
         return self.actions[Action.ADDED] + self.actions[Action.SKIPPED] + self.actions[Action.FAILED]
 
     @property
-    def spent(self) -> SpendingSoFar:
-        return SpendingSoFar(self.usage, self.prices)
+    def spent(self) -> Spending:
+        return Spending(self.usage, self.prices)
 
     @property
     def count(self) -> Count:
@@ -85,19 +85,19 @@ class RebuildReport:
 
     @property
     def progress(self) -> str:
-        """Say how far the rebuild came and how to continue it."""
+        """Describe the progress of the rebuild and how to continue it."""
         done = f"{self.done - self.actions[Action.FAILED]} of {number_of(len(self.plan.tasks), 'conversation')} done"
         return f"{done}; --regen continues from there, --regen --restart starts again"
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--regen`. Gives the exit code."""
+    """Run `--regen`. Returns the exit code."""
     return regen(settings, ModelOptions(options.llm_record, options.llm_replay), restart=options.restart)
 
 
 def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: bool) -> int:
-    """Rebuild tier 2, swap it in, and print the result. Gives the exit code: 1 if a pair failed, or if the library was
-    left unchanged, since the model or the disk failed.
+    """Rebuild tier 2, replace the library by it, and print the result. Returns the exit code: 1 if a pair failed, or if
+    the library was left unchanged, since the model or the disk failed.
 
     `restart`: do not resume an earlier run.
     """
@@ -107,15 +107,15 @@ def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: 
     with (
         terminated_as_interrupted(),
         data_folder_locked(settings, "app.py --regen"),
-        # Those of other servers that were rebuilt before it stay so.
-        kept_when_interrupted(
+        # The rebuilt libraries of other servers stay.
+        explain_interruption(
             lambda: "; ".join(
                 ["the library that was being rebuilt is unchanged", *(each.progress for each in begun[-1:])]
             )
         ),
     ):
         for guild_id, each in settings.servers.items():
-            work = rebuild(each, models, restart=restart, counted_in=settings, on_begun=begun.append)
+            work = rebuild(each, models, restart=restart, counted_in=settings, on_start=begun.append)
             report = run_async(work)
             if guild_id is None or report.plan.read:
                 show(Console(), report, "" if guild_id is None else f"Server {guild_id}")
@@ -129,10 +129,10 @@ async def rebuild(
     *,
     restart: bool,
     counted_in: Settings | None = None,
-    on_begun: Callable[[RebuildReport], object] = lambda _: None,
+    on_start: Callable[[RebuildReport], object] = lambda _: None,
 ) -> RebuildReport:
-    """`regen` on the running loop, for the holder of the lock: of one library. `counted_in`: where tokens are counted,
-    if elsewhere; `on_begun`: is given the report while it grows.
+    """Rebuild one library on the running loop, for the holder of the lock. `counted_in`: the settings of the data
+    folder in which tokens are counted, if another; `on_start`: receives the report, which grows afterwards.
     """
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
@@ -144,13 +144,13 @@ async def rebuild(
         # Repaired, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
         build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
-        report = RebuildReport(await in_thread(planned, build), usage=usage, prices=prices_of(settings))
-        on_begun(report)
+        report = RebuildReport(await in_thread(plan_rebuild, build), usage=usage, prices=prices_of(settings))
+        on_start(report)
         if restart:
             await in_thread(build.clear)
         log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
         try:
-            await rebuilt(settings, build, report, asker)
+            await build_library(settings, build, report, asker)
         except GivenUp as error:
             report.given_up = str(error)
             return report
@@ -161,7 +161,7 @@ async def rebuild(
     return report
 
 
-def planned(build: Build) -> RebuildPlan:
+def plan_rebuild(build: Build) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
     found = rebuilding.plan(archive_files.pairs_in(build.live.raw), decisions)
     if not found.read and any(decision.action is Action.ADDED for decision in decisions):
@@ -172,12 +172,12 @@ def planned(build: Build) -> RebuildPlan:
     return found
 
 
-async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker: Asker | None) -> None:
-    """Build to the end, and swap in. Raises GivenUp."""
+async def build_library(settings: Settings, build: Build, report: RebuildReport, asker: Asker | None) -> None:
+    """Build the whole library, and replace the one in use. Raises GivenUp."""
     most = settings.kb.regeneration_concurrency
-    asked = None if asker is None or most == 1 else PrefetchingAsker(asker, most)
-    describer = topic_describer_of(settings, asked or asker, report.usage)
-    # What a pair is classified with includes descriptions.
+    ahead = None if asker is None or most == 1 else PrefetchingAsker(asker, most)
+    describer = topic_describer_of(settings, ahead or asker, report.usage)
+    # The classification of a pair depends on descriptions.
     key = description_key(curating_key(settings, by_model=asker is not None), describer.key)
     begun = await in_thread(build.begin, report.plan, key, rfc3339(now()))
     for decision, *_ in begun.decided:
@@ -192,15 +192,15 @@ async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker
         described_in=build.live.cache,
         time=lambda: at,
     )
-    curator = curator_of(settings, asked or asker, library)
+    curator = curator_of(settings, ahead or asker, library)
     work = regeneration(
         report.plan.tasks,
         CurationServices(library, curator, describer, report.usage),
         RebuildRules(settings.ai_response.graph_timeout_seconds, most, begun.at),
-        None if asked is None else guesses_of(settings, asked, library, report.usage),
+        None if ahead is None else make_prefetch(settings, ahead, library, report.usage),
         RebuildProgress(report.resumed, begun.growth(report.plan)),
     )
-    with counted(Console(file=sys.stderr), lambda: report.count):
+    with show_progress(Console(file=sys.stderr), lambda: report.count):
         await work.pipe(ops.do_action(report.add), ops.last_or_default(None))
     report.topics = len(library.topics)
     report.undescribed = len(await in_thread(library.undescribed))
@@ -210,12 +210,12 @@ async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker
     try:
         await in_thread(build.adopt)
     except OSError as error:
-        raise GivenUp(files.why(error)) from error
+        raise GivenUp(files.describe_error(error)) from error
 
 
-def guesses_of(settings: Settings, asked: PrefetchingAsker, library: TeamLibrary, usage: Usage) -> PrefetchServices:
-    curator = curator_of(settings, asked.prefetcher, library)
-    return PrefetchServices(asked, curator, topic_describer_of(settings, asked.prefetcher, usage), usage)
+def make_prefetch(settings: Settings, ahead: PrefetchingAsker, library: TeamLibrary, usage: Usage) -> PrefetchServices:
+    curator = curator_of(settings, ahead.prefetcher, library)
+    return PrefetchServices(ahead, curator, topic_describer_of(settings, ahead.prefetcher, usage), usage)
 
 
 def show(console: Console, report: RebuildReport, title: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`--replay`: recorded messages through the same graph, on a virtual clock."""
+"""`--replay`: sends recorded messages through the same graph as live ones, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from assembly.running import Meters, collect_garbage_less_often, meters_of, play
 from assembly.team import FailedCurations
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
-from commands.progress import kept_when_interrupted
+from commands.progress import explain_interruption
 from services.discord import DryRunPoster, RecordedAttachments
 from services.telemetry import number_of
 from settings import Settings
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What to replay, and how.
+    """The options of a replay.
 
     Attributes:
         data: the data folder to work in; None: a temporary one, removed at the end.
-        speed: times real time; None: as fast as it goes.
+        speed: relative to real time; None: as fast as possible.
     """
 
     file: Path
@@ -52,7 +52,7 @@ class ReplayOptions:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--replay`. Gives the exit code."""
+    """Run `--replay`. Returns the exit code."""
     chosen = ReplayOptions(
         options.replay, options.data, options.speed, options.json, ModelOptions(options.llm_record, options.llm_replay)
     )
@@ -61,7 +61,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def replay(settings: Settings, options: ReplayOptions, console: Console | None = None) -> int:
-    """Play a recording or export; print what happens, on `console` or else on stdout. Gives the exit code."""
+    """Play a recording or export and print the results, on `console` or else on stdout. Returns the exit code."""
     collect_garbage_less_often()
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
@@ -71,15 +71,15 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
             asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start, speed=options.speed)))
         )
         tally = ResultCounts()
-        stack.enter_context(kept_when_interrupted(lambda: f"{number_of(tally.messages, 'message')} replayed so far"))
-        return runner.run(_replay(settings.for_replay_in(data), options, console or Console(), tally))
+        stack.enter_context(explain_interruption(lambda: f"{number_of(tally.messages, 'message')} replayed so far"))
+        return runner.run(_replay(settings.for_replay(data), options, console or Console(), tally))
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console, tally: ResultCounts) -> int:
     count = FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     discord = DiscordEnds(poster=DryRunPoster(), attachments=attachments)
-    # Somebody can look on only where time passes.
+    # The dashboard is of use only if time passes.
     meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
     state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
     async with AsyncExitStack() as stack:
@@ -122,7 +122,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
 
 
 def backend(settings: Settings, recorded: Path | None) -> str:
-    """Say what answers in this replay: a model, recorded exchanges, or quotes."""
+    """Describe where the answers of this replay come from: a model, recorded exchanges, or quotes."""
     if recorded is not None:
         return f"answers from the exchanges in {recorded.name}"
     llm = settings.ai_response.llm

@@ -20,11 +20,11 @@ from settings import Settings
 WEEK, MONTH = 7.0, 30.0
 """Days."""
 LAST, MOMENT = 100, 0.001
-"""Entries of which the latest is the end of what was replayed; seconds after it."""
+"""The number of entries whose latest is the end of a replay; the seconds after it that are included."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--report` or `--usage`. Gives the exit code."""
+    """Run `--report` or `--usage`. Returns the exit code."""
     if options.usage:
         return usage(settings, options.since, options.data)
     return report(settings, options.since, options.html, options.data, options.guild)
@@ -33,12 +33,12 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 def report(
     settings: Settings, days: float | None, html: Path | None, data: Path | None = None, guild_id: int | None = None
 ) -> int:
-    """Print what happened in the last so many `days` (a week); into a terminal as tables, else as Markdown.
+    """Print the report of the last `days` (default: a week), on a terminal as tables. Returns the exit code.
 
-    `html`: also as a page in that file. `data`: the folder of a replay, whose last days are meant. `guild_id`: only
-    of that server. Gives the exit code.
+    `html`: also write a page to this file; `data`: report the last days of the replay in this folder; `guild_id`: only
+    of this server.
     """
-    settings, period = _asked(settings, days or WEEK, data)
+    settings, period = _choose_period(settings, days or WEEK, data)
     blocks = list(document(run_async(reported(settings, period, guild_id=guild_id))))
     if html is not None:
         files.replace(html, page(blocks).encode())
@@ -47,19 +47,19 @@ def report(
 
 
 def usage(settings: Settings, days: float | None, data: Path | None = None) -> int:
-    """Print what models were asked for in the last so many `days` (30), and what it cost. Gives the exit code."""
-    settings, period = _asked(settings, days or MONTH, data)
+    """Print the calls of models in the last `days` (default: 30), and their cost. Returns the exit code."""
+    settings, period = _choose_period(settings, days or MONTH, data)
     _print([*cost_document(read_costs(settings, period))])
     return 0
 
 
-def _asked(settings: Settings, days: float, data: Path | None) -> tuple[Settings, TimeSpan]:
+def _choose_period(settings: Settings, days: float, data: Path | None) -> tuple[Settings, TimeSpan]:
     root, key = (settings.app.data_dir, "app.data_dir") if data is None else (data, "--data")
     if not root.is_dir():
         raise Unusable(f"{key}: {root} is no folder, so nothing is kept there; is it the right one?")
     until = time.time()
     if data is not None:
-        settings = settings.for_replay_in(data)
+        settings = settings.for_replay(data)
         ends = [entry.at for entry in read_newest(DataFolder(data).outcomes, LAST)]
         until = max(ends) + MOMENT if ends else until
     return settings, TimeSpan(until - days * 86_400, until)

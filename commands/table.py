@@ -1,5 +1,5 @@
-"""The commands and options of the command line, of which `--help`, the checks of what goes together and the choice of a
-module are made. Imports nothing heavy, so that `--help` answers at once.
+"""The tables of commands and options, from which `--help`, the checks of combinations and the choice of a module are
+made. Imports nothing heavy, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from commands.arguments import days, positive, roles_of, server_id, shards_of, user_id
+from commands.arguments import parse_days, parse_positive, parse_roles, parse_server_id, parse_shards, parse_user_id
 
 LOCAL, NATS = "local", "nats"
 """The transports that a command or option may need."""
 Value = Mapping[str, Any]
-"""What `argparse` is told of the value."""
+"""The arguments of `argparse` about a value."""
 
 BOT = "bot"
-"""What runs where no command is given."""
+"""The name for running without a command."""
 
 FLAG: Value = {"action": "store_true"}
 FILE: Value = {"type": Path, "metavar": "FILE"}
@@ -25,11 +25,11 @@ FILE_OR_NONE: Value = {**FILE, "nargs": "?", "const": True}
 
 
 class Command(NamedTuple):
-    """A command, of which one can be given.
+    """A command. Only one can be given.
 
     Attributes:
-        module: the module in `commands` whose `run` does it.
-        transport: what it needs: `local` works on the data folder, which lies in the log over NATS; None: any.
+        module: the module in `commands` whose `run` runs it.
+        transport: the transport that it needs: `local` if it works on the data folder; None: any.
     """
 
     module: str
@@ -43,8 +43,8 @@ class Option(NamedTuple):
 
     Attributes:
         group: the title above it in `--help`.
-        commands: those that heed it; empty: all of them.
-        transport: what the bot needs for it; None: any.
+        commands: the commands that use it; empty: all.
+        transport: the transport that the bot needs for it; None: any.
     """
 
     group: str
@@ -67,7 +67,7 @@ COMMANDS: Mapping[str, Command] = {
     "eval": Command("evaluating", "ask your own questions, and judge the answers", FILE_OR_NONE, transport=LOCAL),
     "report": Command("report", "what was asked and not answered, votes, cost", transport=LOCAL),
     "usage": Command("report", "tokens and their price, by step, day and channel", transport=LOCAL),
-    "forget": Command("forget", "remove what is stored about a person", {"type": user_id, "metavar": "USER_ID"}),
+    "forget": Command("forget", "remove what is stored about a person", {"type": parse_user_id, "metavar": "USER_ID"}),
     "backup": Command("backup", "copy the data folder, also while the bot runs", FILE, transport=LOCAL),
     "restore": Command("backup", "bring a backup back, into an empty data folder", FILE, transport=LOCAL),
     "export": Command("export", "with NATS: make a data folder of what is there", FOLDER, transport=NATS),
@@ -101,7 +101,7 @@ OPTIONS: Mapping[str, Option] = {
     "speed": Option(
         _REPLAY,
         "N times real time; 1 is real time (as fast as possible)",
-        {"type": positive, "metavar": "N"},
+        {"type": parse_positive, "metavar": "N"},
         ("replay",),
     ),
     "json": Option(_REPLAY, "print one JSON object a line; with --eval, too", FLAG, ("replay", "eval")),
@@ -111,14 +111,14 @@ OPTIONS: Mapping[str, Option] = {
     "since": Option(
         _REPORT,
         "how far back: 7d, 12h or 4w (a week, or 30 days)",
-        {"type": days, "metavar": "7d"},
+        {"type": parse_days, "metavar": "7d"},
         ("report", "usage", "eval"),
     ),
     "html": Option(_REPORT, "write the report as a page, too", FILE, ("report",)),
     "guild": Option(
         "with --ask, --eval, --import, --kb and --report",
         "a server with knowledge of its own (guilds in the configuration)",
-        {"type": server_id, "metavar": "ID"},
+        {"type": parse_server_id, "metavar": "ID"},
         ("ask", "eval", "import", "kb", "report"),
     ),
     "restart": Option("with --regen", "start over instead of resuming a rebuild that was cut off", FLAG, ("regen",)),
@@ -126,14 +126,14 @@ OPTIONS: Mapping[str, Option] = {
     "role": Option(
         _RUNNING,
         "with NATS: some of gateway,worker,team,knowledge (all of them)",
-        {"type": roles_of, "metavar": "ROLES"},
+        {"type": parse_roles, "metavar": "ROLES"},
         (BOT,),
         NATS,
     ),
     "shards": Option(
         _RUNNING,
         "with NATS: this gateway's share of the shards",
-        {"type": shards_of, "metavar": "0-15/64"},
+        {"type": parse_shards, "metavar": "0-15/64"},
         (BOT,),
         NATS,
     ),

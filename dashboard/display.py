@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from clock import rfc3339
 from model.messages import discord_address
-from model.outcomes import is_of_library
+from model.outcomes import is_library_source
 
 HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -40,7 +40,7 @@ class DisplayRules:
 
     def source(self, source_id: str) -> str:
         """The id of a source. The names of people's files are shown only if texts are."""
-        return plain(source_id) if is_of_library(source_id) or self.texts else HIDDEN_FILE
+        return plain(source_id) if is_library_source(source_id) or self.texts else HIDDEN_FILE
 
     def said_in(self, source_id: str, written: str) -> str:
         """Return a text or heading of a source. In topics both are by people, and headings are questions."""

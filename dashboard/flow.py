@@ -112,7 +112,7 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
         Lane.FILES: (2, files),
     }
     rows = {name: places[lane][1] + at for lane in Lane for at, name in enumerate(names[lane])}
-    operators = [box(each.name, each.title, places[each.lane][0], rows[each.name], each.says) for each in steps]
+    operators = [box(each.name, each.title, places[each.lane][0], rows[each.name], each.subtitle) for each in steps]
     fixed = [
         box("discord", "Discord, or a recording", 0.5, 0),
         box("updates", "start, timer, file change", 2, top - 1),

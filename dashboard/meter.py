@@ -19,8 +19,8 @@ TIMED = 256
 """The number of the last durations of an operator for its median and 95th percentile."""
 FOLLOWED = 1_000
 """The most finished parts whose steps are remembered."""
-STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.of_parts)
-COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.timed)
+STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.handles_parts)
+COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.is_timed)
 IN_HAND = 200
 """The most parts in flight whose steps are remembered; the oldest is dropped first."""
 
@@ -90,13 +90,13 @@ class FlowMeter:
             self._also(operator, count)
         self._tell()
 
-    def waits(self, operator: str, count: int) -> None:
+    def on_waiting(self, operator: str, count: int) -> None:
         known = self._of(operator)
         if known.waiting != count:
             known.waiting = count
             self._tell()
 
-    def begins(self, operator: str) -> Callable[[Exception | None], object]:
+    def on_begin(self, operator: str) -> Callable[[Exception | None], object]:
         began = self._clock()
 
         def ended(error: Exception | None) -> None:

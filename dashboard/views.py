@@ -83,7 +83,7 @@ class AnswerView:
     steps: Sequence[StepView]
 
 
-_ORDER = tuple(name for each in STEPS if each.of_parts for name in each.names)
+_ORDER = tuple(name for each in STEPS if each.handles_parts for name in each.path_keys)
 
 
 def answer_rows(
@@ -200,10 +200,10 @@ def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str
     if isinstance(value, (list, tuple)):
         values = [str(each) for each in cast("Sequence[object]", value)]
         decision = DECISIONS.get(step)
-        of_words = decision is not None and key == decision.words
-        if of_words and not showing.texts:  # they may quote the question
+        is_reason = decision is not None and key == decision.reason_field
+        if is_reason and not showing.texts:  # they may quote the question
             return str(len(values))
-        if not of_words and (decision is None or decision.of_sources):
+        if not is_reason and (decision is None or decision.names_sources):
             values = list(map(showing.source, values))
         return ", ".join(map(plain, values)) or "none"
     return plain(str(value))

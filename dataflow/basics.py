@@ -1,6 +1,4 @@
-"""How an operator of our own is defined, and the small synchronous operators: flatten, select by type, let a type pass
-by.
-"""
+"""Defines operators of our own (`make_operator`), and the small synchronous ones: flatten, select by type, pass by."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ class Handlers(Generic[T_contra]):
     """The callbacks of one subscription to an operator.
 
     Attributes:
-        on_next: takes an item. What it raises reaches the source; a raising selector is passed to `observer.on_error`.
+        on_next: takes an item. Its exceptions reach the source; it passes those of a selector to `observer.on_error`.
         on_completed: by default the completion is passed on.
         on_dispose: also called after completion.
     """
@@ -31,16 +29,18 @@ class Handlers(Generic[T_contra]):
     on_dispose: Callable[[], None] | None = None
 
 
-def operator(subscribed: Callable[[abc.ObserverBase[R]], Handlers[T]]) -> Callable[[Observable[T]], Observable[R]]:
-    """An operator from `subscribed`, which is called once a subscription with the observer that gets the results.
+def make_operator(
+    make_handlers: Callable[[abc.ObserverBase[R]], Handlers[T]],
+) -> Callable[[Observable[T]], Observable[R]]:
+    """Make an operator. `make_handlers`: called for each subscription, with the observer that gets the results.
 
-    Errors of the source are passed on. The standard operators are no base for these: they call the scheduler, or take
-    locks, for each item (73 µs for an inner subscription, measured with reactivex 6.1).
+    Errors of the source are passed on. The standard operators call the scheduler, or take locks, for each item (73 µs
+    for an inner subscription, measured with reactivex 6.1).
     """
 
     def operate(source: Observable[T]) -> Observable[R]:
         def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-            handlers = subscribed(observer)
+            handlers = make_handlers(observer)
             subscription = source.subscribe(
                 handlers.on_next, observer.on_error, handlers.on_completed or observer.on_completed, scheduler=scheduler
             )
@@ -66,7 +66,7 @@ def concat_map_iterable(fn: Callable[[T], Iterable[R]]) -> Callable[[Observable[
     `concat_map` would subscribe to an inner observable for each item; this is a loop.
     """
 
-    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:
+    def make_handlers(observer: abc.ObserverBase[R]) -> Handlers[T]:
         def on_next(item: T) -> None:
             try:
                 members = list(fn(item))
@@ -78,25 +78,25 @@ def concat_map_iterable(fn: Callable[[T], Iterable[R]]) -> Callable[[Observable[
 
         return Handlers(on_next)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)
 
 
-def only(*kinds: type[R]) -> Callable[[Observable[object]], Observable[R]]:
-    """Let through the items of these types. `filter` would do it, and lose the type.
+def of_type(*types: type[R]) -> Callable[[Observable[object]], Observable[R]]:
+    """Let through the items of these types. `filter` would lose the type.
 
     --1--a--2--b--|
-    [ only(str)   ]
+    [ of_type(str)]
     -----a-----b--|
     """
 
-    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[object]:
+    def make_handlers(observer: abc.ObserverBase[R]) -> Handlers[object]:
         def on_next(item: object) -> None:
-            if isinstance(item, kinds):
+            if isinstance(item, types):
                 observer.on_next(item)
 
         return Handlers(on_next)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)
 
 
 def pass_through(
@@ -108,7 +108,7 @@ def pass_through(
         [ pass_through(P, slow(3)) ]
         ----p1---2-|
 
-    Completes when `operator` has.
+    Completes when `operator` completes.
     """
 
     def around(source: Observable[T | P]) -> Observable[R | P]:

@@ -11,51 +11,51 @@ from reactivex.disposable import Disposable, SerialDisposable
 
 T = TypeVar("T")
 
-RESTARTS = 100
-"""After this many restarts the error is passed on and ends the graph, so that the process is restarted."""
+MAX_RESTARTS = 100
+"""At this number of errors the error is passed on and ends the graph, so that the process is restarted."""
 
 log = logging.getLogger(__name__)
 
 
-def supervised(name: str) -> Callable[[Observable[T]], Observable[T]]:
+def supervise(name: str) -> Callable[[Observable[T]], Observable[T]]:
     """Log the error that ended the branch, then subscribe again to the live source.
 
         --1--x             --1--2--|
-        [ supervised ]  => --1-----2--|
+        [ supervise  ]  => --1-----2--|
 
-    Only for bugs: the branch loses its open windows and what is in flight. `map_async` turns failures of single items
-    into data. `fork` supervises what is above it too. (`retry` logs nothing, and recurses where a source fails while
+    Only for bugs: the branch loses its open windows and the items in flight. `map_async` turns failures of single items
+    into data. `fork` supervises its source as well. (`retry` logs nothing, and recurses where a source fails while
     being subscribed to.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
         def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             subscription = SerialDisposable()
-            deaths = 0
-            dead = beginning = False
+            errors = 0
+            has_failed = subscribing = False
 
-            def begin() -> None:
-                nonlocal dead, beginning
-                dead = beginning = True
-                while dead:  # a source that dies while it is subscribed to must not recurse
-                    dead = False
+            def start() -> None:
+                nonlocal has_failed, subscribing
+                has_failed = subscribing = True
+                while has_failed:  # a source that fails while it is subscribed to must not recurse
+                    has_failed = False
                     subscription.disposable = source.subscribe(
                         observer.on_next, on_error, observer.on_completed, scheduler=scheduler
                     )
-                beginning = False
+                subscribing = False
 
             def on_error(error: Exception) -> None:
-                nonlocal deaths, dead
-                deaths += 1
+                nonlocal errors, has_failed
+                errors += 1
                 log.critical("%s died of a bug and was restarted", name, exc_info=error)
-                if deaths >= RESTARTS:
+                if errors >= MAX_RESTARTS:
                     observer.on_error(error)
-                elif beginning:
-                    dead = True
+                elif subscribing:
+                    has_failed = True
                 else:
-                    begin()
+                    start()
 
-            begin()
+            start()
             return subscription
 
         return Observable(subscribe)
@@ -64,25 +64,25 @@ def supervised(name: str) -> Callable[[Observable[T]], Observable[T]]:
 
 
 def fork(name: str) -> Callable[[Observable[T]], Observable[T]]:
-    """Run what comes before once, for any number of branches.
+    """Subscribe to the source once, for any number of branches. Supervises the source under `name`.
 
     --1--2--|
     [ fork  ]   each of its subscribers gets
     --1--2--|
 
-    The first subscription starts it, the end of the last one stops it. (After an error above it,
-    `share` stays stopped for good, and `retry` below it never ends.)
+    The first subscription starts the source, the end of the last one stops it. (After an error of its source, `share`
+    stays stopped for good, and `retry` below it never ends.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
-        supervision = supervised(name)(source)
+        supervised = supervise(name)(source)
         branches: list[abc.ObserverBase[T]] = []
         subscription = SerialDisposable()
 
         def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             branches.append(observer)
             if len(branches) == 1:
-                subscription.disposable = supervision.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
+                subscription.disposable = supervised.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
             return Disposable(lambda: leave(observer))
 
         def leave(observer: abc.ObserverBase[T]) -> None:

@@ -1,4 +1,4 @@
-"""Lift an async function into a stream."""
+"""An operator that awaits an async function for each item."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from reactivex import Observable, abc
 
 from clock.cancellation import CancelToken
-from dataflow.basics import Handlers, operator
+from dataflow.basics import Handlers, make_operator
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,20 +22,20 @@ class Overflow(Exception):
     """Too many items wait; the oldest was dropped."""
 
 
-class CancelledWithin(Exception):
-    """The function was cancelled, but neither by its token nor by the subscriber."""
+class UnexpectedCancellation(Exception):
+    """The function was cancelled neither by its token nor by the subscriber."""
 
 
 class Watch(Protocol):
     """Observes the items of one operator. Its methods are called for each item, and must not raise."""
 
-    def waits(self, count: int) -> object:
+    def on_waiting(self, count: int) -> object:
         """Called with the number of waiting items whenever it may have changed."""
         ...
 
-    def begins(self) -> Callable[[Exception | None], object]:
-        """Called when an item begins. The returned function is called when it ends, in the context of the item, with
-        the exception or None.
+    def on_begin(self) -> Callable[[Exception | None], object]:
+        """Called when an item begins. Returns a function that is called when the item ends, in its context, with the
+        exception or None.
         """
         ...
 
@@ -59,21 +59,21 @@ def map_async(
 
         -31----|
         [ ordered=True ]         fn(n) takes n seconds
-        ----(3 1)--|             in order of arrival; the others leave as they finish
+        ----(3 1)--|             in order of arrival; without it, results leave as calls finish
 
-    Failure is data: what `fn` raises comes out as `on_failure(item, error)`. So does `Overflow` for the oldest item
-    when more than `max_waiting` wait (None: no limit), at once even with `ordered`. So does the error of an item's
-    cancel `token`: a waiting item is then not started, a running one is cancelled. Completion waits for running calls,
-    dispose cancels them. Each call, and the emission of its result, runs in the context of its item. `gauge` gets the
-    number of running calls whenever it has changed, `watch` hears of each. (`flat_map` of futures has no limit, no
-    order and no context.)
+    Failure is data: an exception of `fn` comes out as `on_failure(item, error)`. So does `Overflow` for the oldest
+    waiting item when more than `max_waiting` wait (None: no limit), at once even with `ordered`. So does the error of
+    an item's cancel `token`: a waiting item is then not started, a running one is cancelled. Completion waits for
+    running calls, dispose cancels them. Each call, and the emission of its result, runs in the context of its item.
+    `gauge` gets the number of running calls whenever it has changed, `watch` each waiting, beginning and ending item.
+    (`flat_map` of futures has no limit, no order and no context.)
     """
 
-    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:
+    def make_handlers(observer: abc.ObserverBase[R]) -> Handlers[T]:
         loop = asyncio.get_running_loop()
         waiting: deque[tuple[T, Context]] = deque()
         running: dict[int, asyncio.Task[None]] = {}  # in order of arrival
-        turns: dict[int, asyncio.Event] = {}  # of those that are through, and wait for earlier ones
+        turns: dict[int, asyncio.Event] = {}  # of finished calls that wait for earlier ones
         numbers = itertools.count()
         source_done = False
 
@@ -96,10 +96,10 @@ def map_async(
         async def work(number: int, item: T) -> None:
             # The result leaves from within the task: a callback would cost each item another turn of the loop.
             try:
-                result = await result_of(number, item)
+                result = await call(number, item)
                 if ordered:
-                    await turn_of(number)
-                if running.pop(number, None) is not None:  # else a subscriber has left meanwhile
+                    await wait_for_turn(number)
+                if running.pop(number, None) is not None:  # else it was disposed of meanwhile
                     observer.on_next(result)
             except Exception as error:  # noqa: BLE001 (a raising subscriber must not cost us the slot)
                 running.pop(number, None)
@@ -108,37 +108,39 @@ def map_async(
             report()
             report_waiting()
             if ordered:
-                give_turn()
+                end_first_wait()
             complete_when_idle()
 
-        async def result_of(number: int, item: T) -> R:
-            fate = None if token is None else token(item)
-            ended = None if watch is None else watch.begins()
+        async def call(number: int, item: T) -> R:
+            cancel_token = None if token is None else token(item)
+            on_end = None if watch is None else watch.on_begin()
             failure: Exception | None = None
             try:
-                if fate is not None:
-                    fate.attach(running[number].cancel)
+                if cancel_token is not None:
+                    cancel_token.attach(running[number].cancel)
                 return await fn(item)
             except asyncio.CancelledError:
-                if number not in running:  # the subscriber has left
+                if number not in running:  # it was disposed of
                     raise
-                failure = (None if fate is None else fate.error) or CancelledWithin("cancelled from within")
+                failure = (None if cancel_token is None else cancel_token.error) or UnexpectedCancellation(
+                    "cancelled from within"
+                )
                 return on_failure(item, failure)
-            except Exception as error:  # noqa: BLE001 (whatever it is, it is this item's)
-                failure = (None if fate is None else fate.error) or error
+            except Exception as error:  # noqa: BLE001 (any exception is this item's failure)
+                failure = (None if cancel_token is None else cancel_token.error) or error
                 return on_failure(item, failure)
             finally:
-                if fate is not None:
-                    fate.detach()
-                if ended is not None:
-                    ended(failure)
+                if cancel_token is not None:
+                    cancel_token.detach()
+                if on_end is not None:
+                    on_end(failure)
 
-        async def turn_of(number: int) -> None:
+        async def wait_for_turn(number: int) -> None:
             if number != next(iter(running), None):
                 turns[number] = asyncio.Event()
                 await turns[number].wait()
 
-        def give_turn() -> None:
+        def end_first_wait() -> None:
             turn = turns.pop(next(iter(running), -1), None)
             if turn is not None:
                 turn.set()
@@ -149,7 +151,7 @@ def map_async(
 
         def report_waiting() -> None:
             if watch is not None:
-                watch.waits(len(waiting))
+                watch.on_waiting(len(waiting))
 
         def on_completed() -> None:
             nonlocal source_done
@@ -172,4 +174,4 @@ def map_async(
 
         return Handlers(on_next, on_completed, cancel)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)

@@ -15,21 +15,21 @@ Gauge = Callable[[str, int], object]
 
 @runtime_checkable
 class Meter(Protocol):
-    """A `Gauge` that is also told of each waiting, beginning and ending item. Must not raise."""
+    """A `Gauge` that also receives each waiting, beginning and ending item. Must not raise."""
 
     def __call__(self, operator: str, count: int) -> object: ...
 
-    def waits(self, operator: str, count: int) -> object:
+    def on_waiting(self, operator: str, count: int) -> object:
         """Called with the number of items that wait for the operator."""
         ...
 
-    def begins(self, operator: str) -> Callable[[Exception | None], object]:
-        """Called when an item begins at the operator; see `Watch.begins`."""
+    def on_begin(self, operator: str) -> Callable[[Exception | None], object]:
+        """Called when an item begins at the operator; see `Watch.on_begin`."""
         ...
 
 
-def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:
-    """The gauge of one operator, with its name filled in; None if nothing is measured."""
+def operator_gauge(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:
+    """Return the gauge of one operator, with its name filled in; None if nothing is measured."""
     return None if gauge is None else lambda count: gauge(name, count)
 
 
@@ -40,33 +40,33 @@ class _OperatorWatch:
     meter: Meter
     name: str
 
-    def waits(self, count: int) -> object:
-        return self.meter.waits(self.name, count)
+    def on_waiting(self, count: int) -> object:
+        return self.meter.on_waiting(self.name, count)
 
-    def begins(self) -> Callable[[Exception | None], object]:
-        return self.meter.begins(self.name)
+    def on_begin(self) -> Callable[[Exception | None], object]:
+        return self.meter.on_begin(self.name)
 
 
-def watched(gauge: Gauge | None, name: str) -> Watch | None:
-    """The `Watch` of one operator, if the gauge is a `Meter`; else None."""
+def operator_watch(gauge: Gauge | None, name: str) -> Watch | None:
+    """Return the `Watch` of one operator, if the gauge is a `Meter`; else None."""
     return _OperatorWatch(gauge, name) if isinstance(gauge, Meter) else None
 
 
 @contextmanager
-def in_flight(gauge: Gauge | None, name: str) -> Generator[None]:
+def measure_item(gauge: Gauge | None, name: str) -> Generator[None]:
     """Report one item in flight at the operator `name` while the block runs; one at a time."""
-    report, watch = named(gauge, name), watched(gauge, name)
-    ended = None if watch is None else watch.begins()
-    failed: Exception | None = None
+    report, watch = operator_gauge(gauge, name), operator_watch(gauge, name)
+    on_end = None if watch is None else watch.on_begin()
+    failure: Exception | None = None
     if report is not None:
         report(1)
     try:
         yield
     except Exception as error:
-        failed = error
+        failure = error
         raise
     finally:
         if report is not None:
             report(0)
-        if ended is not None:
-            ended(failed)
+        if on_end is not None:
+            on_end(failure)

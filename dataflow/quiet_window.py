@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from reactivex import Observable, abc
 
-from dataflow.basics import Handlers, operator
+from dataflow.basics import Handlers, make_operator
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -23,12 +23,12 @@ class HasDeadline(Protocol):
 
 D = TypeVar("D", bound=HasDeadline)
 
-OUTDATED = 64
-"""So many outdated entries of the heap are not worth the work of removing them."""
+MIN_OUTDATED = 64
+"""The heap is not swept for fewer outdated entries."""
 
 
 class Deadlines(Generic[K, D]):
-    """Things by key, the one with the earliest deadline first.
+    """A dictionary of things with deadlines, which finds the thing with the earliest one.
 
     With one constant quiet time, deadlines come in the order of arrival, for which an ordered dictionary is enough. A
     deadline that is earlier than the latest one goes to a heap. Outdated heap entries are skipped, and swept when they
@@ -65,11 +65,11 @@ class Deadlines(Generic[K, D]):
             self._out_of_order[key] = thing
             self._pushes += 1
             heapq.heappush(self._heap, (deadline, self._pushes, key))
-            if len(self._heap) > 2 * len(self._out_of_order) + OUTDATED:
+            if len(self._heap) > 2 * len(self._out_of_order) + MIN_OUTDATED:
                 self._sweep()
 
     def _sweep(self) -> None:
-        """Remove the outdated entries; of those of one key and deadline, the first counts."""
+        """Remove outdated entries, and all but the first entry of one key and deadline."""
         newest: dict[K, tuple[float, int, K]] = {}
         for entry in sorted(self._heap, reverse=True):
             thing = self._out_of_order.get(entry[2])
@@ -82,7 +82,7 @@ class Deadlines(Generic[K, D]):
             self._out_of_order.pop(key, None)
 
     def first(self) -> tuple[K, D] | None:
-        """The next one due; on a tie, the one that came in order."""
+        """Give the key and the thing due next; on a tie, one that came in order of its deadline. None: it is empty."""
         head = next(iter(self._in_order.items())) if self._in_order else None
         while self._heap:
             deadline, _, key = self._heap[0]
@@ -103,7 +103,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Amend(Generic[K, T]):
-    """A change to what waits under `key`: each item becomes `edit(item)`, or is dropped where that is None."""
+    """A change to the waiting items of `key`: each becomes `edit(item)`, or is dropped where that is None."""
 
     key: K
     edit: Callable[[T], T | None]
@@ -111,7 +111,7 @@ class Amend(Generic[K, T]):
 
 @dataclass(frozen=True, slots=True)
 class Keep(Generic[K]):
-    """A sign of life of `key` at the time `at`: its window, if it is open then, stays so for at least `seconds`."""
+    """Keeps the window of `key`, if it is open at the time `at`, open for at least `seconds` from then on."""
 
     key: K
     at: float
@@ -132,7 +132,7 @@ def quiet_window(
     *,
     max_seconds: float = float("inf"),
     quiet_seconds: Callable[[Sequence[T]], float] | None = None,
-    at: Callable[[T], float] | None = None,
+    time_of: Callable[[T], float] | None = None,
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = lambda loop: loop.time,
     gauge: Callable[[int], object] | None = None,
 ) -> Callable[[Observable[T | Amend[K, T] | Keep[K]]], Observable[list[T]]]:
@@ -161,15 +161,15 @@ def quiet_window(
 
     A window is half open: an item exactly on the deadline starts a new one. Completion flushes open windows, earliest
     deadline first; dispose drops them. `quiet_seconds` gives the quiet time by a window's items. A `Keep` replaces it
-    by `seconds` until the next item. Only a new item can make a deadline earlier. `at` gives the time of an item
-    (default: now) on the clock that `clock` makes of the running loop; windows of past items close by those times, on
+    by `seconds` until the next item. Only a new item can make a deadline earlier. `time_of` gives the time of an item
+    (default: now) on the clock that `clock` makes of the running loop; windows of past items close by these times, on
     the loop's next turn. `gauge` gets the number of open windows whenever it may have changed.
 
     One timer, set to the earliest deadline, serves all keys. (`group_by_until` with `debounce` keeps 16.7 kB a
     window, measured with reactivex 6.1; here it is 0.3 kB.)
     """
 
-    def subscribed(observer: abc.ObserverBase[list[T]]) -> Handlers[T | Amend[K, T] | Keep[K]]:
+    def make_handlers(observer: abc.ObserverBase[list[T]]) -> Handlers[T | Amend[K, T] | Keep[K]]:
         loop = asyncio.get_running_loop()
         now = clock(loop)
         windows: Deadlines[K, _Window[T]] = Deadlines()
@@ -204,11 +204,11 @@ def quiet_window(
 
         def on_next(item: T | Amend[K, T] | Keep[K]) -> None:
             if isinstance(item, (Amend, Keep)):
-                apply(cast("Amend[K, T] | Keep[K]", item))
+                apply_change(cast("Amend[K, T] | Keep[K]", item))
                 return
             try:
                 window_key = key(item)
-                moment = now() if at is None else at(item)
+                moment = now() if time_of is None else time_of(item)
                 window, overdue = windows.get(window_key), None
                 if window is None or moment >= window.deadline:
                     window, overdue = _Window(0.0, moment, moment, [item]), window
@@ -228,16 +228,16 @@ def quiet_window(
             if overdue is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
                 observer.on_next(overdue.items)
 
-        def apply(what: Amend[K, T] | Keep[K]) -> None:
-            window = windows.get(what.key)
+        def apply_change(change: Amend[K, T] | Keep[K]) -> None:
+            window = windows.get(change.key)
             if window is None:
                 return
-            if isinstance(what, Amend):
-                amend_window(what, window)
-            elif what.at < window.deadline:
-                put_off(what.key, window, max(window.last + seconds, what.at + what.seconds))
+            if isinstance(change, Amend):
+                amend_window(change, window)
+            elif change.at < window.deadline:
+                postpone(change.key, window, max(window.last + seconds, change.at + change.seconds))
 
-        def put_off(window_key: K, window: _Window[T], until: float) -> None:
+        def postpone(window_key: K, window: _Window[T], until: float) -> None:
             deadline = min(until, window.opened + max_seconds)
             if deadline > window.deadline:
                 windows.put(window_key, window, deadline)
@@ -251,7 +251,7 @@ def quiet_window(
                 observer.on_error(error)
                 return
             if window.items:
-                put_off(amend.key, window, window.last + quiet)
+                postpone(amend.key, window, window.last + quiet)
             else:
                 windows.pop(amend.key)
                 report()
@@ -278,12 +278,12 @@ def quiet_window(
                 timer.cancel()
                 timer = None
 
-        def drop() -> None:
+        def drop_all() -> None:
             stop_timer()
             if windows:
                 windows.clear()
                 report()
 
-        return Handlers(on_next, on_completed, drop)
+        return Handlers(on_next, on_completed, drop_all)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)

@@ -24,7 +24,7 @@ def serialize_by_key(
     max_active: int,
     max_waiting: int = 0,
     on_overflow: Callable[[T], R] | None = None,
-    waits: Callable[[int], object] | None = None,
+    on_waiting: Callable[[int], object] | None = None,
 ) -> Callable[[Observable[T]], Observable[R]]:
     """Run items through `pipeline`: items of one key one after another, different keys concurrently.
 
@@ -34,9 +34,9 @@ def serialize_by_key(
 
     `pipeline` gives exactly one result for each item, in any order; `key_of_result` gives its key. At most `max_active`
     items are in the pipeline. Any number may wait for it; with `on_overflow` only `max_waiting`: beyond that the oldest
-    waiting one comes out as `on_overflow(item)`. Completion waits for all that wait; dispose drops them. `waits` gets
-    the number of waiting items whenever it may have changed. (`group_by` with `concat_map` would keep a subject for
-    each key ever seen.)
+    waiting item comes out as `on_overflow(item)`. Completion waits for the waiting items; dispose drops them.
+    `on_waiting` gets the number of waiting items whenever it may have changed. (`group_by` with `concat_map` would keep
+    a subject for each key ever seen.)
     """
 
     def operator(source: Observable[T]) -> Observable[R]:
@@ -45,7 +45,7 @@ def serialize_by_key(
             active: set[K] = set()
             waiting: dict[int, tuple[K, T]] = {}  # by number of arrival, oldest first
             queues: dict[K, deque[int]] = {}
-            free: list[int] = []  # a heap: first in line of each key that is not active
+            free: list[int] = []  # a heap: the first waiting item of each key that is not active
             arrivals = 0
             admitting = False
             source_done = False
@@ -67,7 +67,7 @@ def serialize_by_key(
 
             def admit() -> None:
                 nonlocal admitting
-                if admitting:  # a result came at once: the loop below goes on, as deep a recursion would not
+                if admitting:  # a result came at once: the loop below goes on, where recursion would be too deep
                     return
                 admitting = True
                 raised: Exception | None = None
@@ -78,13 +78,13 @@ def serialize_by_key(
                     active.add(name)
                     try:
                         inside.on_next(item)
-                    except Exception as error:  # noqa: BLE001 (a raising subscriber's; heard when the others are in)
+                    except Exception as error:  # noqa: BLE001 (a raising subscriber's: raised when the others are in)
                         raised = raised or error
                 admitting = False
                 while on_overflow is not None and len(waiting) > max_waiting:
-                    observer.on_next(on_overflow(without_oldest()))
-                if waits is not None:
-                    waits(len(waiting))
+                    observer.on_next(on_overflow(take_oldest()))
+                if on_waiting is not None:
+                    on_waiting(len(waiting))
                 if raised is not None:
                     raise raised
 
@@ -94,12 +94,12 @@ def serialize_by_key(
                 if not queue:
                     del queues[name]
 
-            def without_oldest() -> T:
+            def take_oldest() -> T:
                 number = next(iter(waiting))
                 name, item = waiting.pop(number)
                 leave_queue(name)
                 if name not in active:
-                    heapq.heappop(free)  # nothing that is free came earlier
+                    heapq.heappop(free)  # the oldest item is the first of the heap
                     if name in queues:
                         heapq.heappush(free, queues[name][0])
                 return item

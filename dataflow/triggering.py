@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
 
-from dataflow.basics import Handlers, operator
+from dataflow.basics import Handlers, make_operator
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,10 +26,10 @@ def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Obs
         [ coalesce(n → --n-n--|)   ]
         ----1-1---2-2---4-4--------|      3 and 4 came during 2's run: one more, for the latest
 
-    Completes when the source and the last run have. An error of a run ends it all.
+    Completes when the source and the last run have completed. An error of a run ends the stream.
     """
 
-    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:
+    def make_handlers(observer: abc.ObserverBase[R]) -> Handlers[T]:
         current = SerialDisposable()
         waiting: list[T] = []
         running = False
@@ -69,15 +69,15 @@ def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Obs
 
         return Handlers(on_next, on_completed, current.dispose)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)
 
 
 def unfold(ask: Callable[[], Coroutine[Any, Any, T | None]]) -> Observable[T]:
-    """Emit what `ask` gives, one after another, until it gives None.
+    """Emit the results of `ask`, called one after another, until it returns None.
 
-    --1--2--|      ask takes two seconds, and has two things to give
+    --1--2--|      ask takes two seconds, and gives two items
 
-    Nothing is requested ahead: subscribers have handled an item before the next call. What `ask` raises ends the
+    Nothing is requested ahead: subscribers have handled an item before the next call. An exception of `ask` ends the
     stream; dispose cancels the running call.
     """
 
@@ -86,8 +86,8 @@ def unfold(ask: Callable[[], Coroutine[Any, Any, T | None]]) -> Observable[T]:
 
         async def ask_all() -> None:
             try:
-                while (given := await ask()) is not None:
-                    observer.on_next(given)
+                while (item := await ask()) is not None:
+                    observer.on_next(item)
             except Exception as error:  # noqa: BLE001 (Rx's rule: a raising source ends the stream)
                 observer.on_error(error)
             else:
@@ -116,7 +116,7 @@ def checkpoint(
     `debounce` know no weights; and they emit without items, or only after silence.)
     """
 
-    def subscribed(observer: abc.ObserverBase[None]) -> Handlers[T]:
+    def make_handlers(observer: abc.ObserverBase[None]) -> Handlers[T]:
         loop = asyncio.get_running_loop()
         weight = 0.0
         earliest = loop.time()
@@ -153,7 +153,7 @@ def checkpoint(
 
         return Handlers(on_next, on_completed, stop_timer)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)
 
 
 K = TypeVar("K", bound=Hashable)
@@ -168,11 +168,11 @@ def delay_unless_replaced(
         [ delay_unless_replaced(…) ]
         -----a-------------|         the first `b` was dropped
 
-    An item with 0 seconds is emitted at once, and also replaces the one that waits for its key. Completion and dispose
-    drop what waits. (`debounce` has one delay for all keys, and emits what waits on completion.)
+    An item with 0 seconds is emitted at once, and also replaces the waiting item of its key. Completion and dispose
+    drop waiting items. (`debounce` has one delay for all keys, and emits the waiting item on completion.)
     """
 
-    def subscribed(observer: abc.ObserverBase[T]) -> Handlers[T]:
+    def make_handlers(observer: abc.ObserverBase[T]) -> Handlers[T]:
         loop = asyncio.get_running_loop()
         waiting: dict[K, asyncio.TimerHandle] = {}
 
@@ -190,9 +190,9 @@ def delay_unless_replaced(
             if delay <= 0:
                 observer.on_next(item)
             else:
-                waiting[name] = loop.call_later(delay, due, name, item)
+                waiting[name] = loop.call_later(delay, emit, name, item)
 
-        def due(name: K, item: T) -> None:
+        def emit(name: K, item: T) -> None:
             del waiting[name]
             observer.on_next(item)
 
@@ -207,4 +207,4 @@ def delay_unless_replaced(
 
         return Handlers(on_next, on_completed, drop_all)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)

@@ -58,7 +58,7 @@ def draw() -> str:
     logging.disable(logging.CRITICAL)
     # Whatever has been built beside the demo is left alone, so that everybody draws the same.
     with tempfile.TemporaryDirectory() as folder:
-        demo = load(ROOT / "examples" / "demo.yaml").for_replay_in(Path(folder))
+        demo = load(ROOT / "examples" / "demo.yaml").for_replay(Path(folder))
         with temporary_index(demo) as settings:
             replies = asyncio.run(replies_to(settings, list(QUESTIONS.values())))
     console = canvas(COLUMNS, STYLES)

@@ -1,12 +1,12 @@
-"""The vocabulary: what the streams carry. Frozen, typed, and importing nothing of the rest.
+"""The types of the items that the streams carry: frozen, typed, and independent of the rest of the program.
 
-events         what the gateway or a recording said: posted, edited, deleted, a place came or went, a reaction
-messages       one message, its author, its place; what one author wrote until falling quiet, and the parts of that
+events         the events of the gateway or a recording: posted, edited, deleted, a place came or went, a reaction
+messages       messages, authors and places; batches of messages, and the parts that batches are cut into
 bounded        a dictionary of bounded size
 conversations  the history that the answering steps see; the kinds of captured conversations, and their ids
-outcomes       what became of each part
-servers        values that servers of Discord may have of their own
-steps          the steps of the graph: one table of what is told of each
-words          numbers in words, and text from outside without what nobody sees
-processes      what a process reports of itself, and the version of the program
+outcomes       the result of each message and part
+servers        values that may differ between servers of Discord
+steps          the table of the steps of the graph
+words          numbers in words, and text from outside without invisible characters
+processes      the status of a process, and the version of the program
 """

@@ -10,21 +10,21 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Bounded(OrderedDict[K, V]):
-    """A dictionary that keeps the `most` keys which were set last, in the order in which they were."""
+class BoundedDict(OrderedDict[K, V]):
+    """A dictionary that keeps the `max_size` keys that were set last, in the order in which they were set."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_size: int) -> None:
         super().__init__()
-        self._most = most
+        self._max_size = max_size
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
-        if len(self) > self._most:
+        if len(self) > self._max_size:
             self.popitem(last=False)
 
     def touch(self, key: K, new: Callable[[], V]) -> V:
-        """Set a key to the value that it has, or else to a new one, and return the value."""
+        """Return the value of a key, or set a new one. The key counts as set last in both cases."""
         value = self.get(key)
         self[key] = value = new() if value is None else value
         return value

@@ -1,5 +1,5 @@
-"""Conversations: the history that the answering and learning steps see, free of platforms; and the kinds of those that
-are captured, with the form of their ids, such as `thread_17`.
+"""Conversations: the history that the answering and learning steps see, independent of Discord; and the kinds of
+captured conversations, with the form of their ids, such as `thread_17`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Image:
 
     name: str
     media_type: str
-    """Told from the bytes, never from the name."""
+    """Found from the bytes, never from the name."""
     data: bytes
 
 
@@ -57,18 +57,18 @@ class Conversation:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationKind:
-    """A kind of conversation that the team's answers are captured from: a row of `KINDS`, which decides all that is
+    """A kind of conversation from which the team's answers are captured: a row of `KINDS`. Its traits decide what is
     done differently for it between its messages and the topic.
 
     Attributes:
-        prefix: what its ids begin with; a number follows, and this class alone knows the form.
-        opening: what a team member's message begins with that is a conversation of this kind by itself, which nobody
-            goes on with; no part of its text. Empty: `ConversationTracker.kind_of` tells the kind by the place.
-        joins_by_messages: whether a capture continues the stored conversation that holds one of its messages. If not,
-            it is read as a whole each time: what a later capture lacks has been deleted.
-        needs_question: whether what the team says counts only if a community user has spoken, as an answer. If not, it
-            counts by itself: it calls no answer off, and is captured, filed, named after its own words, and quoted.
-        settles: whether its batch waits for its author, and its capture for `kb.settle_minutes`. If not, it is filed at
+        prefix: the beginning of its ids; a number follows, and this class alone knows the form.
+        opening: the beginning of a team member's message that is a conversation of this kind by itself; no part of its
+            text. Empty: `ConversationTracker.kind_of` finds the kind by the place.
+        joins_by_messages: True if a capture continues the stored conversation that has one of its messages. If not, the
+            conversation is read as a whole each time: a message that a later capture lacks has been deleted.
+        needs_question: True if a message of the team counts only as an answer to a community user. If not, it counts by
+            itself: it cancels no answer, and is captured, filed, named after its own words, and quoted.
+        settles: True if its batch waits for its author, and its capture for `kb.settle_minutes`. If not, it is filed at
             once.
     """
 
@@ -78,26 +78,26 @@ class ConversationKind:
     needs_question: bool = True
     settles: bool = True
 
-    def make(self, number: int) -> str:
+    def make_id(self, number: int) -> str:
         return f"{self.prefix}{number}"
 
 
 THREAD = ConversationKind(prefix="thread_")
-"""The conversation that a thread was opened for, by the id of the thread."""
+"""The conversation for which a thread was opened, by the id of the thread."""
 REPLY = ConversationKind(prefix="reply_", joins_by_messages=True)
-"""Any other, by the id of its first message; or of the first in the chain of replies that leads back to before the
-start of the program."""
+"""Any other conversation, by the id of its first message; or of the first message in its chain of replies, if that
+begins before the start of the program."""
 KINDS = (THREAD, REPLY)
 
 CONVERSATION_ID = rf"(?:{'|'.join(kind.prefix for kind in KINDS)})[0-9]+"
-"""The form of every id, for a whole text: in the archive, in files of captures that wait, and between processes."""
+"""The pattern of all ids, for a full match: in the archive, in files of waiting captures, and between processes."""
 ID_FORMS = " nor ".join(f"{kind.prefix}<id>" for kind in KINDS)
 """The forms of all ids, for people."""
 _ID = re.compile(CONVERSATION_ID)
 
 
 def kind_of(conversation_id: str) -> ConversationKind:
-    """Return the kind of an id. Raises ValueError: it is no id; the message names the forms that there are."""
+    """Return the kind of an id. Raises ValueError: it is no id; the message names the possible forms."""
     if not _ID.fullmatch(conversation_id):
         raise ValueError(f"conversation_id {conversation_id!r} is neither {ID_FORMS}")
     return next(kind for kind in KINDS if conversation_id.startswith(kind.prefix))

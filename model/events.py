@@ -9,7 +9,7 @@ from model.messages import Attachment, Author, Message, Place
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The session has begun; this is the bot's own user."""
+    """The session has begun. `bot_id`, `bot_name`: the bot's own user."""
 
     at: float
     bot_id: int
@@ -32,7 +32,7 @@ class PlaceGone:
 
 @dataclass(frozen=True, slots=True)
 class GuildGone:
-    """The bot is in a guild no more."""
+    """The bot has left a guild, or was removed from it."""
 
     at: float
     guild_id: int
@@ -40,12 +40,12 @@ class GuildGone:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A message. `at` is when it was received, or for one fetched by catch-up when it was written."""
+    """A message. `at`: when it was received; of a message fetched by catch-up, when it was written."""
 
     at: float
     message: Message
     quoted: Message | None = None
-    """The message it replies to, where Discord sent it along."""
+    """The message that it replies to, if Discord sent that along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True)
 class Typing:
-    """Somebody is typing. Discord's clients say so when it begins, and about every ten seconds while it lasts."""
+    """Somebody is typing. Discord's clients send this when it begins, and about every ten seconds while it lasts."""
 
     at: float
     channel_id: int

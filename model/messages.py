@@ -1,4 +1,4 @@
-"""Messages, who wrote them and where; the batches they are collected in, and the parts that these are cut into."""
+"""Messages, their authors and places; the batches that collect them, and the parts into which batches are cut."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DISCORD_EPOCH_MS = 1_420_070_400_000
 
 
 def snowflake_time(snowflake: int) -> float:
-    """When an id was made, in seconds since 1970, UTC."""
+    """Return when an id was made, in seconds since 1970, UTC."""
     return ((snowflake >> 22) + DISCORD_EPOCH_MS) / 1000
 
 
 def snowflake_at(at: float) -> int:
-    """The first id of a moment, in seconds since 1970, UTC; 0 for what was before Discord."""
+    """Return the first id of a moment. `at`: in seconds since 1970, UTC. Before Discord existed: 0."""
     return max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
 
 
@@ -55,7 +55,7 @@ class Place:
     archived_at: float | None = None
     """Of an archived thread or post: since when, in seconds since 1970, UTC."""
     tags: tuple[str, ...] = ()
-    """Of a forum post: the names of its tags, or the ids of such as are not known."""
+    """Of a forum post: the names of its tags, or the ids of unknown ones."""
 
     @property
     def is_thread(self) -> bool:
@@ -74,7 +74,7 @@ class Author:
     is_bot: bool = False
     """A bot or a webhook."""
     role_ids: tuple[int, ...] | None = None
-    """None where it is not known: history carries no roles."""
+    """None if unknown: history carries no roles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,10 @@ class Message:
     """When it was written (the snowflake's time), seconds since 1970, UTC."""
     guild_id: int | None = None
     is_system: bool = False
-    """Joins, pins, boosts, thread-created: whatever is neither a plain message nor a reply."""
+    """True if it is neither a plain message nor a reply: joins, pins, boosts, thread-created."""
     reply_to: Reference | None = None
     mentions: tuple[tuple[int, str], ...] = ()
-    """The people mentioned: id and name."""
+    """The mentioned people: id and name."""
     attachments: tuple[Attachment, ...] = ()
 
     @property
@@ -127,13 +127,13 @@ class Message:
 
 
 def discord_address(guild_id: int, place_id: int, message_id: int | None = None) -> str:
-    """The https address of a message, or of a channel or thread, in the Discord client."""
+    """Return the https address of a message, or of a channel or thread, in the Discord client."""
     ids = (guild_id, place_id) if message_id is None else (guild_id, place_id, message_id)
     return "https://discord.com/channels/" + "/".join(map(str, ids))
 
 
 class Key(NamedTuple):
-    """One (channel or thread, author) at a time: orders windows and answers."""
+    """A channel or thread, and an author. It orders windows and answers."""
 
     place_id: int
     author_id: int
@@ -186,7 +186,7 @@ class Part:
 
     @property
     def guild_id(self) -> int | None:
-        """The server that it was written in, also where nothing is known of the channel."""
+        """The server in which it was written, even if the channel is unknown."""
         return self.place.guild_id if self.place.guild_id is not None else self.messages[0].guild_id
 
     @property

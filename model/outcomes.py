@@ -1,4 +1,4 @@
-"""The result of each message and part: the one stream that terminal, logs, metrics and tests read."""
+"""The result of each message and part, which terminal, logs, metrics and tests read as one stream."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Reason(StrEnum):
     EMPTY = "empty"
 
 
-class Said(StrEnum):
-    """Replies to private questions without an answer. The values are names in `services.conversations.Phrases`."""
+class PrivateReply(StrEnum):
+    """A reply to a private question that has no answer. The values are fields of `services.conversations.Phrases`."""
 
     NO_ANSWER = "no_answer"
     NOT_ANSWERABLE = "not_answerable"
@@ -58,33 +58,33 @@ class Said(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonTraits:
-    """What follows from a reason, for all that tell people of it.
+    """What reports, the record, metrics, private questions and `--import` make of a reason.
 
     Attributes:
-        is_gap: a question that reached the gate got no answer that more or better pages might have given.
-        is_textless: nobody asked the bot, or they took it back; the words are none of the record's business.
-        is_left_alone: routing did not let the bot answer.
-        is_asked: the bot was asked, as far as can be told without the gate.
-        is_chatter: most of a chat, of which a terminal shows the number and some examples.
-        said: the reply to a private question.
-        captures: words of `--import` for captures that ended so; empty: it does not count them.
-        messages: words of `--import` for messages that were ignored so; empty: it does not count them.
+        is_gap: a question reached the gate and got no answer; more or better pages might have given one.
+        is_textless: the record leaves out the text, as nobody asked the bot, or the question was deleted.
+        is_not_routed: routing did not let the bot answer.
+        is_asked: the bot was asked, as far as is known without the gate.
+        is_chatter: most messages of a chat end so; a terminal shows their number and some examples.
+        private_reply: the reply to a private question.
+        import_captures: the words of `--import` for captures with this reason; empty: it does not count them.
+        import_messages: the words of `--import` for messages ignored with this reason; empty: it does not count them.
     """
 
     is_gap: bool = False
     is_textless: bool = False
-    is_left_alone: bool = False
+    is_not_routed: bool = False
     is_asked: bool = False
     is_chatter: bool = False
-    said: Said = Said.NO_ANSWER
-    captures: str = ""
-    messages: str = ""
+    private_reply: PrivateReply = PrivateReply.NO_ANSWER
+    import_captures: str = ""
+    import_messages: str = ""
 
 
 _PLAIN = ReasonTraits()
 
 REASONS: Mapping[Reason, ReasonTraits] = {
-    Reason.NOT_ANSWERABLE: ReasonTraits(is_gap=True, is_chatter=True, said=Said.NOT_ANSWERABLE),
+    Reason.NOT_ANSWERABLE: ReasonTraits(is_gap=True, is_chatter=True, private_reply=PrivateReply.NOT_ANSWERABLE),
     Reason.NO_SOURCES: ReasonTraits(is_gap=True),
     Reason.SOURCES_UNAVAILABLE: ReasonTraits(is_gap=True),
     Reason.NO_ANSWER_IN_SOURCES: ReasonTraits(is_gap=True),
@@ -92,43 +92,43 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.NO_CITATION: ReasonTraits(is_gap=True),
     Reason.TOO_LONG: ReasonTraits(is_gap=True),
     Reason.REJECTED: ReasonTraits(is_gap=True),
-    Reason.BUDGET: ReasonTraits(is_asked=True, said=Said.USED_UP),
-    Reason.OVERLOADED: ReasonTraits(is_asked=True, said=Said.USED_UP),
-    Reason.TEAM_IS_ANSWERING: ReasonTraits(is_textless=True, is_left_alone=True),
-    Reason.REPLY_MODE: ReasonTraits(is_textless=True, is_left_alone=True),
+    Reason.BUDGET: ReasonTraits(is_asked=True, private_reply=PrivateReply.USED_UP),
+    Reason.OVERLOADED: ReasonTraits(is_asked=True, private_reply=PrivateReply.USED_UP),
+    Reason.TEAM_IS_ANSWERING: ReasonTraits(is_textless=True, is_not_routed=True),
+    Reason.REPLY_MODE: ReasonTraits(is_textless=True, is_not_routed=True),
     Reason.CANNOT_POST: _PLAIN,
-    Reason.DUPLICATE: ReasonTraits(captures="captures that the archive holds already"),
-    Reason.NOTHING_TO_LEARN: ReasonTraits(is_textless=True, captures="with nothing to learn from"),
+    Reason.DUPLICATE: ReasonTraits(import_captures="captures that the archive holds already"),
+    Reason.NOTHING_TO_LEARN: ReasonTraits(is_textless=True, import_captures="with nothing to learn from"),
     Reason.DELETED: ReasonTraits(is_textless=True),
     Reason.TEAM_ANSWERED: _PLAIN,
     Reason.SHUTDOWN: _PLAIN,
     Reason.BOT: _PLAIN,
     Reason.SYSTEM: _PLAIN,
     Reason.NOT_ADDRESSED: _PLAIN,
-    Reason.OPTED_OUT: ReasonTraits(messages="left out as their authors wish"),
+    Reason.OPTED_OUT: ReasonTraits(import_messages="left out as their authors wish"),
     Reason.EMPTY: _PLAIN,
 }
 """A new reason is a member of `Reason` and a row here. `--import` prints its words in this order."""
 
 
 def traits_of(reason: str | None) -> ReasonTraits:
-    """Give the traits of an outcome's reason; plain ones for none, for a failure, and for one of another version."""
-    return _PLAIN if reason is None else _BY_WORDS.get(reason, _PLAIN)
+    """Return the traits of an outcome's reason; plain ones for None, for a failure, and for an unknown reason."""
+    return _PLAIN if reason is None else _BY_VALUE.get(reason, _PLAIN)
 
 
-_BY_WORDS: Mapping[str, ReasonTraits] = {reason.value: traits for reason, traits in REASONS.items()}
+_BY_VALUE: Mapping[str, ReasonTraits] = {reason.value: traits for reason, traits in REASONS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one part that was answered or captured, or was going to be."""
+    """The end of one part that was routed to an answer or a capture."""
 
     part: Part
     at: float
     """When it was decided, in stream time."""
     result: OutcomeKind
     reason: str | None = None
-    """A `Reason`; for `failed` the kind of error and the step."""
+    """A `Reason`; of a failure, the type of the error and the step."""
     reply_text: str | None = None
     level: str | None = None
     """Of a reply: `answer`, or `point` if it only says where to look."""
@@ -146,7 +146,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """Messages that no branch wanted. `part_number` is set when they had become a part."""
+    """Messages that no branch handles. `part_number` is set if they had become a part."""
 
     reason: Reason
     channel_id: int
@@ -166,19 +166,19 @@ Result = Outcome | Ignored | Removed
 """Every message ends in exactly one of these."""
 
 
-OF_A_FILE = "file"
+FILE_SOURCE = "file"
 _LINES = re.compile(r":\d+(?:-\d+)?$")
 
 
-def is_of_library(source: str) -> bool:
-    """Return whether an answer cites a document or a topic by this, and not a file that somebody has posted. The name
-    of a file may begin as their ids do, but a file is cited with its lines.
+def is_library_source(source: str) -> bool:
+    """Return True if a citation names a document or a topic, and False if it names a file that somebody has posted. The
+    name of a file may begin like an id of a document, but a file is cited with its lines.
     """
     return source.startswith(("kb:", "team:")) and not _LINES.search(source)
 
 
-def lasting_sources(sources: Iterable[str]) -> tuple[str, ...]:
-    """Return sources as they may be written down. A file that somebody has posted is cited by its name, and deleted
-    with its thread: of it there is only that it was one.
+def recordable_sources(sources: Iterable[str]) -> tuple[str, ...]:
+    """Return sources as they may be recorded. The name of a file that somebody has posted becomes `file`, as the name
+    must not outlive the thread of the file.
     """
-    return tuple(dict.fromkeys(each if is_of_library(each) else OF_A_FILE for each in sources))
+    return tuple(dict.fromkeys(each if is_library_source(each) else FILE_SOURCE for each in sources))

@@ -1,4 +1,4 @@
-"""What a process reports about itself where several do the work, and the version of the program."""
+"""The status that a process reports where several do the work, and the version of the program."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 VERSION = "0.1.0"
 ROLES = ("gateway", "worker", "team", "knowledge")
-"""In the order in which a process stops them: a later role still takes what an earlier one sends."""
+"""In the order in which a process stops them: a later role still receives what an earlier one sends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessStatus:
-    """One process at one moment.
+    """The status of one process at one moment.
 
     Attributes:
-        partitions: those that it owns, with how many messages are in flight in each.
-        results: how many parts ended how, since it started.
-        failures: of these and of its own work, how many failed.
+        partitions: the number of messages in flight, by the partitions that it owns.
+        results: the number of parts since its start, by the kind of their outcome.
+        failures: the number of failures since its start, of parts and of background work.
         connection: the server that it is connected to.
     """
 
@@ -38,11 +38,11 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All processes that answered, and what there should be.
+    """All processes that answered, and the roles and partitions that they should cover.
 
     Attributes:
-        roles: each is to be played by somebody.
-        partitions: how many there are, numbered from 0.
+        roles: each should be the role of a process.
+        partitions: their number; they are numbered from 0.
     """
 
     processes: tuple[ProcessStatus, ...]

@@ -1,4 +1,4 @@
-"""Values that servers of Discord may have of their own."""
+"""Values that may differ between servers of Discord."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ R = TypeVar("R")
 
 
 class Servers(Mapping[int | None, T_co]):
-    """A value for every server: `servers[guild_id]` is the server's own, or else the default, which is that of None.
+    """A value for every server: `servers[guild_id]` is the server's own value, or else the default, the value of None.
 
-    Iterates over None, which all servers without their own share, then over the ids of those that have their own; only
-    these are `in` it.
+    Iterates over None and the ids of the servers that have a value of their own; other ids are not `in` it.
     """
 
     def __init__(self, values: Mapping[int | None, T_co]) -> None:
-        """`values`: by server id, with None for the default."""
+        """`values`: by server id; that of None is the default."""
         self._values = dict(values)
         self.default = self._values[None]
 

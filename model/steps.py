@@ -1,5 +1,5 @@
-"""The steps of the graph, each told once: its place in the picture and in the answer chain, which model it asks, and
-what is done with its decision. Everything that lists steps reads `STEPS`; a new step is a row of it.
+"""The table of the steps of the graph, `STEPS`: for each step its position in the picture and in the answer chain, the
+model that it asks, and what is done with its decision. Everything that lists steps reads it; a new step is a new row.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, cast
 
 from model.words import number_of
 
-SHOWN = 5
-"""Sources that a line of `--ask` names beside the selected ones."""
+MAX_OTHERS = 5
+"""The most sources that a line of `--ask` names beside the selected ones."""
 
 
 class Lane(Enum):
-    """A column of the picture, whose steps stand one below the other in the order of the table."""
+    """A column of the dashboard's picture of the graph. It shows its steps in the order of the table."""
 
     ARRIVALS = "arrivals"
     ANSWERS = "answers"
@@ -33,110 +33,110 @@ class AskedModel(Enum):
 
 
 class DecisionMetric(NamedTuple):
-    """A metric of a decision: counts by the field's yes and no, or with `sizes` by how many values the field lists."""
+    """A metric of one field of a decision: counts yes and no, or with `counts_values` how many values it lists."""
 
     name: str
-    says: str
+    help: str
     field: str
-    sizes: bool = False
+    counts_values: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What a step notes of how it decided, in `Inquiry.decisions`.
+class DecisionInfo:
+    """The notes that a step makes in `Inquiry.decisions` about how it decided.
 
     Attributes:
-        name: the key there.
-        recorded: whether the record on disk keeps it; if not, it is in memory only.
-        words: the field in which a model says why, in its own words. These may repeat a file, or a person who is
-            forgotten later: the record leaves out a text, and counts a list.
-        of_sources: whether its lists name sources.
-        ends: whether `--eval` names the step as the one at which an answer ended.
-        alters: whether `--eval` says it of an answer that was given, in the words of `says`.
-        says: the line of `--ask`; None: it has none.
+        name: the key of the notes.
+        is_recorded: True if the record on disk keeps the notes.
+        reason_field: the field in which a model gives reasons in its own words. These may repeat a file, or a person
+            who is forgotten later: the record leaves out a text, and counts a list.
+        names_sources: True if the lists in the notes name sources.
+        can_end_answer: True if `--eval` names the step as the one at which an answer ended.
+        alters_answer: True if `--eval` shows the line of `describe` with an answer.
+        describe: makes the line of `--ask` from the notes; None: it has none.
     """
 
     name: str
-    recorded: bool
-    words: str = ""
-    of_sources: bool = True
-    ends: bool = False
-    alters: bool = False
-    says: Callable[[Any], str] | None = None
+    is_recorded: bool
+    reason_field: str = ""
+    names_sources: bool = True
+    can_end_answer: bool = False
+    alters_answer: bool = False
+    describe: Callable[[Any], str] | None = None
     metric: DecisionMetric | None = None
 
-    def without_words(self, decided: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is recorded of a decision."""
-        kept = dict(decided)
-        said = kept.get(self.words) if self.words else None
-        if isinstance(said, str):
-            del kept[self.words]
-        elif isinstance(said, (list, tuple)):
-            kept[self.words] = len(cast("Sequence[object]", said))
+    def for_record(self, notes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the notes as they are recorded."""
+        kept = dict(notes)
+        reason = kept.get(self.reason_field) if self.reason_field else None
+        if isinstance(reason, str):
+            del kept[self.reason_field]
+        elif isinstance(reason, (list, tuple)):
+            kept[self.reason_field] = len(cast("Sequence[object]", reason))
         return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInfo:
-    """A step, as everything beside the graph knows it.
+    """The description of a step.
 
     Attributes:
         name: in the graph, in metrics, and in counts of tokens.
-        title, says: its box in the picture.
+        title, subtitle: the text of its box in the picture.
         lane: the column of its box.
-        feeds: a step of another lane that waits for it.
-        of_parts: whether its items are parts. What others work on may have begun with one, and outlives it.
-        timed: False where it tells only how many items it holds: one that is gone is done.
-        asks: the model; None: none.
-        decides: what it notes of how it decided; None: nothing.
+        feeds: a step of another lane that waits for it; empty: none.
+        handles_parts: True if its items are parts. The items of other steps may outlive the part they come from.
+        is_timed: False if only the number of its items is known, and not when each begins and ends.
+        model: the model that it asks; None: none.
+        decision: the notes that it makes about how it decided; None: none.
     """
 
     name: str
     lane: Lane
     title: str
-    says: str
+    subtitle: str
     feeds: str = ""
-    of_parts: bool = False
-    timed: bool = True
-    asks: AskedModel | None = None
-    decides: Decision | None = None
+    handles_parts: bool = False
+    is_timed: bool = True
+    model: AskedModel | None = None
+    decision: DecisionInfo | None = None
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The keys under which a part's path tells of it, in order."""
-        return (self.name,) if self.decides is None else tuple(dict.fromkeys((self.decides.name, self.name)))
+    def path_keys(self) -> tuple[str, ...]:
+        """The keys of this step in the path of a part, in order."""
+        return (self.name,) if self.decision is None else tuple(dict.fromkeys((self.decision.name, self.name)))
 
 
-def _gated(decided: Mapping[str, Any]) -> str:
-    if not decided["question"]:
-        return f"not a question: {decided['reason']}"
-    return f"a question, {'answerable' if decided['answerable'] else 'not answerable'}: {decided['reason']}"
+def _describe_gate(notes: Mapping[str, Any]) -> str:
+    if not notes["question"]:
+        return f"not a question: {notes['reason']}"
+    return f"a question, {'answerable' if notes['answerable'] else 'not answerable'}: {notes['reason']}"
 
 
-def _selected(decided: Mapping[str, Any]) -> str:
-    ranked = dict(decided["ranked"])
-    chosen = [f"{each} ({ranked[each]:.2f})" if each in ranked else each for each in decided["selected"]]
-    others = [f"{each} ({score:.2f})" for each, score in ranked.items() if each not in decided["selected"]][:SHOWN]
+def _describe_selection(notes: Mapping[str, Any]) -> str:
+    ranked = dict(notes["ranked"])
+    chosen = [f"{each} ({ranked[each]:.2f})" if each in ranked else each for each in notes["selected"]]
+    others = [f"{each} ({score:.2f})" for each, score in ranked.items() if each not in notes["selected"]][:MAX_OTHERS]
     rest = f"; next: {', '.join(others)}" if others else ""
-    return f"{_listed(chosen)}, of {number_of(decided['offered'], 'source')}{rest}"
+    return f"{_join(chosen)}, of {number_of(notes['offered'], 'source')}{rest}"
 
 
-def _generated(decided: Mapping[str, Any]) -> str:
-    if not decided["answer"]:
+def _describe_draft(notes: Mapping[str, Any]) -> str:
+    if not notes["answer"]:
         return "the sources do not hold the answer"
-    cited = f", from {_listed(decided['citations'])}" if decided.get("citations") else ", citing nothing"
-    return f"{number_of(decided['characters'], 'character')}{cited}"
+    cited = f", from {_join(notes['citations'])}" if notes.get("citations") else ", citing nothing"
+    return f"{number_of(notes['characters'], 'character')}{cited}"
 
 
-def _verified(decided: Mapping[str, Any]) -> str:
-    return "good" if decided["good_enough"] else f"not good enough: {'; '.join(decided['issues'])}"
+def _describe_verification(notes: Mapping[str, Any]) -> str:
+    return "good" if notes["good_enough"] else f"not good enough: {'; '.join(notes['issues'])}"
 
 
-def _pointed(decided: Mapping[str, Any]) -> str:
-    return f"no answer that is sure enough; best confidence {decided['confidence']:.2f}"
+def _describe_pointer(notes: Mapping[str, Any]) -> str:
+    return f"no answer that is sure enough; best confidence {notes['confidence']:.2f}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "nothing"
 
 
@@ -145,60 +145,60 @@ STEPS = (
         name="quiet_window",
         lane=Lane.ARRIVALS,
         title="quiet window",
-        says="collects what one person writes until they fall quiet",
-        timed=False,
+        subtitle="collects what one person writes until they fall quiet",
+        is_timed=False,
     ),
     StepInfo(
         name="route",
         lane=Lane.ARRIVALS,
         title="cut, route",
-        says="cuts where the conversation changes; who is it for?",
+        subtitle="cuts where the conversation changes; who is it for?",
     ),
     StepInfo(
         name="queue",
         lane=Lane.ANSWERS,
         title="one asker at a time",
-        says="waits for the same asker's earlier question",
+        subtitle="waits for the same asker's earlier question",
     ),
     StepInfo(
         name="gather",
         lane=Lane.ANSWERS,
         title="gather",
-        says="the conversation, the thread, images",
-        of_parts=True,
+        subtitle="the conversation, the thread, images",
+        handles_parts=True,
     ),
     StepInfo(
         name="permit",
         lane=Lane.ANSWERS,
         title="permit",
-        says="ends what could not be posted",
-        of_parts=True,
+        subtitle="ends what could not be posted",
+        handles_parts=True,
     ),
     StepInfo(
         name="announce",
         lane=Lane.ANSWERS,
         title="announce",
-        says="which files there are",
-        of_parts=True,
-        decides=Decision(
+        subtitle="which files there are",
+        handles_parts=True,
+        decision=DecisionInfo(
             name="files",
-            recorded=False,  # what is known of a file goes with its thread
-            says=lambda names: f"looked at {_listed(names)}",
+            is_recorded=False,  # what is known of a file goes with its thread
+            describe=lambda names: f"looked at {_join(names)}",
         ),
     ),
     StepInfo(
         name="gate",
         lane=Lane.ANSWERS,
         title="gate",
-        says="is it a question that can be answered?",
-        of_parts=True,
-        asks=AskedModel.ANSWERING,
-        decides=Decision(
+        subtitle="is it a question that can be answered?",
+        handles_parts=True,
+        model=AskedModel.ANSWERING,
+        decision=DecisionInfo(
             name="gate",
-            recorded=True,
-            words="reason",
-            ends=True,
-            says=_gated,
+            is_recorded=True,
+            reason_field="reason",
+            can_end_answer=True,
+            describe=_describe_gate,
             metric=DecisionMetric("ai_gate", "Decisions of the gate", "answerable"),
         ),
     ),
@@ -206,70 +206,72 @@ STEPS = (
         name="select",
         lane=Lane.ANSWERS,
         title="select",
-        says="which sources may answer it",
-        of_parts=True,
-        asks=AskedModel.ANSWERING,
-        decides=Decision(
+        subtitle="which sources may answer it",
+        handles_parts=True,
+        model=AskedModel.ANSWERING,
+        decision=DecisionInfo(
             name="select",
-            recorded=True,
-            ends=True,
-            says=_selected,
-            metric=DecisionMetric("ai_selected_sources", "Sources selected for a question", "selected", sizes=True),
+            is_recorded=True,
+            can_end_answer=True,
+            describe=_describe_selection,
+            metric=DecisionMetric(
+                "ai_selected_sources", "Sources selected for a question", "selected", counts_values=True
+            ),
         ),
     ),
     StepInfo(
         name="load",
         lane=Lane.ANSWERS,
         title="load",
-        says="their texts",
-        of_parts=True,
-        decides=Decision(
-            name="load", recorded=True, ends=True, says=lambda decided: f"read {_listed(decided['loaded'])}"
+        subtitle="their texts",
+        handles_parts=True,
+        decision=DecisionInfo(
+            name="load", is_recorded=True, can_end_answer=True, describe=lambda notes: f"read {_join(notes['loaded'])}"
         ),
     ),
     StepInfo(
         name="retrieve",
         lane=Lane.ANSWERS,
         title="retrieve",
-        says="waits for files that are being read",
-        of_parts=True,
-        decides=Decision(
+        subtitle="waits for files that are being read",
+        handles_parts=True,
+        decision=DecisionInfo(
             name="tools",
-            recorded=False,  # they follow from the files
-            of_sources=False,
-            says=lambda names: f"may use {_listed(names)}",
+            is_recorded=False,  # they follow from the files
+            names_sources=False,
+            describe=lambda names: f"may use {_join(names)}",
         ),
     ),
     StepInfo(
         name="generate",
         lane=Lane.ANSWERS,
         title="generate",
-        says="the draft",
-        of_parts=True,
-        asks=AskedModel.ANSWERING,
-        decides=Decision(name="generate", recorded=True, ends=True, says=_generated),
+        subtitle="the draft",
+        handles_parts=True,
+        model=AskedModel.ANSWERING,
+        decision=DecisionInfo(name="generate", is_recorded=True, can_end_answer=True, describe=_describe_draft),
     ),
     StepInfo(
         name="point",
         lane=Lane.ANSWERS,
         title="point",
-        says="without an answer: the nearest pages, for who addressed the bot",
-        of_parts=True,
-        decides=Decision(name="point", recorded=True, says=_pointed),
+        subtitle="without an answer: the nearest pages, for who addressed the bot",
+        handles_parts=True,
+        decision=DecisionInfo(name="point", is_recorded=True, describe=_describe_pointer),
     ),
     StepInfo(
         name="verify",
         lane=Lane.ANSWERS,
         title="verify",
-        says="a second look at the draft",
-        of_parts=True,
-        asks=AskedModel.ANSWERING,
-        decides=Decision(
+        subtitle="a second look at the draft",
+        handles_parts=True,
+        model=AskedModel.ANSWERING,
+        decision=DecisionInfo(
             name="verify",
-            recorded=True,
-            words="issues",
-            ends=True,
-            says=_verified,
+            is_recorded=True,
+            reason_field="issues",
+            can_end_answer=True,
+            describe=_describe_verification,
             metric=DecisionMetric("ai_verification", "Verified drafts", "good_enough"),
         ),
     ),
@@ -277,79 +279,81 @@ STEPS = (
         name="hold",
         lane=Lane.ANSWERS,
         title="hold",
-        says="while a team member types",
-        of_parts=True,
-        decides=Decision(name="hold", recorded=True),
+        subtitle="while a team member types",
+        handles_parts=True,
+        decision=DecisionInfo(name="hold", is_recorded=True),
     ),
     StepInfo(
         name="reply",
         lane=Lane.ANSWERS,
         title="reply",
-        says="posts it",
-        of_parts=True,
+        subtitle="posts it",
+        handles_parts=True,
     ),
     StepInfo(
         name="extract",
         lane=Lane.TEAM,
         title="extract",
-        says="the conversation that a team member answered in",
-        of_parts=True,
+        subtitle="the conversation that a team member answered in",
+        handles_parts=True,
     ),
     StepInfo(
         name="summarise_images",
         lane=Lane.TEAM,
         title="describe images",
-        says="before anything is stored",
-        of_parts=True,
-        asks=AskedModel.KNOWLEDGE,
+        subtitle="before anything is stored",
+        handles_parts=True,
+        model=AskedModel.KNOWLEDGE,
     ),
     StepInfo(
         name="archive",
         lane=Lane.TEAM,
         title="archive",
-        says="one append, flushed to the disk",
-        of_parts=True,
+        subtitle="one append, flushed to the disk",
+        handles_parts=True,
     ),
     StepInfo(
         name="classify",
         lane=Lane.TEAM,
         title="classify",
-        says="which topic does it belong to?",
-        asks=AskedModel.KNOWLEDGE,
+        subtitle="which topic does it belong to?",
+        model=AskedModel.KNOWLEDGE,
     ),
     StepInfo(
         name="integrate",
         lane=Lane.TEAM,
         title="integrate",
-        says="what it replaces there",
-        asks=AskedModel.KNOWLEDGE,
+        subtitle="what it replaces there",
+        model=AskedModel.KNOWLEDGE,
     ),
     # Its calls are counted as those of `summarise`.
-    StepInfo(name="describe", lane=Lane.TEAM, title="describe", says="the topics that changed"),
+    StepInfo(name="describe", lane=Lane.TEAM, title="describe", subtitle="the topics that changed"),
     StepInfo(
         name="chunk",
         lane=Lane.FILES,
         title="read files",
-        says="what people attach, cut up for searching",
+        subtitle="what people attach, cut up for searching",
         feeds="retrieve",
     ),
-    StepInfo(name="embed", lane=Lane.FILES, title="embed files", says="their vectors"),
-    StepInfo(name="discover", lane=Lane.KNOWLEDGE, title="discover", says="which sources there are"),
-    StepInfo(name="examine", lane=Lane.KNOWLEDGE, title="examine files", says="those that have changed"),
-    StepInfo(name="fetch", lane=Lane.KNOWLEDGE, title="fetch pages", says="those that are due"),
-    StepInfo(name="copy", lane=Lane.KNOWLEDGE, title="copy repositories", says="of git: what has changed"),
+    StepInfo(name="embed", lane=Lane.FILES, title="embed files", subtitle="their vectors"),
+    StepInfo(name="discover", lane=Lane.KNOWLEDGE, title="discover", subtitle="which sources there are"),
+    StepInfo(name="examine", lane=Lane.KNOWLEDGE, title="examine files", subtitle="those that have changed"),
+    StepInfo(name="fetch", lane=Lane.KNOWLEDGE, title="fetch pages", subtitle="those that are due"),
+    StepInfo(name="copy", lane=Lane.KNOWLEDGE, title="copy repositories", subtitle="of git: what has changed"),
     StepInfo(
         name="summarise",
         lane=Lane.KNOWLEDGE,
         title="summarise",
-        says="a description of what is new",
-        asks=AskedModel.KNOWLEDGE,
+        subtitle="a description of what is new",
+        model=AskedModel.KNOWLEDGE,
     ),
-    StepInfo(name="write", lane=Lane.KNOWLEDGE, title="write index", says="index and cache"),
+    StepInfo(name="write", lane=Lane.KNOWLEDGE, title="write index", subtitle="index and cache"),
 )
-"""In the order of the flow: the answer chain runs them in it, and the dashboard shows them in it."""
+"""In the order in which items flow: the answer chain and the dashboard use this order."""
 
-DECISIONS: Mapping[str, Decision] = {each.decides.name: each.decides for each in STEPS if each.decides is not None}
+DECISIONS: Mapping[str, DecisionInfo] = {
+    each.decision.name: each.decision for each in STEPS if each.decision is not None
+}
 """By the key in `Inquiry.decisions`."""
 
 STEP_NAMES = tuple(each.name for each in STEPS)

@@ -1,4 +1,4 @@
-"""Words about numbers, the same in every place that people read; and text from outside without what nobody sees."""
+"""Numbers with their nouns, as people read them; and text from outside without invisible characters."""
 
 import re
 
@@ -16,13 +16,13 @@ def number_of(count: int, thing: str, things: str = "") -> str:
     return f"{count} {thing if count == 1 else things or f'{thing}s'}"
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace each half of a surrogate pair, which UTF-8 cannot hold, by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def clean(text: str) -> str:
-    r"""`text` with `\n` as its only line break, and without invisible characters."""
+    r"""Return `text` with `\n` as its only line break, and without invisible characters."""
     if text.isascii() and text.isprintable():
         return text
     text = _SURROGATE.sub("\ufffd", text)
@@ -30,5 +30,5 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`clean`, in one line: for names and ids."""
+    """Return the cleaned text in one line: for names and ids."""
     return " ".join(clean(text).split("\n"))

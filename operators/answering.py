@@ -548,7 +548,7 @@ def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
         began = now()
         if typists.team_types_until(places) <= began:
             return inquiry
-        with inquiry.token.paused(), contextlib.suppress(TimeoutError):
+        with inquiry.token.pause_expiry(), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HOLD_SECONDS):
                 while (more := typists.team_types_until(places) - now()) > 0:  # noqa: ASYNC110 (it may have become later)
                     await asyncio.sleep(more)

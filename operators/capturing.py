@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clock import now, run_blocking
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.conversations import Image
 from model.events import Deleted, Edited
 from model.messages import AuthorType
@@ -109,7 +109,7 @@ def summarise_images(
         LLMError: the curator has no usable result.
         OSError: the capture could not be put into the pending folder.
     """
-    known = Bounded[int, str](KEPT)  # by attachment
+    known = BoundedDict[int, str](KEPT)  # by attachment
 
     async def summarised(waiting: PendingCapture) -> Capture:
         loaded = dict(waiting.images)

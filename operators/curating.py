@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from clock import now, rfc3339
-from dataflow.metering import Gauge, in_flight
+from dataflow.metering import Gauge, measure_item
 from operators.step import expected
 from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
 from services.knowledge import make_harmless, topic_name
@@ -63,7 +63,7 @@ def study(
         """
         index = library.index()
         try:
-            with in_flight(gauge, "classify"):
+            with measure_item(gauge, "classify"):
                 result = await curator.classify(pair, index, usage)
         except LLMError as error:
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -85,7 +85,7 @@ def study(
         held = library.pairs_of_topic(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]
         try:
-            with in_flight(gauge, "integrate"):
+            with measure_item(gauge, "integrate"):
                 result = await curator.integrate(pair, topic, others, usage) if others else ALONE
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -157,7 +157,7 @@ def describing(
         if tries[known] >= TRIES:
             return None
         try:
-            with in_flight(gauge, "describe"):
+            with measure_item(gauge, "describe"):
                 written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
             if not (summary := make_harmless(written)):
                 raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)

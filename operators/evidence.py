@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from clock import FairTurns, Run, WorkStopped, from_rfc3339, now
+from clock import FairTurns, WorkRunner, WorkStopped, from_rfc3339, now
 from model.messages import Message, Place
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
@@ -76,7 +76,7 @@ class Intake:
 
     store: DocumentStore
     attachments: Attachments
-    run: Run
+    run: WorkRunner
     turns: FairTurns = field(default_factory=FairTurns)
     limits: FileLimits = field(default_factory=FileLimits)
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)

@@ -11,7 +11,7 @@ from reactivex import operators as ops
 
 from dataflow.basics import concat_map_iterable
 from dataflow.map_async import map_async
-from dataflow.metering import Gauge, named, watched
+from dataflow.metering import Gauge, operator_gauge, operator_watch
 from dataflow.serialize_by_key import serialize_by_key
 from model.messages import Batch, Destination, Key, Message, Part
 from model.outcomes import Ignored, Outcome, Reason
@@ -90,8 +90,8 @@ def route(
                 routed,
                 on_failure=failed,
                 max_concurrent=ROUTED_AT_ONCE,
-                gauge=named(gauge, "route"),
-                watch=watched(gauge, "route"),
+                gauge=operator_gauge(gauge, "route"),
+                watch=operator_watch(gauge, "route"),
             ),
             key_of_result=lambda result: result[0],
             max_active=ROUTED_AT_ONCE,

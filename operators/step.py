@@ -13,8 +13,8 @@ from reactivex import Observable
 
 from clock import now
 from dataflow.basics import pass_through
-from dataflow.map_async import CancelledWithin, map_async
-from dataflow.metering import Gauge, watched
+from dataflow.map_async import UnexpectedCancellation, map_async
+from dataflow.metering import Gauge, operator_watch
 from model.messages import Message, Part
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import STEP_NAMES
@@ -111,7 +111,7 @@ def in_order(*steps: Step) -> Step:
 def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Item]]:
     """Make the function that runs `works` for one item, one after another, until a step ends it with an outcome."""
     at_work = Counter[str]()
-    watches = [watched(work.gauge, work.name) for work in works]
+    watches = [operator_watch(work.gauge, work.name) for work in works]
 
     def report(gauge: Gauge, name: str, change: int) -> None:
         at_work[name] += change
@@ -132,7 +132,7 @@ def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Cor
                 continue
             report(work.gauge, work.name, +1)
             try:
-                ends = None if watch is None else watch.begins()
+                ends = None if watch is None else watch.on_begin()
                 item = await _result(work, item, ends)
             finally:
                 report(work.gauge, work.name, -1)
@@ -156,7 +156,7 @@ async def _result(
         task = asyncio.current_task()
         if item.token.error is None and task is not None and task.cancelling():
             raise  # the subscriber has left
-        failed = item.token.error or CancelledWithin("cancelled from within")
+        failed = item.token.error or UnexpectedCancellation("cancelled from within")
     except Exception as error:  # noqa: BLE001 (whatever it is, it is this item's)
         failed = item.token.error or error
     finally:

@@ -12,7 +12,7 @@ from reporting.reading import TimeSpan
 from services.llm import StepTokens
 from services.telemetry import PartOutcome
 
-KNOWLEDGE_STEPS = frozenset(each.name for each in STEPS if each.asks is AskedModel.KNOWLEDGE)
+KNOWLEDGE_STEPS = frozenset(each.name for each in STEPS if each.model is AskedModel.KNOWLEDGE)
 """Steps that ask `kb.llm`, where it is set."""
 
 

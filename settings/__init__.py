@@ -1,8 +1,8 @@
-"""What the operator has configured: read from files and the environment, checked once, then fixed.
+"""The configuration: read from files and the environment, checked once, then fixed.
 
-loading     config.yaml + config.local.yaml + .env + environment → Settings, or one readable line; and keys put into
-            config.local.yaml and .env, where the rest stays as it is
-errors      that line: which key is meant, and what to do
+loading     config.yaml + config.local.yaml + .env + environment → Settings, or one readable line; and edits of
+            config.local.yaml and .env that leave the rest as it is
+errors      that line: the key that is wrong, and the remedy
 sections    the sections, and how their paths are resolved; the two with tasks for the LLM are `answering`, `knowledge`
 kinds       the types of values
 reference   docs/configuration.md, the short table in README.md, and the commented config.yaml
@@ -10,20 +10,20 @@ reference   docs/configuration.md, the short table in README.md, and the comment
 
 # pyright: reportUnusedImport=false
 from settings.answering import AnswerSettings, LLMSettings
-from settings.errors import SettingsError, dotted, find
+from settings.errors import SettingsError, dotted, find_key
 from settings.kinds import EMBEDDED
 from settings.knowledge import KnowledgeSettings
 from settings.loading import (
-    begun_model,
-    files_of,
-    from_dotenv,
+    config_files,
+    discord_token,
+    edit_dotenv,
+    edit_yaml,
     load,
     local_file,
+    names_of_variables,
+    partial_model,
+    read_dotenv,
     read_yaml,
-    usable_token,
-    variables_of,
-    with_values,
-    with_variables,
 )
 from settings.sections import (
     ChannelSettings,

@@ -1,5 +1,5 @@
-"""How questions are answered: the models, the section, the default task of each step that asks one, and what a server
-replaces. Output format and protection against text from outside are added to a task in code.
+"""The settings of answers: models, the section, the default tasks of steps, and what a server replaces. The output
+format, and the protection against text from outside, are added to a task in code.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from settings.kinds import (
     Count,
     CountOrZero,
     Flag,
+    NonEmpty,
     ReplyLanguage,
     Seconds,
     SettingsSection,
@@ -22,7 +23,6 @@ from settings.kinds import (
     Url,
     Weight,
     WhenUnsure,
-    Word,
     section,
     setting,
 )
@@ -71,7 +71,7 @@ class ModelSettings(SettingsSection):
 
     base_url: Url = Field(description="The endpoint, up to and including the version, such as …/v1.")
     api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
-    model: Word = Field(description="The model's name at the endpoint.")
+    model: NonEmpty = Field(description="The model's name at the endpoint.")
 
 
 class PriceSettings(SettingsSection):
@@ -139,10 +139,12 @@ class AnswerSettings(SettingsSection):
     project_introduction: Text = setting(
         "", "What the project is, in a few sentences; added to the instructions of every step."
     )
-    gating_prompt: Annotated[Word, TaskOf("gate")] = setting(GATING, "The task of deciding what deserves an answer.")
-    selection_prompt: Annotated[Word, TaskOf("select")] = setting(SELECTION, "The task of choosing sources.")
-    answer_prompt: Annotated[Word, TaskOf("generate")] = setting(ANSWER, "The task of writing the answer.")
-    verification_prompt: Annotated[Word, TaskOf("verify")] = setting(VERIFICATION, "The task of checking a draft.")
+    gating_prompt: Annotated[NonEmpty, TaskOf("gate")] = setting(
+        GATING, "The task of deciding what deserves an answer."
+    )
+    selection_prompt: Annotated[NonEmpty, TaskOf("select")] = setting(SELECTION, "The task of choosing sources.")
+    answer_prompt: Annotated[NonEmpty, TaskOf("generate")] = setting(ANSWER, "The task of writing the answer.")
+    verification_prompt: Annotated[NonEmpty, TaskOf("verify")] = setting(VERIFICATION, "The task of checking a draft.")
 
 
 class _OwnAnswerSettings(SettingsSection):
@@ -152,7 +154,7 @@ class _OwnAnswerSettings(SettingsSection):
     project_introduction: TextOrNone = setting(None, "Replaces ai_response.project_introduction in this server.")
 
 
-_OwnTask: TypeAlias = Word | None
+_OwnTask: TypeAlias = NonEmpty | None
 _OWN_TASKS: dict[str, Any] = {
     name: (_OwnTask, setting(None, f"Replaces ai_response.{name} in this server."))
     for name in AnswerSettings.task_keys().values()

@@ -1,4 +1,4 @@
-"""Describes what is wrong with a configuration in one line that names the key and the remedy and shows no value."""
+"""Describes a wrong configuration in one line, with the key and the remedy and without any value."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from pydantic.fields import FieldInfo
 from settings.kinds import FollowsData, SettingsSection, ValueHelp
 from settings.sections import GuildSettings, Settings
 
-IN_ENVIRONMENT = "environment variable "
-"""What a problem's place begins with, where that is no file."""
+VARIABLE_ORIGIN = "environment variable "
+"""The beginning of `Problem.where` for an environment variable."""
 
-# Whatever is longer, or has other signs, may be a token that slipped to where a key belongs.
+# A longer word, or one with other signs, may be a token in the position of a key.
 PRESENTABLE = re.compile(r"[A-Za-z0-9_-]{1,36}", re.ASCII)
 
 
 class SettingsError(Exception):
-    """The configuration cannot be used. Its text is one line for the operator: where, which key, what to do.
+    """The configuration cannot be used. The message is one line for the operator: file and line, key and remedy.
 
-    The line never holds a configured value, so that nothing secret can get into it.
+    The line never contains a configured value, so that it cannot contain a secret.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong."""
+    """One problem of a configuration."""
 
     where: str  # file and line, or the environment variable
     key: str
@@ -43,8 +43,8 @@ class Problem:
         return f"{self.where}: {self.text}"
 
 
-def summary(problems: Sequence[Problem]) -> str:
-    """One line: the first of `problems`, and the keys of the others."""
+def summarise(problems: Sequence[Problem]) -> str:
+    """Return one line with the first problem, and the keys of the others."""
     first, *others = problems
     keys = list(dict.fromkeys(problem.key for problem in others if problem.key != first.key))
     if not keys:
@@ -57,8 +57,8 @@ def dotted(path: Sequence[object]) -> str:
     return ".".join(_word(part) for part in path)
 
 
-def variable(path: Sequence[object]) -> str:
-    """The environment variable that sets the key at `path`."""
+def variable_name(path: Sequence[object]) -> str:
+    """Return the name of the environment variable that sets the key at `path`."""
     return "__".join(["APP", *(_word(part).upper() for part in path)])
 
 
@@ -67,7 +67,7 @@ def _word(part: object) -> str:
     return text if PRESENTABLE.fullmatch(text) or text == "<id>" else "…"
 
 
-ANY = "<id>"  # stands in a path for whatever the operator writes there
+ANY = "<id>"  # stands in a path for the id of a channel or server
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class SettingKey:
     kind: str  # what its value must be
     description: str
     default: Any
-    section: type[SettingsSection] | None = None  # the model of what lies below it
-    nullable: bool = False  # of a section: null, or a word, may stand in its place
+    section: type[SettingsSection] | None = None  # the model of the keys below it
+    nullable: bool = False  # of a section: null, or a word, may replace it
     required: bool = False
     as_text: bool = False
     secret: bool = False
@@ -90,39 +90,39 @@ class SettingKey:
 
 @cache
 def all_keys() -> tuple[SettingKey, ...]:
-    """Sections and keys, each section before what lies below it, in the order in which the models name them."""
-    return tuple(_below(Settings, ()))
+    """Return all sections and keys in the order of the models, each section before its keys."""
+    return tuple(_keys_below(Settings, ()))
 
 
 def _fits(known: Sequence[str], path: Sequence[str]) -> bool:
     return len(known) == len(path) and all(mine in {ANY, given} for mine, given in zip(known, path, strict=True))
 
 
-def find(path: Sequence[str]) -> SettingKey | None:
-    """The key at `path`, in which any word may stand for the id of a channel or server; None: there is none."""
+def find_key(path: Sequence[str]) -> SettingKey | None:
+    """Return the key at `path`, in which any word may replace the id of a channel or server; None: it is unknown."""
     return next((key for key in all_keys() if _fits(key.path, path)), None)
 
 
 def names_below(path: Sequence[str]) -> list[str]:
-    """The names that may follow `path`."""
+    """Return the names of the keys directly below `path`."""
     return [key.path[-1] for key in all_keys() if _fits(key.path[:-1], path)]
 
 
-def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[SettingKey]:
+def _keys_below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[SettingKey]:
     for name, field in model.model_fields.items():
         path = (*above, name)
-        section, nullable, by_id = _section_of(field.annotation)
-        says = _help_of(field)
-        kind = says.kind if says else "a mapping of keys, or null" if nullable else "a mapping of keys"
+        section, nullable, by_id = _find_section(field.annotation)
+        value_help = _find_help(field)
+        kind = value_help.kind if value_help else "a mapping of keys, or null" if nullable else "a mapping of keys"
         yield SettingKey(
             path=path,
-            kind=f"a mapping of {_of_what(section)} ids" if by_id else kind,
+            kind=f"a mapping of {_id_noun(section)} ids" if by_id else kind,
             description=field.description or "",
             default=_default(field),
             section=None if by_id else section,
             nullable=nullable,
             required=field.is_required(),
-            as_text=says is not None and says.as_text,
+            as_text=value_help is not None and value_help.as_text,
             secret=field.annotation is SecretStr,
             follows_data=any(isinstance(mark, FollowsData) for mark in field.metadata),
         )
@@ -131,32 +131,32 @@ def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[Set
             yield SettingKey(
                 path=path,
                 kind="a mapping of keys",
-                description=f"One {_of_what(section)}.",
+                description=f"One {_id_noun(section)}.",
                 default={},
                 section=section,
             )
         if section is not None:
-            yield from _below(section, path)
+            yield from _keys_below(section, path)
 
 
-def _help_of(field: FieldInfo) -> ValueHelp | None:
-    said = next((mark for mark in field.metadata if isinstance(mark, ValueHelp)), None)
+def _find_help(field: FieldInfo) -> ValueHelp | None:
+    own = next((mark for mark in field.metadata if isinstance(mark, ValueHelp)), None)
     choices = get_args(field.annotation)
-    if said is not None:
-        return said
+    if own is not None:
+        return own
     if NoneType in choices:
-        says = _help_of(FieldInfo.from_annotation(choices[0]))
-        return None if says is None else replace(says, kind=f"{says.kind}, or null")
+        other = _find_help(FieldInfo.from_annotation(choices[0]))
+        return None if other is None else replace(other, kind=f"{other.kind}, or null")
     if get_origin(field.annotation) is Literal:
         values = ", ".join(f"`{value}`" for value in choices)
         return ValueHelp(f"one of {values}" if len(choices) > 1 else values, as_text=True)
     if field.annotation is int or field.annotation is float:
-        return ValueHelp(f"a {'whole ' if field.annotation is int else ''}number{_bounds(field.metadata)}")
+        return ValueHelp(f"a {'whole ' if field.annotation is int else ''}number{_describe_bounds(field.metadata)}")
     return None
 
 
-def _bounds(marks: Sequence[object]) -> str:
-    """The bounds of a number in words."""
+def _describe_bounds(marks: Sequence[object]) -> str:
+    """Describe the bounds of a number."""
     bounds = {name: getattr(mark, name) for mark in marks for name in ("ge", "gt", "le") if hasattr(mark, name)}
     if "gt" in bounds:
         return f" above {bounds['gt']}"
@@ -165,8 +165,8 @@ def _bounds(marks: Sequence[object]) -> str:
     return f" of {bounds['ge']} or more" if bounds else ""
 
 
-def _of_what(section: type[SettingsSection] | None) -> str:
-    """What an id names, before such a section."""
+def _id_noun(section: type[SettingsSection] | None) -> str:
+    """Return the noun for the thing whose id is the name of such a section."""
     return "server" if section is GuildSettings else "channel"
 
 
@@ -174,8 +174,8 @@ def _default(field: FieldInfo) -> Any:
     return None if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
 
 
-def _section_of(annotation: Any) -> tuple[type[SettingsSection] | None, bool, bool]:
-    """The model in an annotation, whether null or a word may stand for it, and whether it comes once per id."""
+def _find_section(annotation: Any) -> tuple[type[SettingsSection] | None, bool, bool]:
+    """Return the section in an annotation, True if null or a word may replace it, and True if there is one per id."""
     choices = (annotation, *(part for choice in get_args(annotation) for part in (choice, *get_args(choice))))
     for choice in choices:
         if isinstance(choice, type) and issubclass(choice, SettingsSection):
@@ -184,50 +184,50 @@ def _section_of(annotation: Any) -> tuple[type[SettingsSection] | None, bool, bo
     return None, False, False
 
 
-FEW = 10  # at most this many known names are listed when none is similar
+MAX_LISTED = 10  # no more known names are listed when none is similar
 
 Where = Callable[[Sequence[object]], str]
-"""Where the value at a path was written: file and line, or the environment variable."""
+"""Gives the origin of the value at a path: file and line, or the environment variable."""
 
 
-def complaints(error: ValidationError, where_of: Where) -> Iterator[Problem]:
+def problems_of(error: ValidationError, where_of: Where) -> Iterator[Problem]:
     """Turn pydantic's errors into problems, one for each key; all missing keys of a section are one problem."""
-    lacking: dict[tuple[str, ...], list[str]] = {}
-    told: set[str] = set()
+    missing: dict[tuple[str, ...], list[str]] = {}
+    reported: set[str] = set()
     for each in error.errors(include_url=False, include_context=False, include_input=False):
-        # Of a choice of forms, pydantic names the form that was taken. An operator may have left ANY as it is.
+        # In a choice of forms, pydantic names the chosen form. An operator may have left ANY as it is.
         path = tuple(part for part in map(str, each["loc"]) if part == ANY or not part.startswith("<"))
         if each["type"] == "missing":
-            lacking.setdefault(path[:-1], []).append(path[-1])
+            missing.setdefault(path[:-1], []).append(path[-1])
             continue
-        problem = _complaint(each["type"], path, where_of)
-        if problem.key not in told:
-            told.add(problem.key)
+        problem = _problem_of(each["type"], path, where_of)
+        if problem.key not in reported:
+            reported.add(problem.key)
             yield problem
-    for path, names in lacking.items():
-        yield _lack(path, names, where_of)
+    for path, names in missing.items():
+        yield _missing_keys(path, names, where_of)
 
 
 RENAMED = {
     "discord.capture_continuations": "remove it: whole conversations are captured",
     "ai_response.max_index_chars": "use ai_response.max_index_entries, a number of entries instead of characters",
 }
-"""Keys of earlier versions, with what to do about each."""
+"""The keys of earlier versions, with their remedies."""
 
 
-def unknown(path: Sequence[str], where: str, *, as_variable: bool = False) -> Problem:
-    """Nothing is called that; perhaps something else was meant. `as_variable`: say it in names of the environment."""
-    depth = next(count for count in range(1, len(path) + 1) if find(path[:count]) is None)
-    name = variable if as_variable else dotted
-    meant = _meant(path[: depth - 1], path[depth - 1])
+def unknown_key(path: Sequence[str], where: str, *, as_variable: bool = False) -> Problem:
+    """Describe an unknown key, with a similar one if there is any. `as_variable`: as an environment variable."""
+    depth = next(count for count in range(1, len(path) + 1) if find_key(path[:count]) is None)
+    name = variable_name if as_variable else dotted
+    meant = _guess_key(path[: depth - 1], path[depth - 1])
     siblings = names_below(path[: depth - 1])
     renamed = RENAMED.get(dotted(path[:depth]))
     if renamed is not None:
         remedy = renamed
     elif meant:
-        rest = path[depth:] if find((*meant, *path[depth:])) else ()
+        rest = path[depth:] if find_key((*meant, *path[depth:])) else ()
         remedy = f"did you mean {name((*meant, *rest))}?"
-    elif 0 < len(siblings) <= FEW:
+    elif 0 < len(siblings) <= MAX_LISTED:
         remedy = f"known here are {', '.join(siblings)}"
     else:
         remedy = "correct or remove it; docs/configuration.md lists every key"
@@ -235,56 +235,56 @@ def unknown(path: Sequence[str], where: str, *, as_variable: bool = False) -> Pr
     return Problem(where, key, f"{key} is not a known key; {remedy}")
 
 
-def _meant(above: Sequence[str], word: str) -> tuple[str, ...] | None:
-    """The likeliest key: one of this name elsewhere, else a neighbour with a similar name."""
+def _guess_key(above: Sequence[str], word: str) -> tuple[str, ...] | None:
+    """Return the path of the likeliest key: one of this name elsewhere, else a neighbour with a similar name."""
     name = word.lower().replace("-", "_")
     siblings = names_below(above)
     if name not in siblings:
         elsewhere = [key.path for key in all_keys() if key.path[-1] == name]
-        # The nearest first: of what differs in a server, a key of the same server.
+        # The nearest first: for a key of a server, another key of the same server.
         for depth in range(len(above), 0, -1):
-            beside = [path for path in elsewhere if _fits(path[:depth], above[:depth])]
-            if beside:
-                return (*above[:depth], *beside[0][depth:])
+            near = [path for path in elsewhere if _fits(path[:depth], above[:depth])]
+            if near:
+                return (*above[:depth], *near[0][depth:])
         if elsewhere:
             return elsewhere[0]
     close = get_close_matches(name, siblings, n=1)
     return (*above, close[0]) if close else None
 
 
-def _complaint(kind: str, path: tuple[str, ...], where_of: Where) -> Problem:
+def _problem_of(kind: str, path: tuple[str, ...], where_of: Where) -> Problem:
     where = where_of(path)
     if kind in {"extra_forbidden", "invalid_key"}:
-        return unknown(path, where)
+        return unknown_key(path, where)
     if path[-1] == "[key]":
         above = dotted(path[:-2])
         return Problem(where_of(path[:-1]), above, f"{above} takes Discord ids as names, such as 1458745245675032710")
-    key, beyond = _nearest(path)
+    key, beyond = _find_nearest(path)
     name = dotted(path[: len(key.path)])
     item = f" (look at item {int(beyond[0]) + 1})" if beyond and beyond[0].isdigit() else ""
     as_json = ", written as JSON" if "APP__" in where and key.kind.startswith(("a list", "a mapping")) else ""
     return Problem(where, name, f"{name} must be {key.kind}{as_json}{item}")
 
 
-def _nearest(path: tuple[str, ...]) -> tuple[SettingKey, tuple[str, ...]]:
-    """The key that a path leads to or through, and the rest of the path."""
+def _find_nearest(path: tuple[str, ...]) -> tuple[SettingKey, tuple[str, ...]]:
+    """Return the longest known key at the beginning of a path, and the rest of the path."""
     for length in range(len(path), 0, -1):
-        key = find(path[:length])
+        key = find_key(path[:length])
         if key is not None:
             return key, path[length:]
     raise AssertionError(f"no model has {dotted(path)}")
 
 
-def _lack(path: tuple[str, ...], names: Sequence[str], where_of: Where) -> Problem:
+def _missing_keys(path: tuple[str, ...], names: Sequence[str], where_of: Where) -> Problem:
     needed = " and ".join(names)
-    variables = " and ".join(variable((*path, name)) for name in names)
+    variables = " and ".join(variable_name((*path, name)) for name in names)
     where = where_of(path)
-    text = f"{dotted(path)} needs {needed} as well; set them in the file or as {variables}{_or_undo(where)}"
+    text = f"{dotted(path)} needs {needed} as well; set them in the file or as {variables}{_undo_advice(where)}"
     return Problem(where, dotted((*path, names[0])), text)
 
 
-def _or_undo(where: str) -> str:
-    """Say how a half-set variable can be removed again, since every command would refuse it."""
-    if where.startswith(IN_ENVIRONMENT):
+def _undo_advice(where: str) -> str:
+    """Return the advice to remove an incomplete variable, as every command would refuse it."""
+    if where.startswith(VARIABLE_ORIGIN):
         return ", or unset this variable"
     return ", or remove this line" if ": APP__" in where else ""

@@ -1,4 +1,4 @@
-"""The types of configuration values, each with the words that tell an operator what is allowed."""
+"""The types of configuration values, each with the words that describe it to an operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 T = TypeVar("T")
 
-MOST_TOPIC_BYTES = 64
+MAX_TOPIC_BYTES = 64
 EMBEDDED = "embedded"  # the store of documents that needs no server
 DIGITS = re.compile("[0-9]{1,20}")
 QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
@@ -24,35 +24,35 @@ QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ValueHelp:
-    """The words that complete "must be …" in errors and give the type in the reference. A number or a choice without
-    this is described from its bounds or its values (`settings.errors`).
+    """The words that complete "must be …" in errors, and describe the type in the reference. Numbers and choices
+    without them are described by their bounds or values (`settings.errors`).
     """
 
     kind: str
-    as_text: bool = False  # an environment variable is taken as it stands, even if it looks like a number or a list
+    as_text: bool = False  # an environment variable is used as it is, even if it looks like a number or a list
 
 
 @dataclass(frozen=True, slots=True)
 class FollowsData:
-    """A path below `app.data_dir` unless it is set. Its default begins with the default of that key."""
+    """Marks a path that lies below `app.data_dir` unless it is set. Its default begins with the default of that key."""
 
-    learned: bool  # what the bot itself has learned, which a rehearsal keeps in a folder of its own
+    learned: bool  # a path of knowledge that the bot learns, which a rehearsal keeps in a separate folder
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOf:
-    """The operator's words for the model at a step of `model.steps.STEPS`."""
+    """Marks a key that holds the operator's task for the model at a step of `model.steps.STEPS`."""
 
     step: str
 
 
-def commented_out(given: Any) -> Any:
-    """YAML reads a mapping whose every line is a comment as null."""
+def null_as_empty(given: Any) -> Any:
+    """Replace null by an empty mapping: YAML reads a mapping that has only comments as null."""
     return {} if given is None else given
 
 
 class SettingsSection(BaseModel):
-    """A mapping of the configuration: no unknown keys, no change after loading, no values in error texts."""
+    """A section of the configuration: no unknown keys, no changes after loading, no values in error texts."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -60,23 +60,23 @@ class SettingsSection(BaseModel):
         hide_input_in_errors=True,
         str_strip_whitespace=True,
         allow_inf_nan=False,
-        defer_build=True,  # importing stays quick: only what is used is built, and once
+        defer_build=True,  # importing stays quick: only used models are built, and once
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _all_commented_out(cls, given: Any) -> Any:
-        return commented_out(given)
+    def _null_as_empty(cls, given: Any) -> Any:
+        return null_as_empty(given)
 
     @classmethod
     def task_keys(cls) -> dict[str, str]:
-        """The keys that hold the operator's task for a step, by the step."""
+        """Return the keys of the operator's tasks, by step."""
         marks = ((mark, name) for name, field in cls.model_fields.items() for mark in field.metadata)
         return {mark.step: name for mark, name in marks if isinstance(mark, TaskOf)}
 
     @property
     def tasks(self) -> dict[str, str]:
-        """The operator's tasks, by the step."""
+        """The operator's tasks, by step."""
         return {step: getattr(self, name) for step, name in self.task_keys().items()}
 
 
@@ -84,12 +84,12 @@ S = TypeVar("S", bound=SettingsSection)
 
 
 def setting(default: T, description: str) -> T:
-    """A key that may be left out."""
+    """Define a key that may be left out."""
     return Field(default=default, description=description)
 
 
 def section(model: type[S]) -> S:
-    """A section that may be left out; its description is the model's docstring."""
+    """Define a section that may be left out; its description is the model's docstring."""
     return Field(default_factory=model, description=(model.__doc__ or "").strip())
 
 
@@ -116,7 +116,7 @@ def _path_or_none(given: Any) -> Path | None:
 
 
 def _url(given: Any) -> str:
-    """An http(s) URL without a slash at its end. Credentials in it are refused: URLs are logged, keys are not."""
+    """Return an http(s) URL without a slash at its end. Credentials in it are refused, as URLs are logged."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (Pydantic reports a ValueError and lets a TypeError through)
     url = given.strip()
@@ -128,8 +128,8 @@ def _url(given: Any) -> str:
     return url.rstrip("/")
 
 
-def _inside(given: Any) -> str:
-    """A path or a glob that starts at a folder and stays below it."""
+def _relative(given: Any) -> str:
+    """Return a relative path or glob that stays below its folder."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
     path = given.strip().replace("\\", "/").removeprefix("./")
@@ -139,14 +139,14 @@ def _inside(given: Any) -> str:
 
 
 def _addresses(given: Any) -> str | dict[str, str]:
-    """Check where documents are published: nowhere (empty), below one URL, or each folder below its own."""
+    """Check where documents are published: nowhere (empty), below one URL, or below one URL per folder."""
     if isinstance(given, Mapping):
         addresses = cast("Mapping[Any, Any]", given)
-        return {_inside(folder).strip("/"): _url(url) for folder, url in addresses.items()}
+        return {_relative(folder).strip("/"): _url(url) for folder, url in addresses.items()}
     return "" if given == "" else _url(given)
 
 
-def _no_bytes(given: Any) -> Any:
+def _refuse_bytes(given: Any) -> Any:
     # YAML's !!binary, which Pydantic would decode.
     if isinstance(given, bytes):
         raise ValueError("not text")  # noqa: TRY004 (as above)
@@ -158,7 +158,7 @@ def _topic(given: Any) -> str:
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
     name = unicodedata.normalize("NFKC", given.strip().lower()).removeprefix("team:").removesuffix(".txt")
-    if not all(word.isalnum() for word in name.split("-")) or len(name.encode()) > MOST_TOPIC_BYTES:
+    if not all(word.isalnum() for word in name.split("-")) or len(name.encode()) > MAX_TOPIC_BYTES:
         raise ValueError("not the name of a topic")
     return name
 
@@ -176,24 +176,24 @@ def _lower(given: Any) -> Any:
     return given.lower() if isinstance(given, str) else given
 
 
-def fits_header(word: str) -> bool:
-    """Tell whether a key can be sent in an HTTP header. Other keys would cause an error that may quote them."""
+def fits_in_header(word: str) -> bool:
+    """Return True if a key can be sent in an HTTP header. Other keys would cause an error that may quote them."""
     return word.isascii() and word.isprintable() and " " not in word
 
 
-def _header_word(secret: SecretStr) -> SecretStr:
-    if not fits_header(secret.get_secret_value()):
+def _refuse_unsendable(secret: SecretStr) -> SecretStr:
+    if not fits_in_header(secret.get_secret_value()):
         raise ValueError("not a key")
     return secret
 
 
-SHORTEST_TOKEN = 16
+MIN_TOKEN_CHARS = 16
 
 
-def _hard_to_guess(secret: SecretStr) -> SecretStr:
-    """A word of one's own that people log in with, sent in a header by programs."""
+def _refuse_short_token(secret: SecretStr) -> SecretStr:
+    """Check a token that is chosen by the operator, and sent in a header."""
     word = secret.get_secret_value()
-    if word and (len(word) < SHORTEST_TOKEN or not fits_header(word)):
+    if word and (len(word) < MIN_TOKEN_CHARS or not fits_in_header(word)):
         raise ValueError("easy to guess")
     return secret
 
@@ -209,18 +209,18 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 CountOrZero = Annotated[int, Field(ge=0, strict=True)]
 Port = Annotated[int, Field(ge=0, le=65535, strict=True), ValueHelp("a port from 1 to 65535, or 0 for off")]
 
-Text = Annotated[str, BeforeValidator(_no_bytes), ValueHelp("text, which may be empty", as_text=True)]
-Word = Annotated[
-    str, Field(min_length=1), BeforeValidator(_no_bytes), ValueHelp("text that is not empty", as_text=True)
+Text = Annotated[str, BeforeValidator(_refuse_bytes), ValueHelp("text, which may be empty", as_text=True)]
+NonEmpty = Annotated[
+    str, Field(min_length=1), BeforeValidator(_refuse_bytes), ValueHelp("text that is not empty", as_text=True)
 ]
-Words = Annotated[
-    tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_no_bytes)], ...],
+Texts = Annotated[
+    tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_refuse_bytes)], ...],
     ValueHelp('a list of texts, such as ["one", "two"]'),
 ]
 
 
 def _host(name: str) -> str:
-    """Raises ValueError: there is a port behind it, or more."""
+    """Return the name of a host. Raises ValueError: it has a port or anything else."""
     try:
         ip_address(name)
     except ValueError:
@@ -231,14 +231,16 @@ def _host(name: str) -> str:
 
 Hosts = Annotated[
     tuple[
-        Annotated[str, Field(min_length=1), AfterValidator(_host), BeforeValidator(_lower), BeforeValidator(_no_bytes)],
+        Annotated[
+            str, Field(min_length=1), AfterValidator(_host), BeforeValidator(_lower), BeforeValidator(_refuse_bytes)
+        ],
         ...,
     ],
     ValueHelp('a list of names without a port, such as ["mcp.example.com"]'),
 ]
 
 Globs = Annotated[
-    tuple[Annotated[str, BeforeValidator(_inside)], ...],
+    tuple[Annotated[str, BeforeValidator(_relative)], ...],
     ValueHelp('a list of globs below kb.sources_dir, such as ["guides/**", "*.md"]'),
 ]
 Addresses = Annotated[
@@ -253,33 +255,33 @@ QaIdOrEmpty = Annotated[
     ValueHelp("the id of a captured pair, such as qa_20260201_031056.228000, or empty", as_text=True),
 ]
 
-# Where nothing else is said, the help of `Kind | None` is that of the kind, "or null".
+# Without a help of its own, `Type | None` has the help of the type and "or null".
 AddressesOrNone = Annotated[
     Addresses | None,
     ValueHelp("a URL that begins with http:// or https://, a mapping from folders to such URLs, empty, or null"),
 ]
 TextOrNone = Annotated[Text | None, ValueHelp("text, or null", as_text=True)]
-LimitOrOffOrNull = Annotated[CountOrZero | None, ValueHelp("a whole number, or null")]
+LimitOrNull = Annotated[CountOrZero | None, ValueHelp("a whole number, or null")]
 
 TopicNames = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]],
     ValueHelp('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
 ]
 
-Secret = Annotated[SecretStr, BeforeValidator(_no_bytes), ValueHelp("text in quotes", as_text=True)]
+Secret = Annotated[SecretStr, BeforeValidator(_refuse_bytes), ValueHelp("text in quotes", as_text=True)]
 ApiKey = Annotated[
     SecretStr,
     Field(min_length=1),
-    AfterValidator(_header_word),
-    BeforeValidator(_no_bytes),
+    AfterValidator(_refuse_unsendable),
+    BeforeValidator(_refuse_bytes),
     ValueHelp("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
 ]
 
-OwnToken = Annotated[
+LoginToken = Annotated[
     SecretStr,
-    AfterValidator(_hard_to_guess),
-    BeforeValidator(_no_bytes),
-    ValueHelp(f"at least {SHORTEST_TOKEN} plain letters, digits and signs, in quotes, or empty", as_text=True),
+    AfterValidator(_refuse_short_token),
+    BeforeValidator(_refuse_bytes),
+    ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes, or empty", as_text=True),
 ]
 
 _Id = Annotated[int, BeforeValidator(_snowflake)]
@@ -287,7 +289,7 @@ Snowflake = Annotated[_Id, ValueHelp("a Discord id, such as 1458745245675032710"
 Snowflakes = Annotated[frozenset[_Id], ValueHelp("a list of Discord ids, such as [1458745245675032710]")]
 SnowflakesOrNone = Annotated[Snowflakes | None, ValueHelp("a list of Discord ids, such as [311], or null")]
 
-PathBeside = Annotated[Path, BeforeValidator(_path), ValueHelp("a path", as_text=True)]
+ConfigPath = Annotated[Path, BeforeValidator(_path), ValueHelp("a path", as_text=True)]
 PathOrNone = Annotated[
     Path | None, BeforeValidator(_path_or_none), ValueHelp("a path, or empty for none", as_text=True)
 ]
@@ -322,7 +324,7 @@ NATS_ADDRESS = re.compile(r"(?:nats|tls|wss?)://[^\s,@]+")
 
 
 def _transport(given: Any) -> str:
-    """Check the addresses of NATS servers. Passwords in them are refused, since addresses are shown; use
+    """Check the addresses of NATS servers. Passwords in them are refused, as addresses are shown: they belong into
     `nats.credentials_env`.
     """
     if not isinstance(given, str):

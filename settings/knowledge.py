@@ -1,5 +1,5 @@
-"""Where knowledge comes from: the section, the default tasks of its steps, and what a server has of its own. Output
-format and protection against text from outside are added to a task in code.
+"""The settings of knowledge: the section, the default tasks of its steps, and the settings of one server. The output
+format, and the protection against text from outside, are added to a task in code.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from settings.kinds import (
     Hours,
     KnowledgePath,
     LearnedPath,
+    NonEmpty,
     PathOrNone,
     QaIdOrEmpty,
     Rate,
     Seconds,
     SettingsSection,
     TaskOf,
+    Texts,
     TopicNames,
     ValueHelp,
-    Word,
-    Words,
     setting,
 )
 
@@ -97,7 +97,7 @@ class KnowledgeSettings(SettingsSection):
     web_fetch_renderer: Literal["http", "browser"] = setting(
         "http", "Fetch pages as they are, or render them in a browser."
     )
-    web_fetch_private_hosts: Words = setting((), "Hosts that may be fetched from a private address.")
+    web_fetch_private_hosts: Texts = setting((), "Hosts that may be fetched from a private address.")
     url_download_concurrency: Count = setting(3, "How many pages are fetched at once.")
     url_requests_per_second: Rate = setting(2, "How many requests per second go to one host.")
     summarization_concurrency: Count = setting(5, "How many descriptions are written at once.")
@@ -115,7 +115,7 @@ class KnowledgeSettings(SettingsSection):
         "auto",
         "What makes the site at kb.source_base_url: the form of links; auto: by its configuration beside the files.",
     )
-    summarization_prompt: Annotated[Word, TaskOf("summarise")] = setting(
+    summarization_prompt: Annotated[NonEmpty, TaskOf("summarise")] = setting(
         SUMMARIZATION, "The task of describing a document."
     )
     team_raw_dir: LearnedPath = setting(LEARNED / "raw", "The archive of captured conversations.")
@@ -139,14 +139,14 @@ class KnowledgeSettings(SettingsSection):
         frozenset(),
         "Topics for the team only, with all their files: used in private questions of team members, nowhere else.",
     )
-    team_classification_prompt: Annotated[Word, TaskOf("classify")] = setting(
+    team_classification_prompt: Annotated[NonEmpty, TaskOf("classify")] = setting(
         TEAM_CLASSIFICATION, "The task of filing a conversation under a topic."
     )
-    team_integration_prompt: Annotated[Word, TaskOf("integrate")] = setting(
+    team_integration_prompt: Annotated[NonEmpty, TaskOf("integrate")] = setting(
         TEAM_INTEGRATION, "The task of integrating a conversation into its topic."
     )
-    team_summarization_prompt: Word = setting(TEAM_SUMMARIZATION, "The task of describing a topic for the index.")
-    team_image_summary_prompt: Annotated[Word, TaskOf("summarise_images")] = setting(
+    team_summarization_prompt: NonEmpty = setting(TEAM_SUMMARIZATION, "The task of describing a topic for the index.")
+    team_image_summary_prompt: Annotated[NonEmpty, TaskOf("summarise_images")] = setting(
         TEAM_IMAGE_SUMMARY, "The task of summarising the images of a conversation."
     )
 

@@ -1,6 +1,4 @@
-"""The configuration files: read and laid over each other with the environment, checked as a whole, and edited by
-`--init`.
-"""
+"""The configuration files: read and merged with the environment, checked as a whole, and edited by `--init`."""
 
 from __future__ import annotations
 
@@ -21,27 +19,27 @@ from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from settings.errors import (
-    IN_ENVIRONMENT,
+    VARIABLE_ORIGIN,
     Problem,
     SettingKey,
     SettingsError,
-    complaints,
     dotted,
-    find,
-    summary,
-    unknown,
-    variable,
+    find_key,
+    problems_of,
+    summarise,
+    unknown_key,
+    variable_name,
 )
-from settings.kinds import fits_header
+from settings.kinds import fits_in_header
 from settings.sections import LLMSettings, Settings
 
-DEEPEST = 8
-"""More names than any key has: aliases in YAML can make mappings without end."""
+MAX_DEPTH = 8
+"""More names than the path of any key has: aliases in YAML can make endless mappings."""
 
 
 @dataclass(slots=True)
 class ConfigDraft:
-    """The unchecked values of one configuration file, or of several laid over each other, with the place of each."""
+    """The unchecked values of one configuration file, or of several merged ones, with their origins."""
 
     file: str  # the configuration file, as the operator named it
     values: dict[Any, Any] = field(default_factory=dict[Any, Any])
@@ -49,27 +47,27 @@ class ConfigDraft:
     """File and line, or environment variable, by path."""
 
     def where(self, path: Sequence[object]) -> str:
-        """Give the file and line where the value at `path`, or the nearest section around it, was written."""
+        """Return the file and line of the value at `path`, or of the nearest section around it."""
         words = tuple(map(str, path))
         while words and words not in self.origins:
             words = words[:-1]
         return self.origins.get(words, self.file)
 
-    def at(self, path: Sequence[str]) -> object:
-        """Give the value at `path`; None where there is none."""
-        return _at(self.values, path)
+    def get(self, path: Sequence[str]) -> object:
+        """Return the value at `path`; None if it is not set."""
+        return _value_at(self.values, path)
 
     def put(self, path: Sequence[str], value: object, origin: str) -> None:
-        """Set the value at `path` and make the mappings on the way there where they are missing or null.
+        """Set the value at `path`, and make missing mappings above it.
 
-        What stands in the way and is no mapping stays, for the models to refuse.
+        If a value above it is no mapping, nothing is set, and the models will refuse that value.
         """
         words = tuple(path)
         at = self.values
         for depth, word in enumerate(words[:-1], start=1):
-            name = _name_in(at, word)
+            name = _find_name(at, word)
             below: object = at.get(name)
-            if below is None or _gives_way(words[:depth], below):
+            if below is None or _is_shorthand(words[:depth], below):
                 below = None
                 self.origins[words[:depth]] = origin
             elif not isinstance(below, dict):
@@ -77,61 +75,63 @@ class ConfigDraft:
             # A copy: YAML lets two keys share one mapping.
             at[name] = dict(cast("dict[Any, Any]", below)) if below else {}
             at = at[name]
-        at[_name_in(at, words[-1])] = value
+        at[_find_name(at, words[-1])] = value
         for old in [known for known in self.origins if known[: len(words)] == words]:
             del self.origins[old]
         self.origins[words] = origin
 
-    def lay(self, other: ConfigDraft, path: tuple[str, ...] = ()) -> None:
-        """Put what `other` says at `path` over this, key by key; what is no mapping, such as a list, as a whole."""
-        given: Mapping[Any, Any] = _at(other.values, path)
-        for name, value in given.items():
+    def merge(self, other: ConfigDraft, path: tuple[str, ...] = ()) -> None:
+        """Override values with those of `other` at `path`, key by key; values other than mappings as a whole."""
+        overriding: Mapping[Any, Any] = _value_at(other.values, path)
+        for name, value in overriding.items():
             words = (*path, str(name))
             if value is None and _is_section(words):
-                continue  # its every line is a comment
-            if len(words) < DEEPEST and all(isinstance(_at(each.values, words), dict) for each in (self, other)):
-                self.lay(other, words)
+                continue  # it has only comments
+            if len(words) < MAX_DEPTH and all(
+                isinstance(_value_at(each.values, words), dict) for each in (self, other)
+            ):
+                self.merge(other, words)
                 continue
             self.put(words, value, other.where(words))
             self.origins |= {known: where for known, where in other.origins.items() if known[: len(words)] == words}
 
 
-def _at(values: Any, path: Sequence[str]) -> Any:
-    """What stands at `path`; None: nothing."""
+def _value_at(values: Any, path: Sequence[str]) -> Any:
+    """Return the value at `path`; None if it is not set."""
     for word in path:
         if not isinstance(values, dict):
             return None
         mapping = cast("dict[Any, Any]", values)
-        values = mapping.get(_name_in(mapping, word))
+        values = mapping.get(_find_name(mapping, word))
     return values
 
 
 def _is_section(path: tuple[str, ...]) -> bool:
-    key = find(path)
+    key = find_key(path)
     return key is not None and key.section is not None and not key.nullable
 
 
-def _gives_way(path: tuple[str, ...], value: object) -> bool:
-    """Return whether a word stands where a mapping may stand as well, as in `search.embeddings: packaged`."""
-    key = find(path)
+def _is_shorthand(path: tuple[str, ...], value: object) -> bool:
+    """Return True if a word replaces a mapping, as in `search.embeddings: packaged`."""
+    key = find_key(path)
     return isinstance(value, str) and key is not None and key.section is not None and key.nullable
 
 
-def _name_in(mapping: dict[Any, Any], word: str) -> Any:
-    """The key of `mapping` that reads like `word`: YAML makes numbers of ids."""
+def _find_name(mapping: dict[Any, Any], word: str) -> Any:
+    """Return the key of `mapping` whose text is `word`: YAML makes numbers of ids."""
     return next((key for key in mapping if str(key) == word), word)
 
 
-MERGE = "tag:yaml.org,2002:merge"
-QUOTES = "check indentation and colons, and put quotes around text with special signs"
+MERGE_TAG = "tag:yaml.org,2002:merge"
+YAML_REMEDY = "check indentation and colons, and put quotes around text with special signs"
 
 
 def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_text: bool = False) -> ConfigDraft:
-    """What the file says, unchecked. `option`: of the command line, which names the file; `top`: a name that may stand
-    at its top level; `as_text`: what is no list or mapping is the text that stands there, such as `yes` or `1.10`.
+    """Read a YAML file, unchecked. `option`: of the command line, which names the file; `top`: a valid name of its top
+    level, for errors; `as_text`: read all scalars as texts, such as `yes` or `1.10`.
 
     Raises:
-        SettingsError: it is missing, unreadable, not YAML, no mapping, or names a key twice.
+        SettingsError: the file is missing, unreadable, not YAML, no mapping, or has a key twice.
     """
     text = read_text(path, missing=f"create it, go to its folder, or name another with {option} FILE")
     draft = ConfigDraft(str(path))
@@ -140,12 +140,12 @@ def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_
         node: yaml.Node | None = loader.get_single_node()
         if node is None:
             return draft
-        _note(node, (), draft, set())
+        _record_lines(node, (), draft, set())
         values: object = loader.construct_document(node)  # pyright: ignore[reportUnknownMemberType] (the stub leaves the node out)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        # What PyYAML says of `!!bool x`, `!!int ""` and `!!timestamp x` is none of its own errors.
-        # Without the original, which quotes the line.
-        raise SettingsError(_not_yaml(path, error)) from None
+        # PyYAML raises other errors than its own for `!!bool x`, `!!int ""` and `!!timestamp x`.
+        # The original error is not chained, as it quotes the line.
+        raise SettingsError(_describe_yaml_error(path, error)) from None
     if values is None:
         return draft
     if not isinstance(values, dict):
@@ -155,10 +155,10 @@ def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_
 
 
 def read_text(path: Path, *, missing: str) -> str:
-    """The text of a UTF-8 file; `missing` is the remedy where there is none.
+    """Read a UTF-8 file. `missing`: the remedy if it does not exist.
 
     Raises:
-        SettingsError: it is missing or unreadable.
+        SettingsError: the file is missing or unreadable.
     """
     try:
         return path.read_text("utf-8-sig")
@@ -172,21 +172,21 @@ def read_text(path: Path, *, missing: str) -> str:
         raise SettingsError(f"{path}: is not UTF-8 text; save it in that encoding") from None
 
 
-def _note(node: yaml.Node, path: tuple[str, ...], draft: ConfigDraft, seen: set[int]) -> None:
-    """Write down the line of each key and item, and refuse the second of two keys."""
+def _record_lines(node: yaml.Node, path: tuple[str, ...], draft: ConfigDraft, seen: set[int]) -> None:
+    """Record the line of each key and item in `draft`. Raises SettingsError: a key occurs twice."""
     if id(node) in seen:  # an alias
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
             draft.origins[*path, str(number)] = f"{draft.file}:{item.start_mark.line + 1}"
-            _note(item, (*path, str(number)), draft, seen)
+            _record_lines(item, (*path, str(number)), draft, seen)
     if not isinstance(node, yaml.MappingNode):
         return
     lines: dict[str, int] = {}
     for name, value in node.value:
         line = name.start_mark.line + 1
-        if isinstance(name, yaml.ScalarNode) and name.tag != MERGE:
+        if isinstance(name, yaml.ScalarNode) and name.tag != MERGE_TAG:
             word: str = name.value
             if word in lines:
                 key = dotted((*path, word))
@@ -195,110 +195,109 @@ def _note(node: yaml.Node, path: tuple[str, ...], draft: ConfigDraft, seen: set[
                 )
             lines[word] = line
             draft.origins[*path, word] = f"{draft.file}:{line}"
-            _note(value, (*path, word), draft, seen)
+            _record_lines(value, (*path, word), draft, seen)
 
 
-def _not_yaml(path: Path, error: Exception) -> str:
-    """Describe where and why a file is not YAML, without quoting from it."""
+def _describe_yaml_error(path: Path, error: Exception) -> str:
+    """Return the line about a file that is not YAML, without quoting from the file."""
     where, what = str(path), "not valid YAML"
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         if mark is not None:
             where = f"{path}:{mark.line + 1}:{mark.column + 1}"
-        # What the parser found stands in quotes, and may be part of a secret.
+        # The parser quotes the text that it found, which may be part of a secret.
         problem = (error.problem or "").split("'")[0].split('"')[0].removesuffix("but found ").strip(" ,")
         if "'\\t'" in (error.problem or ""):
             return f"{where}: {what} (a tab stands here); indent with blanks"
-        # Cut short, it says nothing: what was being read says more.
-        said = problem if " " in problem else error.context
-        what = f"{what} ({said})" if said else what
-    return f"{where}: {what}; {QUOTES}"
+        # A single word explains nothing: the context explains more.
+        reason = problem if " " in problem else error.context
+        what = f"{what} ({reason})" if reason else what
+    return f"{where}: {what}; {YAML_REMEDY}"
 
 
 def local_file(path: Path) -> Path:
-    """Give the operator's own file beside a configuration, which updates of the program never touch: config.local.yaml
-    for config.yaml.
+    """Return the path of the operator's own file beside a configuration, which updates of the program never touch:
+    config.local.yaml for config.yaml.
     """
     return path.with_name(f"{path.stem}.local{path.suffix}")
 
 
-def files_of(path: Path) -> list[Path]:
-    """The files that a configuration is read from, in this order; those after the first need not exist."""
+def config_files(path: Path) -> list[Path]:
+    """Return the files of a configuration in the order of reading; only the first must exist."""
     return [path, local_file(path), path.with_name(".env")]
 
 
-def drafted(path: Path) -> ConfigDraft:
+def read_draft(path: Path) -> ConfigDraft:
     """Read a configuration and its local file, unchecked. Raises SettingsError."""
     draft, local = read_yaml(path), local_file(path)
     if os.path.lexists(local):
-        draft.lay(read_yaml(local))
+        draft.merge(read_yaml(local))
     return draft
 
 
-class _Place(NamedTuple):
-    """`key`: names it; `path`: where it leads, without symlinks; `called`: what people know it by."""
+class _OwnedPath(NamedTuple):
+    """A path of knowledge. `key`: the setting; `path`: with symlinks followed; `name`: for the operator."""
 
     key: tuple[str, ...]
     path: str
-    called: str
+    name: str
 
 
-def overlapping_paths(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
-    """One for each two owners of which a folder or list of one lies in those of the other: what is in both would be
-    told in both. And one for each folder of documents that meets what is kept of people. `settings`: placed; `where`:
-    which line names a key.
+def path_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+    """Report overlapping paths: of two servers, as knowledge of both would be used in both; and of documents and
+    records of people. `settings`: with resolved paths; `where`: gives the line of a key.
     """
-    owners = [
-        _places(server, "" if guild_id is None else str(guild_id)) for guild_id, server in settings.servers.items()
+    servers = [
+        _owned_paths(server, "" if guild_id is None else str(guild_id)) for guild_id, server in settings.servers.items()
     ]
-    for mine, others in itertools.combinations(owners, 2):
-        pairs = (pair for pair in itertools.product(mine, others) if _meet(pair[0].path, pair[1].path))
-        for first, second in itertools.islice(pairs, 1):
-            # The longest key is the nearest to what the operator wrote for a server.
-            named, beside = sorted((first, second), key=lambda place: -len(place.key))
-            text = f"{named.called} must lie apart from {beside.called}: what is in both would be told in both"
-            yield Problem(where(named.key), dotted(named.key), f"{text}; name another place")
-    yield from _published_records(settings, where)
+    for ones, others in itertools.combinations(servers, 2):
+        pairs = (pair for pair in itertools.product(ones, others) if _overlap(pair[0].path, pair[1].path))
+        for pair in itertools.islice(pairs, 1):
+            # The longest key is the nearest to the one that the operator wrote for a server.
+            first, second = sorted(pair, key=lambda owned: -len(owned.key))
+            text = f"{first.name} must lie apart from {second.name}: what is in both would be told in both"
+            yield Problem(where(first.key), dotted(first.key), f"{text}; name another place")
+    yield from _record_problems(settings, where)
 
 
 _RECORDS = ("state", "team-knowledge", "evidence", "runbooks", "documents", "llm-recordings")
-"""Folders below a data folder that hold what people wrote."""
+"""The folders below a data folder that contain messages of people."""
 
 
-def _published_records(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
-    """One for each folder of documents that holds, or lies in, what the program keeps of people."""
+def _record_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+    """Report each folder of documents that contains, or lies in, records of people."""
     servers = list(settings.servers.items())
-    kept = [path for _, each in servers for path in (each.kb.team_raw_dir, each.kb.team_topics_dir)]
-    kept += [each.app.data_dir / name for _, each in servers for name in _RECORDS]
-    records = list(map(os.path.realpath, kept))
+    paths = [path for _, each in servers for path in (each.kb.team_raw_dir, each.kb.team_topics_dir)]
+    paths += [each.app.data_dir / name for _, each in servers for name in _RECORDS]
+    records = list(map(os.path.realpath, paths))
     for guild_id, server in servers:
         key = ("kb", "sources_dir") if guild_id is None else ("guilds", str(guild_id), "kb", "sources_dir")
         documents = os.path.realpath(server.kb.sources_dir)
-        met = next((path for path in records if _meet(documents, path)), None)
-        if met is not None:
-            text = f"{dotted(key)} must lie apart from {met}: what people wrote would be told as documentation"
+        record = next((path for path in records if _overlap(documents, path)), None)
+        if record is not None:
+            text = f"{dotted(key)} must lie apart from {record}: what people wrote would be told as documentation"
             yield Problem(where(key), dotted(key), f"{text}; name another place")
 
 
-def _places(settings: Settings, guild_id: str = "") -> list[_Place]:
+def _owned_paths(settings: Settings, guild_id: str = "") -> list[_OwnedPath]:
     kb, above = settings.kb, ("guilds", guild_id, "kb") if guild_id else ("kb",)
-    places = [
-        _Place((*above, name), os.path.realpath(path), dotted((*above, name)))
+    paths = [
+        _OwnedPath((*above, name), os.path.realpath(path), dotted((*above, name)))
         for name, path in (("sources_dir", kb.sources_dir), ("links_file_path", kb.links_file_path))
     ]
     if guild_id:
-        home = settings.app.data_dir
-        called = f"{home.parent.name}/{home.name} below app.data_dir"
-        places.insert(0, _Place(("guilds", guild_id), os.path.realpath(home), called))
-    return places
+        folder = settings.app.data_dir
+        name = f"{folder.parent.name}/{folder.name} below app.data_dir"
+        paths.insert(0, _OwnedPath(("guilds", guild_id), os.path.realpath(folder), name))
+    return paths
 
 
-def _meet(one: str, other: str) -> bool:
+def _overlap(one: str, other: str) -> bool:
     return f"{one}/".startswith(f"{other.removesuffix('/')}/") or f"{other}/".startswith(f"{one.removesuffix('/')}/")
 
 
 def dashboard_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
-    """Report a dashboard that nobody, or everybody, could open. `where`: gives the line of a key."""
+    """Report a dashboard that nobody could open, or everybody. `where`: gives the line of a key."""
     host = settings.metrics.host
     if not settings.dashboard.enabled:
         return
@@ -312,15 +311,15 @@ def dashboard_problems(settings: Settings, where: Callable[[Sequence[object]], s
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a host address."""
+    """Return True if only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
 
 
-PREFIX = "app__"
-MODEL = ("ai_response", "llm")
+VARIABLE_PREFIX = "app__"
+MODEL_PATH = ("ai_response", "llm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,21 +330,21 @@ class Variable:
     origin: str
 
 
-def from_environment(environ: Mapping[str, str]) -> list[Variable]:
-    """The variables that set a key, in an order that does not depend on the environment's."""
+def read_environment(environ: Mapping[str, str]) -> list[Variable]:
+    """Return the environment variables that set a key, sorted by name."""
     return [
-        Variable(path, name, text, f"{IN_ENVIRONMENT}{variable(path)}")
+        Variable(path, name, text, f"{VARIABLE_ORIGIN}{variable_name(path)}")
         for name, text in sorted(environ.items())
         if (path := path_of(name)) is not None
     ]
 
 
-def variables_of(environ: Mapping[str, str]) -> list[str]:
-    """The names of the variables that set a key."""
-    return [variable(each.path) for each in from_environment(environ)]
+def names_of_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return the names of the environment variables that set a key."""
+    return [variable_name(each.path) for each in read_environment(environ)]
 
 
-def from_dotenv(file: Path) -> list[Variable]:
+def read_dotenv(file: Path) -> list[Variable]:
     """Read the variables of a .env file, which need not exist. Values are literal: `$` has no meaning.
 
     Raises:
@@ -362,46 +361,46 @@ def from_dotenv(file: Path) -> list[Variable]:
         if binding.key is None or path is None:
             continue
         if binding.value is None:
-            raise SettingsError(f"{where}: {variable(path)} has no value; write {variable(path)}=…")
-        # As in a shell, the last of several lines holds.
-        found[binding.key] = Variable(path, binding.key, binding.value, f"{where}: {variable(path)}")
+            raise SettingsError(f"{where}: {variable_name(path)} has no value; write {variable_name(path)}=…")
+        # As in a shell, the last of several lines counts.
+        found[binding.key] = Variable(path, binding.key, binding.value, f"{where}: {variable_name(path)}")
     return list(found.values())
 
 
-def lay_over(draft: ConfigDraft, variables: Iterable[Variable]) -> list[Problem]:
-    """Put `variables` over what the draft says, those for whole sections first. Gives those that name no key."""
+def apply_variables(draft: ConfigDraft, variables: Iterable[Variable]) -> list[Problem]:
+    """Override values of the draft with variables, those for whole sections first. Returns problems of variables."""
     problems: list[Problem] = []
     names: dict[tuple[str, ...], str] = {}
     for each in sorted(variables, key=lambda each: len(each.path)):
-        key = find(each.path)
+        key = find_key(each.path)
         if key is None:
-            problems.append(unknown(each.path, each.origin, as_variable=True))
+            problems.append(unknown_key(each.path, each.origin, as_variable=True))
         elif each.path in names:
             text = f"{dotted(each.path)} is set twice, in names that differ only in case; keep one of the two"
             problems.append(Problem(each.origin, dotted(each.path), text))
         else:
             names[each.path] = each.name
-            draft.put(each.path, _value(key, each.text), each.origin)
+            draft.put(each.path, _parse_variable(key, each.text), each.origin)
     return problems
 
 
 def path_of(name: str) -> tuple[str, ...] | None:
-    """The key that a variable of this name sets; None: it is somebody else's."""
+    """Return the path of the key that a variable sets; None: it is no variable of this program."""
     lower = name.lower()
-    return tuple(lower.removeprefix(PREFIX).split("__")) if lower.startswith(PREFIX) else None
+    return tuple(lower.removeprefix(VARIABLE_PREFIX).split("__")) if lower.startswith(VARIABLE_PREFIX) else None
 
 
-def _value(key: SettingKey, text: str) -> Any:
-    """JSON where the key takes no text; what is not JSON stays text, for the models to refuse."""
+def _parse_variable(key: SettingKey, text: str) -> Any:
+    """Parse JSON unless the key takes text; a text that is not JSON is returned, for the models to refuse."""
     if key.as_text:
         return text
     try:
-        return json.loads(text, object_pairs_hook=_mapping)
+        return json.loads(text, object_pairs_hook=_unique_names)
     except (ValueError, RecursionError):
         return text
 
 
-def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         raise ValueError("a name occurs twice")
@@ -415,74 +414,74 @@ def load(
     answers: Mapping[tuple[str, ...], object] | None = None,
     setting_up: bool = False,
 ) -> Settings:
-    """The configuration in `path` and around it, checked, with absolute paths.
+    """Load the configuration in `path` and the files beside it, checked, with absolute paths.
 
-    `environ` takes the place of the process's environment; `answers`, by the paths of their keys, win over everything.
-    `setting_up`: a model that has only been begun counts as none, as somebody is about to be asked for the rest.
+    `environ`: replaces the environment of the process; `answers`: values by the paths of their keys, which override all
+    others; `setting_up`: an incomplete model counts as none, as the operator is about to be asked for the rest.
 
     Raises:
         SettingsError: something is missing or wrong.
     """
-    draft, problems = _laid_over(path, environ)
+    draft, problems = _read_all(path, environ)
     for each, value in (answers or {}).items():
         draft.put(each, value, "this answer")
-    answered = any(each[: len(MODEL)] == MODEL for each in answers or {})
-    if setting_up and not answered and _begun(draft):
-        draft.put(MODEL, None, draft.where(MODEL))
+    answered = any(each[: len(MODEL_PATH)] == MODEL_PATH for each in answers or {})
+    if setting_up and not answered and _partial_model(draft):
+        draft.put(MODEL_PATH, None, draft.where(MODEL_PATH))
     settings = None
     try:
-        settings = Settings.model_validate(draft.values).placed(path.absolute().parent)
+        settings = Settings.model_validate(draft.values).resolve_paths(path.absolute().parent)
     except ValidationError as error:
-        problems += complaints(error, draft.where)
+        problems += problems_of(error, draft.where)
     else:
-        problems += [*dashboard_problems(settings, draft.where), *overlapping_paths(settings, draft.where)]
-    # Raised out here, so that it does not carry Pydantic's error, which holds every value.
+        problems += [*dashboard_problems(settings, draft.where), *path_problems(settings, draft.where)]
+    # Raised outside of the handler, so that Pydantic's error, which contains all values, is not chained.
     if settings is None or problems:
-        raise SettingsError(summary(problems))
+        raise SettingsError(summarise(problems))
     return settings
 
 
-def begun_model(path: Path) -> dict[str, str]:
-    """The texts that are set of the model that answers, by name, where one that it takes is missing; else nothing.
+def partial_model(path: Path) -> dict[str, str]:
+    """Return the texts that are set for the answering model, by name, if it is incomplete; else an empty dictionary.
 
     Raises:
         SettingsError: a file cannot be read.
     """
-    return _begun(_laid_over(path, None)[0])
+    return _partial_model(_read_all(path, None)[0])
 
 
-def _laid_over(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraft, list[Problem]]:
-    draft = drafted(path)
-    problems = lay_over(draft, from_dotenv(path.with_name(".env")))
-    problems += lay_over(draft, from_environment(os.environ if environ is None else environ))
+def _read_all(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraft, list[Problem]]:
+    draft = read_draft(path)
+    problems = apply_variables(draft, read_dotenv(path.with_name(".env")))
+    problems += apply_variables(draft, read_environment(os.environ if environ is None else environ))
     return draft, problems
 
 
-def _begun(draft: ConfigDraft) -> dict[str, str]:
-    model = draft.at(MODEL)
+def _partial_model(draft: ConfigDraft) -> dict[str, str]:
+    model = draft.get(MODEL_PATH)
     if not isinstance(model, dict):
         return {}
-    said = cast("dict[object, object]", model)
+    values = cast("dict[object, object]", model)
     fields = LLMSettings.model_fields
-    if not any(field.is_required() and name not in said for name, field in fields.items()):
+    if not any(field.is_required() and name not in values for name, field in fields.items()):
         return {}
-    return {name: value for name in fields if isinstance(value := said.get(name), str)}
+    return {name: value for name in fields if isinstance(value := values.get(name), str)}
 
 
 PLACEHOLDER = "REPLACE_ME"
 
 
-def usable_token(settings: Settings) -> str:
-    """The token to log in with.
+def discord_token(settings: Settings) -> str:
+    """Return the bot's token.
 
     Raises:
-        SettingsError: it is missing, a placeholder, or no token by its form.
+        SettingsError: it is missing, a placeholder, or has not the form of a token.
     """
     token = settings.discord.token.get_secret_value()
     remedy = "copy the bot's token from Discord's developer portal into .env as APP__DISCORD__TOKEN=…"
     if not token or PLACEHOLDER in token:
         raise SettingsError(f"discord.token is not set: {remedy}")
-    if not fits_header(token):
+    if not fits_in_header(token):
         raise SettingsError(f"discord.token holds blanks or letters that no token has: {remedy}")
     return token
 
@@ -491,75 +490,75 @@ KeyPath = tuple[str, ...]
 WIDTH = 110
 INDENT = "  "
 _BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
-"""Line breaks to YAML, and letters to JSON."""
-NOT_READ = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""What PyYAML raises for text that it cannot read."""
+"""Escapes of characters that are line breaks in YAML, but not in JSON."""
+YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""The errors of PyYAML about text that it cannot read."""
 
 
-def with_values(text: str, changes: Mapping[KeyPath, object]) -> str:
-    """A YAML file that says what `text` says, and `changes` by the paths of their keys. Each new key gets a comment.
+def edit_yaml(text: str, changes: Mapping[KeyPath, object]) -> str:
+    """Return the text of a YAML file with changed values, by the paths of their keys. Each new key gets a comment.
 
-    `text` is a mapping of sections, or empty. What is written in a way that cannot be edited in place (a mapping in
-    braces, an alias) is written anew.
+    `text`: a mapping of sections, or empty. A file that cannot be edited in place (a mapping in braces, an alias) is
+    written anew.
     """
     for path, value in changes.items():
-        wanted = _with(yaml.safe_load(text), path, value)
-        edited = _edited(text, path, wanted)
-        # PyYAML reads back some line breaks of Unicode otherwise than it writes them.
+        wanted = _set_value(yaml.safe_load(text), path, value)
+        edited = _edit_lines(text, path, wanted)
+        # PyYAML does not read some Unicode line breaks as it writes them.
         escaped = yaml.safe_dump(wanted, sort_keys=False)
-        ways = (edited, yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True))
-        text = next((each for each in ways if _says(each, wanted)), escaped)
+        forms = (edited, yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True))
+        text = next((each for each in forms if _parses_to(each, wanted)), escaped)
     return text
 
 
-def with_variables(text: str, changes: Mapping[KeyPath, str | None]) -> str:
-    """A .env file that says what `text` says, and `changes`. None: nothing at or below this path is set any more."""
+def edit_dotenv(text: str, changes: Mapping[KeyPath, str | None]) -> str:
+    """Return the text of a .env file with changed values. None: remove the variables at and below this path."""
     pieces: list[str] = []
     left = {path: value for path, value in changes.items() if value is not None}
     for binding in parse_stream(io.StringIO(text)):
         path, whole = path_of(binding.key or ""), binding.original.string
-        if path is None or not (path in changes or _taken_away(path, changes)):
+        if path is None or not (path in changes or _is_unset(path, changes)):
             pieces.append(whole)
         elif path in left:
             before = whole[: len(whole) - len(whole.lstrip())]
-            pieces.append(before + _assigned(path, left.pop(path)))
+            pieces.append(before + _assignment(path, left.pop(path)))
     kept = "".join(pieces)
     if left and kept and not kept.endswith("\n"):
         kept += "\n"
-    return kept + "".join(_assigned(path, value) for path, value in left.items())
+    return kept + "".join(_assignment(path, value) for path, value in left.items())
 
 
-def _taken_away(path: KeyPath, changes: Mapping[KeyPath, str | None]) -> bool:
+def _is_unset(path: KeyPath, changes: Mapping[KeyPath, str | None]) -> bool:
     return any(value is None and path[: len(each)] == each for each, value in changes.items())
 
 
-def _assigned(path: KeyPath, value: str) -> str:
+def _assignment(path: KeyPath, value: str) -> str:
     bare = value and value[0] not in "'\"" and value.isprintable() and not any(letter.isspace() for letter in value)
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     written = value if bare else f"'{escaped}'"
-    return f"{variable(path)}={written}\n"
+    return f"{variable_name(path)}={written}\n"
 
 
-def _with(values: Any, path: KeyPath, value: object) -> Any:
-    """A copy of `values` with `value` at `path`."""
+def _set_value(values: Any, path: KeyPath, value: object) -> Any:
+    """Return a copy of `values` with `value` at `path`."""
     if not path:
         return value
     mapping = copy.deepcopy(cast("dict[Any, Any]", values)) if isinstance(values, dict) else {}
     name = next((key for key in mapping if str(key) == path[0]), path[0])
-    mapping[name] = _with(mapping.get(name), path[1:], value)
+    mapping[name] = _set_value(mapping.get(name), path[1:], value)
     return mapping
 
 
-def _says(text: str, wanted: object) -> bool:
+def _parses_to(text: str, wanted: object) -> bool:
     try:
         return bool(yaml.safe_load(text) == wanted)
-    except NOT_READ:
+    except YAML_ERRORS:
         return False
 
 
-def _edited(text: str, path: KeyPath, wanted: Any) -> str:
-    """Edit the lines of one key in place. The result is valid only where the key stands in lines of its own; the
-    caller checks it.
+def _edit_lines(text: str, path: KeyPath, wanted: Any) -> str:
+    """Edit the lines of one key in place. The result is valid only if the key has separate lines; the caller checks
+    it.
     """
     root: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
     at, depth = root, 0
@@ -568,37 +567,37 @@ def _edited(text: str, path: KeyPath, wanted: Any) -> str:
         if entry is None:
             last = at.value[-1][1]
             indent = " " * at.value[0][0].start_mark.column
-            return _inserted(text, _end(text, last), "\n".join(_lines(path[: depth + 1], wanted, indent)))
+            return _insert_below(text, _value_end(text, last), "\n".join(_key_lines(path[: depth + 1], wanted, indent)))
         name, at = entry
         depth += 1
         if depth == len(path) or not isinstance(at, yaml.MappingNode) or at.flow_style or not at.value:
-            lines = "\n".join(_lines(path[:depth], wanted, " " * name.start_mark.column, comment=False)).lstrip()
-            return text[: name.start_mark.index] + lines + text[_end(text, at) :]
-    return _inserted(text, len(text), "\n".join(_lines(path[:1], wanted, "")))
+            lines = "\n".join(_key_lines(path[:depth], wanted, " " * name.start_mark.column, comment=False)).lstrip()
+            return text[: name.start_mark.index] + lines + text[_value_end(text, at) :]
+    return _insert_below(text, len(text), "\n".join(_key_lines(path[:1], wanted, "")))
 
 
-def _inserted(text: str, after: int, lines: str) -> str:
-    """`lines` below the line that holds the position `after`."""
+def _insert_below(text: str, after: int, lines: str) -> str:
+    """Insert `lines` below the line at the position `after`."""
     line_end = text.find("\n", after)
     if line_end < 0:
         return f"{text}\n{lines}\n" if text and not text.endswith("\n") else f"{text}{lines}\n"
     return f"{text[: line_end + 1]}{lines}\n{text[line_end + 1 :]}"
 
 
-def _end(text: str, node: yaml.Node) -> int:
-    """Give the position where a value ends, without the comments that PyYAML counts to it."""
+def _value_end(text: str, node: yaml.Node) -> int:
+    """Return the position of the end of a value, without the comments that PyYAML includes."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last: Any = node.value[-1]
-        return _end(text, last[1] if isinstance(node, yaml.MappingNode) else last)
+        return _value_end(text, last[1] if isinstance(node, yaml.MappingNode) else last)
     return len(text[: node.end_mark.index].rstrip("\n"))
 
 
-def _lines(path: KeyPath, wanted: Any, indent: str, *, comment: bool = True) -> Iterator[str]:
-    """The lines of the key at `path`, with what is `wanted` there."""
+def _key_lines(path: KeyPath, wanted: Any, indent: str, *, comment: bool = True) -> Iterator[str]:
+    """Yield the lines of the key at `path`, with its value in `wanted`."""
     value: Any = wanted
     for word in path:
         value = next(below for name, below in value.items() if str(name) == word)
-    key = find(path)
+    key = find_key(path)
     if comment and key is not None and (key.section is None or key.nullable):
         yield from (f"{indent}# {line}" for line in textwrap.wrap(key.description, WIDTH))
     below = cast("dict[object, object]", value) if isinstance(value, dict) else {}
@@ -607,4 +606,4 @@ def _lines(path: KeyPath, wanted: Any, indent: str, *, comment: bool = True) -> 
         return
     yield f"{indent}{path[-1]}:"
     for name in below:
-        yield from _lines((*path, str(name)), wanted, indent + INDENT)
+        yield from _key_lines((*path, str(name)), wanted, indent + INDENT)

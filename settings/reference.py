@@ -17,10 +17,10 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import SecretStr
 
-from settings.errors import ANY, SettingKey, all_keys, find
+from settings.errors import ANY, SettingKey, all_keys, find_key
 
-Made: TypeAlias = Callable[[Path], dict[Path, str]]
-"""Gives the files below a folder that are generated, with the text that each should have."""
+Generate: TypeAlias = Callable[[Path], dict[Path, str]]
+"""Returns the generated files below a folder, with the text that each should have."""
 WIDTH = 110
 CHANNEL = 1458745245675032710  # the id in the examples for a channel, and for a server
 
@@ -70,14 +70,14 @@ COMMON = (
     "limits.tokens_per_day",
     "guilds",
 )
-"""What most people set."""
+"""The keys that most people set."""
 
 PLAIN = re.compile(r"[A-Za-z][\w./-]*", re.ASCII)
 NOT_TEXT = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
 def table(keys: Iterable[SettingKey]) -> str:
-    """These keys in Markdown: name, type, default, what it does."""
+    """Return a Markdown table of keys: name, type, default, description."""
     rows = ["| key | type | default | what it does |", "|---|---|---|---|"]
     for key in keys:
         cells = f"`{key.dotted}`", key.kind, _default_in_table(key), key.description
@@ -86,12 +86,12 @@ def table(keys: Iterable[SettingKey]) -> str:
 
 
 def common_table() -> str:
-    """The keys that most people set."""
-    return table(key for name in COMMON if (key := find(name.split("."))) is not None)
+    """Return the table of the keys that most people set."""
+    return table(key for name in COMMON if (key := find_key(name.split("."))) is not None)
 
 
 def render_reference() -> str:
-    """The text of docs/configuration.md: every key, section by section."""
+    """Return the text of docs/configuration.md: every key, section by section."""
     parts = [REFERENCE_HEADER]
     for section in all_keys():
         if len(section.path) == 1:
@@ -103,15 +103,15 @@ def render_reference() -> str:
 
 
 def render_config() -> str:
-    """The text of a config.yaml that sets every key to its default, each below a comment."""
+    """Return the text of a config.yaml that sets every key to its default, each below a comment."""
     lines = HEADER.splitlines()
     for key in all_keys():
         if ANY in key.path or _below_null(key) is not None:
-            continue  # shown as an example, where a mapping can stand
+            continue  # part of the example of its section
         if len(key.path) == 1:
             lines.append("")
         block = [f"# {line}" for line in textwrap.wrap(key.description, WIDTH)]
-        # Paths are left to follow the data folder.
+        # Commented out, paths follow the data folder.
         block += [f"# {line}" if key.follows_data else line for line in _setting(key)]
         if key.nullable or key.dotted in {"discord.channels", "guilds"}:
             block += [f"# {line}".rstrip() for line in _example(key)]
@@ -120,7 +120,7 @@ def render_config() -> str:
 
 
 def generated(root: Path) -> dict[Path, str]:
-    """The files that are made from the models, with the text that each should have. A missing README.md stays missing.
+    """Return the files that are made from the models with their texts; README.md only if it exists.
 
     Raises:
         ValueError: the marks are missing in README.md.
@@ -132,18 +132,20 @@ def generated(root: Path) -> dict[Path, str]:
     return texts
 
 
-def stale(root: Path, made: Made = generated) -> list[str]:
-    """The generated files below `root` that are missing or out of date."""
+def find_stale(root: Path, generate: Generate = generated) -> list[str]:
+    """Return the names of the generated files below `root` that are missing or out of date."""
     return [
         path.relative_to(root).as_posix()
-        for path, text in made(root).items()
+        for path, text in generate(root).items()
         if not path.exists() or path.read_text("utf-8") != text
     ]
 
 
-def main(arguments: Sequence[str], root: Path, made: Made = generated, module: str = "settings.reference") -> int:
-    """Write or check generated files: those that `made` gives for a folder, on behalf of a module. Gives the exit code:
-    0 done or fresh, 1 stale or not written.
+def main(
+    arguments: Sequence[str], root: Path, generate: Generate = generated, module: str = "settings.reference"
+) -> int:
+    """Write or check the files that `generate` gives for a folder, on behalf of a module. Returns the exit code: 0 done
+    or fresh, 1 stale or not written.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     task = parser.add_mutually_exclusive_group(required=True)
@@ -151,10 +153,10 @@ def main(arguments: Sequence[str], root: Path, made: Made = generated, module: s
     task.add_argument("--check", action="store_true", help="exit 1 when one of them is out of date")
     try:
         if parser.parse_args(arguments).write:
-            for path, text in made(root).items():
+            for path, text in generate(root).items():
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text, "utf-8")
-        names = stale(root, made)
+        names = find_stale(root, generate)
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -164,7 +166,7 @@ def main(arguments: Sequence[str], root: Path, made: Made = generated, module: s
 
 
 def with_table(text: str, name: str, of: str, table: str) -> str:
-    """The text of the file `name`, with this table between its two marks, which name what the table is `of`.
+    """Return the text of the file `name` with a table between its two marks. `of`: the noun of the marks.
 
     Raises:
         ValueError: a mark is missing.
@@ -178,7 +180,7 @@ def with_table(text: str, name: str, of: str, table: str) -> str:
 
 
 def _below_null(key: SettingKey, within: SettingKey | None = None) -> SettingKey | None:
-    """The nearest section above it that is empty by default; `within`: one that lies below this one."""
+    """Return the nearest section above a key that is empty by default. `within`: only sections below this one."""
     depth = 0 if within is None else len(within.path)
     above = (each for each in all_keys() if each.section is not None and each.nullable)
     between = [each for each in above if depth < len(each.path) < len(key.path)]
@@ -198,7 +200,7 @@ def _setting(key: SettingKey) -> list[str]:
 
 
 def _example(above: SettingKey) -> list[str]:
-    """The keys below one that is empty by default, as they would be written."""
+    """Return the lines of a section that is empty by default, with examples of its keys."""
     lines = [f"{above.path[-1]}:"]
     for key in all_keys():
         depth = len(key.path) - len(above.path)
@@ -214,15 +216,13 @@ def _example(above: SettingKey) -> list[str]:
 
 
 def _example_of(key: SettingKey) -> list[str]:
-    """Write the example line of a key; null where nothing differs, and only the name of a mapping with an example
-    below.
-    """
-    by_id = find((*key.path, ANY)) is not None
+    """Return the example lines of a key; only the name of a mapping, or of a key whose default is null."""
+    by_id = find_key((*key.path, ANY)) is not None
     return [f"{key.path[-1]}:"] if by_id or (ANY in key.path and key.default is None) else _setting(key)
 
 
 def _plain(value: Any) -> Any:
-    """A default as YAML and JSON know it."""
+    """Return a default as a type of YAML and JSON."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, Path):

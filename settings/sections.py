@@ -1,4 +1,4 @@
-"""The sections of the configuration, and where their paths lead."""
+"""The sections of the configuration, and how their paths are resolved."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from model.servers import Servers
 from settings.answering import AnswerSettings, GuildAnswerSettings, LLMSettings, ModelSettings
 from settings.kinds import (
     LOCAL,
+    ConfigPath,
     Count,
     CountOrZero,
     Flag,
@@ -19,9 +20,9 @@ from settings.kinds import (
     Hosts,
     Hours,
     Level,
-    LimitOrOffOrNull,
-    OwnToken,
-    PathBeside,
+    LimitOrNull,
+    LoginToken,
+    NonEmpty,
     PathOrNone,
     Port,
     Rate,
@@ -35,20 +36,19 @@ from settings.kinds import (
     SnowflakesOrNone,
     Store,
     Text,
+    Texts,
     Transport,
     ValueHelp,
     Weight,
     WhenUnsure,
-    Word,
-    Words,
-    commented_out,
+    null_as_empty,
     section,
     setting,
 )
 from settings.knowledge import GuildKnowledgeSettings, KnowledgeSettings
 
 GUILDS = "guilds"
-"""The folder in `app.data_dir` where each server has one of its own, with the same layout."""
+"""The folder in `app.data_dir` that has a data folder for each server, with the same layout."""
 
 MIB = 1024 * 1024
 HOUR = 3600
@@ -57,7 +57,7 @@ HOUR = 3600
 class AppSettings(SettingsSection):
     """The program as a whole."""
 
-    data_dir: PathBeside = setting(Path("data"), "Folder for everything that the bot keeps.")
+    data_dir: ConfigPath = setting(Path("data"), "Folder for everything that the bot keeps.")
     dry_run: Flag = setting(False, "Log replies instead of posting them.")
     shutdown_grace_seconds: Seconds = setting(20, "How long work in flight may continue after a stop signal.")
 
@@ -133,13 +133,13 @@ class DiscordSettings(SettingsSection):
     catch_up_minutes: Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes, or 0 for off")] = (
         setting(60, "How far back messages missed while offline are processed; 0: not at all.")
     )
-    opt_out_marker: Word = setting(
+    opt_out_marker: NonEmpty = setting(
         "!nobot", "A message that contains this is neither answered, learned from nor recorded."
     )
     feedback: Flag = setting(
         False, "Add 👍 and 👎 below answers and keep the votes, and those inferred from what askers say."
     )
-    escalation_emoji: Word = setting("🆘", "The reaction with which users ask for a person.")
+    escalation_emoji: NonEmpty = setting("🆘", "The reaction with which users ask for a person.")
     escalation_channel_id: Snowflake | None = setting(
         None, "Where a link to an escalated thread is posted, at most once an hour; null: nowhere."
     )
@@ -157,23 +157,23 @@ class MetricsSettings(SettingsSection):
     """Prometheus metrics and the health check."""
 
     port: Port = setting(0, "The port that serves /metrics and /healthz; 0: off.")
-    host: Word = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
+    host: NonEmpty = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
 
 
 class DashboardSettings(SettingsSection):
     """Pages that show what the bot does, at `metrics.port`."""
 
     enabled: Flag = setting(False, "Serve the dashboard at metrics.port, to this machine only unless there is a token.")
-    token: OwnToken = setting(SecretStr(""), "What people log in with; best kept in .env.")
+    token: LoginToken = setting(SecretStr(""), "What people log in with; best kept in .env.")
     show_texts: Flag = setting(False, "Show what people wrote and were answered; else only what became of it.")
 
 
 class McpSettings(SettingsSection):
     """What `--mcp` serves to assistants over the Model Context Protocol."""
 
-    host: Word = setting("127.0.0.1", "The address that `--mcp http` listens on; the default is this machine only.")
+    host: NonEmpty = setting("127.0.0.1", "The address that `--mcp http` listens on; the default is this machine only.")
     port: Port = setting(8765, "The port of `--mcp http`.")
-    token: OwnToken = setting(SecretStr(""), "What assistants send to `--mcp http`; best kept in .env.")
+    token: LoginToken = setting(SecretStr(""), "What assistants send to `--mcp http`; best kept in .env.")
     names: Hosts = setting((), "Names by which assistants reach `--mcp http`, besides mcp.host and localhost.")
     channels: Snowflakes = setting(
         frozenset(),
@@ -198,8 +198,8 @@ class EmbeddingSettings(ModelSettings):
     """A model that embeds texts."""
 
 
-def _form_of(given: Any) -> str:
-    # The loc of an error names the form: `complaints` leaves out what begins with "<".
+def _form_tag(given: Any) -> str:
+    # Errors have the tag in their path: `problems_of` leaves out names that begin with "<".
     return "<endpoint>" if isinstance(given, dict | EmbeddingSettings) else "<word>"
 
 
@@ -208,7 +208,7 @@ class SearchSettings(SettingsSection):
 
     embeddings: Annotated[
         Annotated[EmbeddingSettings, Tag("<endpoint>")] | Annotated[Literal["packaged", "none"], Tag("<word>")],
-        Discriminator(_form_of),
+        Discriminator(_form_tag),
         ValueHelp("`packaged`, `none`, or a mapping of base_url, api_key and model"),
     ] = setting(
         "packaged", "Where text is embedded: by the packaged model, nowhere (search by words only), or at an endpoint."
@@ -258,7 +258,7 @@ class DocumentSettings(SettingsSection):
     code_block_min_lines: Count = setting(15, "From how many lines on a code block is long.")
     ready_wait_seconds: Seconds = setting(10, "How long an answer waits for new files to become searchable.")
     embed_concurrency: Count = setting(2, "How many files are embedded at once.")
-    solved_tags: Words = setting(("solved",), "Forum tags that mark a thread as solved; its files are deleted at once.")
+    solved_tags: Texts = setting(("solved",), "Forum tags that mark a thread as solved; its files are deleted at once.")
     evidence_grace_hours: Hours = setting(24, "How long the files of an archived thread are kept.")
     sweep_hours: Hours = setting(6, "How often the bot looks for files of threads that are gone.")
     max_tool_calls: Count = setting(6, "How many tool calls one answer may make.")
@@ -294,8 +294,8 @@ class GuildLimitSettings(SettingsSection):
     """Limits of one server. Where any is set it is counted by itself; what is left out is as in `limits`."""
 
     chains_per_user_per_hour: Count | None = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
-    answers_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.answers_per_day in this server.")
-    tokens_per_day: LimitOrOffOrNull = setting(None, "Replaces limits.tokens_per_day in this server.")
+    answers_per_day: LimitOrNull = setting(None, "Replaces limits.answers_per_day in this server.")
+    tokens_per_day: LimitOrNull = setting(None, "Replaces limits.tokens_per_day in this server.")
 
 
 class GuildSettings(SettingsSection):
@@ -321,7 +321,7 @@ class NatsSettings(SettingsSection):
     replicas: Annotated[Literal[1, 3, 5], ValueHelp("1, 3 or 5")] = setting(
         1, "Servers that keep each message: 1, or 3 or 5 in a cluster."
     )
-    credentials_env: Word = setting(
+    credentials_env: NonEmpty = setting(
         "NATS_CREDS", "The environment variable that holds the path of a file of NATS credentials, if any."
     )
 
@@ -345,7 +345,7 @@ class Settings(SettingsSection):
         "local", "One process on this machine, or the servers of NATS between processes on several."
     )
     nats: NatsSettings = section(NatsSettings)
-    guilds: Annotated[Mapping[Snowflake, GuildSettings], BeforeValidator(commented_out)] = Field(
+    guilds: Annotated[Mapping[Snowflake, GuildSettings], BeforeValidator(null_as_empty)] = Field(
         default_factory=dict[int, GuildSettings],
         description="Servers with a team, knowledge or limits of their own, by server id. Such a server is answered "
         "from its own and the shared knowledge, and what its team teaches stays there.",
@@ -354,21 +354,21 @@ class Settings(SettingsSection):
 
     @property
     def servers(self) -> Servers[Settings]:
-        """Give the settings that hold in each server: one of `guilds` has its own team, knowledge, limits and data
-        folder; in all others, these settings hold.
+        """The settings of each server: the servers in `guilds` have their own team, knowledge, limits and data folder;
+        all others have these settings.
         """
         return Servers({None: self, **self._servers})
 
     def with_servers(self, servers: Mapping[int, Settings]) -> Self:
-        """Copy the settings with other settings for the servers."""
+        """Return a copy with other settings for the servers."""
         changed = self.model_copy()
         changed._servers = dict(servers)  # noqa: SLF001 (its own copy)
         return changed
 
     def for_removed_server(self, guild_id: int) -> Settings:
-        """Give the settings of a server that was removed from `guilds` and may still have a folder."""
+        """Return the settings of a server that was removed from `guilds` and may still have a folder."""
         entry = self.model_copy(update={"guilds": {guild_id: GuildSettings()}})
-        return _in_server(entry, guild_id, Path())  # nothing that an entry names rests on a folder
+        return _for_server(entry, guild_id, Path())  # the entry has no paths to resolve
 
     def has_own_team(self, guild_id: int | None) -> bool:
         """Tell whether the entry of a server in `guilds` says itself who is of its team."""
@@ -378,63 +378,58 @@ class Settings(SettingsSection):
 
     @property
     def secrets(self) -> list[str]:
-        """Give the values of all secrets, which must show up nowhere."""
+        """The values of all secrets, which must be shown nowhere."""
         return list(_secrets_in(self))
 
     @property
     def local(self) -> bool:
-        """Tell whether one process does everything, without NATS."""
+        """True if one process does everything, without NATS."""
         return self.transport == LOCAL
 
     @property
     def document_embeddings(self) -> EmbeddingSettings | Literal["packaged", "none"]:
-        """Give the embedding model for documents."""
+        """The embedding model for documents."""
         return self.search.embeddings if self.documents.embeddings is None else self.documents.embeddings
 
     def when_unsure_in(self, channel_id: int) -> WhenUnsure:
-        """Give what the bot does in a channel when it is unsure and was not addressed."""
+        """Return what the bot does in a channel when it is unsure and was not addressed."""
         channel = self.discord.channels.get(channel_id)
         return (None if channel is None else channel.when_unsure) or self.ai_response.when_unsure
 
-    def placed(self, folder: Path) -> Self:
-        """Resolve every path against `folder`, and unset ones below `app.data_dir`."""
+    def resolve_paths(self, folder: Path) -> Self:
+        """Return a copy with every path resolved against `folder`; unset ones lie below `app.data_dir`."""
         data = folder / self.app.data_dir
         app = self.app.model_copy(update={"data_dir": data})
 
-        def place(name: str, path: Path, _: FollowsData) -> Path:
-            return folder / path if name in self.kb.model_fields_set else data / _below_data(name)
+        def resolve(name: str, path: Path, _: FollowsData) -> Path:
+            return folder / path if name in self.kb.model_fields_set else data / _default_path(name)
 
         log = self.logging.file
         file = log.model_copy(update={"path": None if log.path is None else folder / log.path})
         logging = self.logging.model_copy(update={"file": file})
-        placed = self.model_copy(update={"app": app, "logging": logging, "kb": _with_paths(self.kb, place)})
-        return placed.with_servers({guild_id: _in_server(placed, guild_id, folder) for guild_id in self.guilds})
+        resolved = self.model_copy(update={"app": app, "logging": logging, "kb": _replace_paths(self.kb, resolve)})
+        return resolved.with_servers({guild_id: _for_server(resolved, guild_id, folder) for guild_id in self.guilds})
 
-    def for_replay_in(self, data: Path) -> Self:
-        """Copy the settings for a replay: learned and saved data go to `data`; configured documents stay where they
-        are.
-
-        Call it on settings that are `placed`.
-        """
-        return self._moved(data, lambda follows: follows.learned)
+    def for_replay(self, data: Path) -> Self:
+        """Return the settings of a replay, which learns and saves below `data`. Call it on resolved paths."""
+        return self._move_data(data, lambda follows: follows.learned)
 
     def with_data_in(self, data: Path) -> Self:
-        """Copy the settings for a process that receives its data: everything, also documents, lies below `data`.
-
-        Call it on settings that are `placed`.
+        """Return the settings of a process that receives all data, including documents, and keeps it below `data`. Call
+        it on resolved paths.
         """
-        return self._moved(data, lambda _: True)
+        return self._move_data(data, lambda _: True)
 
-    def _moved(self, data: Path, chosen: Callable[[FollowsData], bool]) -> Self:
+    def _move_data(self, data: Path, chosen: Callable[[FollowsData], bool]) -> Self:
         app = self.app.model_copy(update={"data_dir": data})
 
         def move(name: str, path: Path, follows: FollowsData) -> Path:
-            return data / _below_data(name) if chosen(follows) else path
+            return data / _default_path(name) if chosen(follows) else path
 
-        moved = self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
+        moved = self.model_copy(update={"app": app, "kb": _replace_paths(self.kb, move)})
         return moved.with_servers(
             {
-                guild_id: server._moved(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
+                guild_id: server._move_data(data / GUILDS / str(guild_id), chosen)  # noqa: SLF001 (of its own kind)
                 for guild_id, server in self._servers.items()
             }
         )
@@ -453,23 +448,23 @@ def _secrets_in(section: BaseModel) -> Iterator[str]:
             yield from _secrets_in(value)
 
 
-def _first(own: T | None, common: T) -> T:
+def _own_or_common(own: T | None, common: T) -> T:
     return common if own is None else own
 
 
-def _overlaid(common: S, own: SettingsSection) -> S:
-    """Copy `common` with the values that `own` sets."""
-    said = {name: value for name in type(own).model_fields if (value := getattr(own, name)) is not None}
-    return common.model_copy(update=said)
+def _override(common: S, own: SettingsSection) -> S:
+    """Return a copy of `common` with the values that `own` sets."""
+    values = {name: value for name in type(own).model_fields if (value := getattr(own, name)) is not None}
+    return common.model_copy(update=values)
 
 
-def _below_data(name: str) -> Path:
-    """Give the place of a default path of `kb` below the data folder."""
+def _default_path(name: str) -> Path:
+    """Return the default of a path of `kb`, relative to the data folder."""
     default: Path = KnowledgeSettings.model_fields[name].default
     return default.relative_to("data")
 
 
-def _with_paths(kb: KnowledgeSettings, change: Callable[[str, Path, FollowsData], Path]) -> KnowledgeSettings:
+def _replace_paths(kb: KnowledgeSettings, change: Callable[[str, Path, FollowsData], Path]) -> KnowledgeSettings:
     changed: dict[str, Path] = {}
     for name, field in KnowledgeSettings.model_fields.items():
         for mark in field.metadata:
@@ -478,32 +473,32 @@ def _with_paths(kb: KnowledgeSettings, change: Callable[[str, Path, FollowsData]
     return kb.model_copy(update=changed)
 
 
-def _in_server(common: Settings, guild_id: int, folder: Path) -> Settings:
-    """The settings as they hold in one server, whose own files are below a data folder of its own."""
+def _for_server(common: Settings, guild_id: int, folder: Path) -> Settings:
+    """Return the settings of one server, which has a separate data folder."""
     own, data = common.guilds[guild_id], common.app.data_dir / GUILDS / str(guild_id)
-    named = {"sources_dir": own.kb.sources_dir, "links_file_path": own.kb.links_file_path}
+    paths = {"sources_dir": own.kb.sources_dir, "links_file_path": own.kb.links_file_path}
 
-    def place(name: str, _: Path, _follows: FollowsData) -> Path:
-        path = named.get(name)
-        return data / _below_data(name) if path is None else folder / path
+    def resolve(name: str, _: Path, _follows: FollowsData) -> Path:
+        path = paths.get(name)
+        return data / _default_path(name) if path is None else folder / path
 
-    kb = _with_paths(common.kb, place).model_copy(
+    kb = _replace_paths(common.kb, resolve).model_copy(
         update={
-            "source_base_url": _first(own.kb.source_base_url, ""),
+            "source_base_url": _own_or_common(own.kb.source_base_url, ""),
             "site_generator": "auto",
-            "internal_topics": _first(own.kb.internal_topics, common.kb.internal_topics),
+            "internal_topics": _own_or_common(own.kb.internal_topics, common.kb.internal_topics),
             "qa_raw_last_processed_id": "",
         }
     )
-    discord = _overlaid(common.discord, own.discord)
+    discord = _override(common.discord, own.discord)
     channels = {**common.discord.channels, **own.discord.channels}
     return common.model_copy(
         update={
             "app": common.app.model_copy(update={"data_dir": data}),
             "discord": discord.model_copy(update={"channels": channels}),
-            "ai_response": _overlaid(common.ai_response, own.ai_response),
+            "ai_response": _override(common.ai_response, own.ai_response),
             "kb": kb,
-            "limits": _overlaid(common.limits, own.limits),
+            "limits": _override(common.limits, own.limits),
             "guilds": {},
         }
     )

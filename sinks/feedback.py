@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Container
 
 from clock import rfc3339, run_blocking
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.events import Reaction
 from model.messages import Author, AuthorType
 from model.servers import Servers
@@ -65,10 +65,10 @@ class Feedback:
         self._opted_out = opted_out
         self._offered = offered
         self._inferring = offered and inferring
-        self._votes = Bounded[tuple[int, int], str](REMEMBERED)  # by message and voter
-        self._inferred = Bounded[tuple[int, int], str](REMEMBERED)
-        self._changes = Bounded[tuple[int, int], int](REMEMBERED)  # by message and voter
-        self._called = Bounded[int, float](REMEMBERED)  # by thread: when a call for help was passed on
+        self._votes = BoundedDict[tuple[int, int], str](REMEMBERED)  # by message and voter
+        self._inferred = BoundedDict[tuple[int, int], str](REMEMBERED)
+        self._changes = BoundedDict[tuple[int, int], int](REMEMBERED)  # by message and voter
+        self._called = BoundedDict[int, float](REMEMBERED)  # by thread: when a call for help was passed on
         self._key: bytes | None = None
 
     async def keep(self, vote: Reaction | InferredVote) -> None:

@@ -95,16 +95,16 @@ class CacheAndIndex:
 
     def _write(self, records: list[Record], version: int, at: str) -> None:
         new = version != self._version
-        cache_there = confined.look(self._ledger.path) == self._cache_seen
-        index_there = self._index_seen is not None and confined.look(self._index_path) == self._index_seen
+        cache_there = confined.read_signature(self._ledger.path) == self._cache_seen
+        index_there = self._index_seen is not None and confined.read_signature(self._index_path) == self._index_seen
         if not new and ((index_there and cache_there) or not records):
             return  # without records, an index that was made by hand stays
         _sort(records, self._ledger.kinds)
         if new or (not cache_there and self._cache_seen is not None):
             self._write_cache(records, version, at)
-        self._cache_seen = confined.look(self._ledger.path)
+        self._cache_seen = confined.read_signature(self._ledger.path)
         self._write_index(records, plain=not new)
-        self._index_seen = confined.look(self._index_path)
+        self._index_seen = confined.read_signature(self._index_path)
 
     def _write_cache(self, records: list[Record], version: int, at: str) -> None:
         rendered = {record.source_id: self._render(record) for record in records}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from clock import now
 from clock.timeouts import Backoff
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
-from model.outcomes import Outcome, OutcomeKind, lasting_sources
+from model.outcomes import Outcome, OutcomeKind, recordable_sources
 from model.servers import Servers
 from services.assistant import Inquiry, links_block, reply_outcome
 from services.conversations import History, Outbox, People, Post, Posts, StartedReply
@@ -131,7 +131,7 @@ class Replies:
             last_asked_id=part.last.id,
             opened_thread=place_id != part.place.id,
             question=inquiry.conversation.asked_text[:QUESTION_CHARS],
-            sources=lasting_sources(inquiry.shown_sources),
+            sources=recordable_sources(inquiry.shown_sources),
         )
         return StartedReply(post, tuple(split(text)), part.message_ids, part.guild_id)
 

@@ -219,7 +219,7 @@ class RawArchive:
                 for each in [each for each in together if each.pair is None]:
                     self._write_blocks([each], at)
             elif isinstance(error, OSError):
-                why = f"{files.why(error)}. A captured conversation was not stored"
+                why = f"{files.describe_error(error)}. A captured conversation was not stored"
                 together[0].error = archive_files.ArchiveUnwritable(why)
                 together[0].error.__cause__ = error
             else:

@@ -15,8 +15,8 @@ from reactivex import operators as ops
 from reactivex.abc import ObserverBase
 
 from clock import now
-from dataflow import concat_map_iterable, map_async, only, serialize_by_key
-from dataflow.metering import watched
+from dataflow import concat_map_iterable, map_async, of_type, serialize_by_key
+from dataflow.metering import operator_watch
 from model.conversations import Conversation
 from model.events import Event, Ready
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
@@ -74,16 +74,16 @@ def answers(
         step("hold", hold(s.typists), most, s.gauge),
         step("reply", replying, most, s.gauge),
     )
-    queue = watched(s.gauge, "queue")
+    queue = operator_watch(s.gauge, "queue")
     return inquiries.pipe(
         serialize_by_key(
             lambda inquiry: inquiry.part.key,
-            compose(answered, only(Outcome)),
+            compose(answered, of_type(Outcome)),
             key_of_result=lambda outcome: outcome.part.key,
             max_active=most,
             max_waiting=rules.max_waiting_answers,
             on_overflow=lambda inquiry: skip_outcome(inquiry, Reason.OVERLOADED),
-            waits=None if queue is None else queue.waits,
+            on_waiting=None if queue is None else queue.on_waiting,
         ),
         ops.do_action(on_completed=in_context.on_completed),
     )
@@ -196,9 +196,9 @@ def unfinished(
         return failure_of(reply.part(), "reply", error)
 
     return events.pipe(
-        only(Ready),
+        of_type(Ready),
         ops.take(1),
         concat_map_iterable(left),
         map_async(finish, on_failure=failed, max_concurrent=AT_ONCE),
-        only(Outcome),
+        of_type(Outcome),
     )

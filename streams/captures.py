@@ -14,8 +14,8 @@ from reactivex import operators as ops
 
 from clock import now
 from clock.timeouts import Backoff
-from dataflow import concat_map_iterable, map_async, only, pass_through, unfold
-from dataflow.metering import Gauge, named, watched
+from dataflow import concat_map_iterable, map_async, of_type, pass_through, unfold
+from dataflow.metering import Gauge, operator_gauge, operator_watch
 from dataflow.triggering import coalesce
 from model.events import Deleted, Edited, Event
 from model.outcomes import Outcome
@@ -154,7 +154,7 @@ def revised_captures(
         return ()
 
     return events.pipe(
-        only(Deleted, Edited),
+        of_type(Deleted, Edited),
         map_async(begun, on_failure=failed, max_concurrent=1),
         concat_map_iterable(lambda pairs: pairs),
     )
@@ -239,7 +239,7 @@ def capture_step(
             max_concurrent=max_concurrent,
             ordered=max_concurrent > 1,
             token=lambda each: job_of(each).token,
-            gauge=named(gauge, name),
-            watch=watched(gauge, name),
+            gauge=operator_gauge(gauge, name),
+            watch=operator_watch(gauge, name),
         ),
     )

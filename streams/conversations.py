@@ -12,7 +12,7 @@ from reactivex import operators as ops
 
 from clock import now, utc_clock
 from dataflow import Amend, Keep, concat_map_iterable, map_async, quiet_window
-from dataflow.metering import Gauge, named
+from dataflow.metering import Gauge, operator_gauge
 from model.events import Event, Posted, Reaction, Ready, Typing
 from model.messages import Batch, Key, Message
 from model.outcomes import Ignored, Reason, Result
@@ -109,9 +109,9 @@ def batches(
             key_of,
             max_seconds=rules.longest,
             quiet_seconds=quiet_seconds,
-            at=lambda admitted: admitted.at,
+            time_of=lambda admitted: admitted.at,
             clock=utc_clock,
-            gauge=named(gauge, "quiet_window"),
+            gauge=operator_gauge(gauge, "quiet_window"),
         ),
         ops.map(batch_of),
     )

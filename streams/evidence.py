@@ -12,8 +12,8 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock.cancellation import CancelToken
-from dataflow import concat_map_iterable, delay_unless_replaced, fork, map_async, only, serialize_by_key
-from dataflow.metering import named, watched
+from dataflow import concat_map_iterable, delay_unless_replaced, fork, map_async, of_type, serialize_by_key
+from dataflow.metering import operator_gauge, operator_watch
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
@@ -38,13 +38,13 @@ def discardings(
     """
     cases, history = parts.cases, parts.history
     ended = events.pipe(
-        only(PlaceSeen, PlaceGone, GuildGone),
+        of_type(PlaceSeen, PlaceGone, GuildGone),
         concat_map_iterable(closings(cases, history, rules)),
         delay_unless_replaced(lambda closing: closing.case_id, lambda closing: closing.in_seconds),
     )
     gone: Observable[Deletion] = rx.merge(
         ended,
-        events.pipe(only(Deleted, Edited), concat_map_iterable(droppings(cases, history, parts.withheld))),
+        events.pipe(of_type(Deleted, Edited), concat_map_iterable(droppings(cases, history, parts.withheld))),
         outcomes.pipe(concat_map_iterable(unanswered(cases, history))),
     )
     return gone.pipe(ops.do_action(lambda item: item.call_off(cases)))
@@ -87,7 +87,7 @@ def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRul
         if cases.gone.is_unannounced(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
             yield place.id
 
-    return events.pipe(only(PlaceSeen), concat_map_iterable(of))
+    return events.pipe(of_type(PlaceSeen), concat_map_iterable(of))
 
 
 def droppings(
@@ -207,7 +207,9 @@ def candidates(
         if not closed and not parts.withheld(message):
             yield from candidates_in(message, case_id, block_lines=rules.block_lines)
 
-    return rx.merge(events.pipe(only(Posted), concat_map_iterable(posted)), gathered.pipe(concat_map_iterable(asked)))
+    return rx.merge(
+        events.pipe(of_type(Posted), concat_map_iterable(posted)), gathered.pipe(concat_map_iterable(asked))
+    )
 
 
 def begun(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
@@ -245,8 +247,8 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
         on_failure=failed,
         max_concurrent=THREADS_AT_ONCE,
         token=token_of,
-        gauge=named(parts.gauge, "chunk"),
-        watch=watched(parts.gauge, "chunk"),
+        gauge=operator_gauge(parts.gauge, "chunk"),
+        watch=operator_watch(parts.gauge, "chunk"),
     )
 
     def operator(source: Observable[Work]) -> Observable[IngestResult]:
@@ -281,8 +283,8 @@ def embedding(
         on_failure=failed,
         max_concurrent=rules.embed_at_once,
         token=lambda result: result.job.token,
-        gauge=named(parts.gauge, "embed"),
-        watch=watched(parts.gauge, "embed"),
+        gauge=operator_gauge(parts.gauge, "embed"),
+        watch=operator_watch(parts.gauge, "embed"),
     )
 
 

@@ -33,7 +33,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex.subject import Subject
 
-from dataflow import fork, only, supervised
+from dataflow import fork, of_type, supervise
 from model.events import Event, Posted, Reaction
 from model.messages import Part
 from model.outcomes import Ignored, Outcome, Removed, Result
@@ -80,9 +80,9 @@ def graph(
     routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
-    answered = answers(routed.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
-    files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
-    jobs, may_wait = routed.pipe(only(CaptureJob)), not rules.curation.to_the_end
+    answered = answers(routed.pipe(of_type(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
+    files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervise("evidence"))
+    jobs, may_wait = routed.pipe(of_type(CaptureJob)), not rules.curation.to_the_end
     image_services = s.servers.map(lambda each: each.capture_images)
     capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=may_wait)
     revised = revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
@@ -90,16 +90,16 @@ def graph(
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
     curated = curations(stored(captured), curation_services, rules.curation, sinks.decided)
-    inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.tracker, s.people))
+    inferred = screened.pipe(of_type(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(
         answered,
-        unfinished(events, s.outbox, sinks.finish).pipe(supervised("unfinished")),
+        unfinished(events, s.outbox, sinks.finish).pipe(supervise("unfinished")),
         # `files` emits no outcomes. It is merged, like curation and votes, so that the graph waits for its end.
-        files.pipe(only(Outcome)),
-        captured.pipe(only(Outcome)),
-        *(each.pipe(supervised("curation")) for each in curated),
-        screened.pipe(only(Ignored, Removed)),
-        routed.pipe(only(Ignored, Outcome)),
-        votes(rx.merge(events.pipe(only(Reaction)), inferred), sinks.feedback).pipe(supervised("votes")),
+        files.pipe(of_type(Outcome)),
+        captured.pipe(of_type(Outcome)),
+        *(each.pipe(supervise("curation")) for each in curated),
+        screened.pipe(of_type(Ignored, Removed)),
+        routed.pipe(of_type(Ignored, Outcome)),
+        votes(rx.merge(events.pipe(of_type(Reaction)), inferred), sinks.feedback).pipe(supervise("votes")),
     )
     return released(results, s.in_flight, s.seen, sinks.results)

@@ -19,7 +19,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from dataflow import fork, only, supervised
+from dataflow import fork, of_type, supervise
 from model.events import Event
 from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
@@ -42,15 +42,15 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     )
 
     results = rx.merge(
-        captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
-            supervised("captures")
+        captures(routed.pipe(of_type(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
+            supervise("captures")
         ),
         # It emits no results. It is merged so that the graph waits for its end.
         revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id).pipe(
-            only(Outcome)
+            of_type(Outcome)
         ),
-        screened.pipe(only(Ignored, Removed)),
-        routed.pipe(only(Ignored, Outcome)),
+        screened.pipe(of_type(Ignored, Removed)),
+        routed.pipe(of_type(Ignored, Outcome)),
         parts.pipe(
             ops.filter(lambda part: not is_of_the_team(part)),
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),

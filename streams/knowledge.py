@@ -23,8 +23,8 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from dataflow import concat_map_iterable, map_async, only
-from dataflow.metering import Gauge, named, watched
+from dataflow import concat_map_iterable, map_async, of_type
+from dataflow.metering import Gauge, operator_gauge, operator_watch
 from dataflow.triggering import checkpoint, coalesce
 from operators.step import expected
 from operators.updating import begin, discover, fetch, summarise
@@ -107,7 +107,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     )
     kinds = begun.pipe(concat_map_iterable(kinds_in))
     looked = kinds.pipe(step("discover", discover(ledger, key), fails_whole, len(ledger.kinds), gauge))
-    discovered: Observable[Events] = rx.merge(begun.pipe(only(Trouble), ops.map(alone)), looked).pipe(
+    discovered: Observable[Events] = rx.merge(begun.pipe(of_type(Trouble), ops.map(alone)), looked).pipe(
         concat_map_iterable(few_at_once),
         map_async(in_its_turn, on_failure=raising, max_concurrent=1),
         ops.share(),
@@ -124,7 +124,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     ]
     describing = summarise(parts.describer, ledger, parts.describe_seconds)
     summarised = rx.merge(found, *fetched).pipe(
-        only(Pending),
+        of_type(Pending),
         step("summarise", describing, fails_as_source, parts.descriptions_at_once, gauge),
     )
     events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(keep_in(ledger)), ops.share())
@@ -159,8 +159,8 @@ def step(
         fn,
         on_failure=failed,
         max_concurrent=max_concurrent,
-        gauge=named(gauge, name),
-        watch=watched(gauge, name),
+        gauge=operator_gauge(gauge, name),
+        watch=operator_watch(gauge, name),
     )
 
 

@@ -371,7 +371,7 @@ class World:
             await asyncio.sleep(START - now())
         configured = {**settings, "discord": {"team_member_ids": [TESS.id], **settings.get("discord", {})}}
         script, shelf, board = script or Script(), shelf or Shelf(), board or Noticeboard()
-        placed, stack = Settings.model_validate(configured).placed(folder), AsyncExitStack()
+        placed, stack = Settings.model_validate(configured).resolve_paths(folder), AsyncExitStack()
         documents = None
         if uploads is not None:
             documents = await stack.enter_async_context(documents_for(placed, None, uploads, None))

@@ -27,7 +27,7 @@ from typing import Annotated, NamedTuple, Self
 from nats.js import JetStreamContext
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from clock import cancelled
+from clock import cancel_and_wait
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
 from transport.key_value import KeyBucket, read_values
 from transport.streams import BUDGETS
@@ -171,7 +171,7 @@ class SharedBudget:
     async def stop(self) -> None:
         """Stop writing to the bucket; counts that are not written are lost."""
         if self._reporting is not None:
-            await cancelled(self._reporting)
+            await cancel_and_wait(self._reporting)
 
     def _count(self, answers: int, tokens: int, now: float) -> None:
         self._end_day_if_over(now)

@@ -22,7 +22,7 @@ from nats.errors import Error, NoServersError, SecureConnWantedError
 from nats.js import JetStreamContext
 from nats.js.errors import APIError
 
-from clock import RetryDeadline, cancelled
+from clock import RetryDeadline, cancel_and_wait
 from clock.timeouts import Backoff
 from services.telemetry import connection_problem
 from transport.address import Address, ServersUnusable
@@ -331,7 +331,7 @@ class FileConnection:
         if self.client is not None:
             await close_client(self.client)
         # The tasks of the client, and of callers that were cancelled, must end before their loop.
-        await cancelled(*(asyncio.all_tasks() - {asyncio.current_task()}))
+        await cancel_and_wait(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
     def _stop_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

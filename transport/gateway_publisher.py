@@ -21,7 +21,7 @@ from nats.aio.client import Client
 from nats.errors import Error
 from nats.js import JetStreamContext
 
-from clock import cancelled, now
+from clock import cancel_and_wait, now
 from services.discord import USED_TYPES, BadLine, Dispatch
 from streams.gateway import Gateway
 from transport.connection import AWAY_ERRORS, streams_of
@@ -354,4 +354,4 @@ async def run_gateways(gateways: Sequence[Gateway], publisher: Publisher) -> Non
     try:
         await asyncio.gather(*tasks)
     finally:
-        await cancelled(*tasks)
+        await cancel_and_wait(*tasks)

@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext, api
 from nats.js.errors import APIError, NotFoundError
 
-from clock import cancelled, timeout_ignoring_pauses
+from clock import cancel_and_wait, timeout_ignoring_pauses
 from transport import connection
 from transport.connection import AWAY_ERRORS, TRY_SECONDS, ServerAway, retry
 from transport.streams import (
@@ -161,7 +161,7 @@ class SubjectWatcher:
         finally:
             # The client may swallow the cancellation if a message arrives at this moment.
             self._is_ended = True
-            await cancelled(task)
+            await cancel_and_wait(task)
 
     async def _run(self) -> None:
         while not self._is_ended:

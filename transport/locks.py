@@ -18,7 +18,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
-from clock import cancelled
+from clock import cancel_and_wait
 from transport.address import ServersUnusable
 from transport.connection import AWAY_ERRORS, streams_of
 from transport.streams import LOCKS
@@ -109,7 +109,7 @@ async def hold_shard_count(
     try:
         yield
     finally:
-        await cancelled(renewing)
+        await cancel_and_wait(renewing)
 
 
 async def _claim_shard_count(bucket: KeyValue, count: int, keep_seconds: int) -> None:

@@ -21,7 +21,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from clock import cancelled
+from clock import cancel_and_wait
 from services.telemetry import number_of
 from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL
 
@@ -254,7 +254,7 @@ class OrderedPublisher:
         finally:
             for each in self._delayed.values():
                 each.cancel()
-            await cancelled(*tasks)
+            await cancel_and_wait(*tasks)
             if self._client.is_connected:
                 await subscription.unsubscribe()
 

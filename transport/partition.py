@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
-from clock import cancelled, now
+from clock import cancel_and_wait, now
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
 from transport.connection import AWAY_ERRORS, FileConnection, streams_of
@@ -360,7 +360,7 @@ class Partition:
         except Exception:
             log.exception("partition %d was not handed over in order; its messages come again", self.number)
         finally:
-            await cancelled(*self._tasks)
+            await cancel_and_wait(*self._tasks)
             await self._lease.release()
             log.info("partition %d is given back", self.number)
 

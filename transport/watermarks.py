@@ -19,7 +19,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
 
-from clock import cancelled
+from clock import cancel_and_wait
 from services.conversations import Seen, Watermark
 from transport.streams import SEEN, read_stream
 
@@ -123,7 +123,7 @@ async def open_watermarks(
     try:
         yield watermarks
     finally:
-        await cancelled(writing)
+        await cancel_and_wait(writing)
         await watermarks.save()
 
 

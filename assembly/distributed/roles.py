@@ -23,7 +23,7 @@ from assembly.graph_parts import DiscordEnds, all_knowledge_kept_current, teams
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
-from clock import cancelled, now
+from clock import cancel_and_wait, now
 from clock.timeouts import Backoff
 from model import processes
 from model.servers import Servers
@@ -34,7 +34,7 @@ from services.discord.live import Client, Forbidden, RestFetcher, reason, refusa
 from services.privacy import ForgetResult
 from services.storage import files, in_thread
 from services.telemetry import number_of
-from settings import Settings, usable_token
+from settings import Settings, discord_token
 from sinks.results import journal
 from streams.gateway import Gateway, GatewayHooks
 from streams.graph import graph
@@ -70,7 +70,7 @@ async def run_gateway(
         ServersUnusable: other gateways have another number of shards.
     """
     settings, streams = process.configured, streams_of(process.client)
-    token = usable_token(settings)
+    token = discord_token(settings)
     numbers, count = shards or ((0,), 1)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -193,7 +193,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
         try:
             done = await file_connection.do(publisher.publish())
         except OSError as error:
-            log.error("knowledge is not handed on: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
+            log.error("knowledge is not handed on: %s", files.describe_error(error))  # noqa: TRY400 (a line for the operator)
         else:
             if done.published or done.removed:
                 log.info("knowledge: %s handed on, %d removed", number_of(done.published, "file"), done.removed)
@@ -274,7 +274,7 @@ async def _keep_archive(
         # The next owner may be asked to forget people whose data is in this copy.
         stack.push_async_callback(in_thread, files.remove_folder, folder)
         journal_of_files = LogJournal(file_connection, fenced)
-        stack.enter_context(files.journaled(folder, journal_of_files))
+        stack.enter_context(files.use_journal(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
         nobody, models = (
@@ -362,7 +362,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
         except ServersUnusable as error:
             raise Unusable(str(error)) from None
         finally:
-            await cancelled(*tasks.values())
+            await cancel_and_wait(*tasks.values())
 
 
 async def _report_owned(reporter: ProcessStatusReporter, on_owned: Callable[[Mapping[int, int]], object]) -> None:

@@ -41,7 +41,7 @@ from services.documents.store import Together
 from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
-from settings import Settings, usable_token
+from settings import Settings, discord_token
 from sinks.results import journal
 from sinks.team import RawArchive
 from streams.graph import graph
@@ -284,7 +284,7 @@ class PartitionWorker:
         settings = common.model_copy(update={"app": common.app.model_copy(update={"data_dir": folder})})
         async with AsyncExitStack() as stack:
             journal_of_files = LogJournal(file_connection, fenced)
-            stack.enter_context(files.journaled(folder, journal_of_files))
+            stack.enter_context(files.use_journal(folder, journal_of_files))
             if documents is not None and documents.shared is not None:
                 # So that the next owner finds the files that this one has read.
                 stack.push_async_callback(flush_shared_store, documents.shared)
@@ -381,7 +381,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
             await enter(in_background(follower.run()))
             await follower.wait_caught_up()
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
-        await discord.client.log_in(usable_token(settings))
+        await discord.client.log_in(discord_token(settings))
         kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
         stack.push_async_callback(kept.close)
         notes = SharedFlags(process.client)

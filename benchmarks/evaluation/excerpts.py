@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from assembly.answering import embedder_of, library_of, open_search
 from benchmarks.evaluation.questions import Question
-from commands.evaluating.judging import holds_any
+from commands.evaluating.judging import contains_any
 from operators.answering import with_the_first
 from services.knowledge import SourceUnavailable, excerpts
 from settings import load
@@ -41,6 +41,6 @@ async def _shown(asked: Sequence[Question], config: Path) -> list[Shown]:
                 found.append(Shown(holds=False, chars=0))
                 continue
             given = await excerpts.fit_sources(sources, question.text, search, settings.ai_response.max_source_chars)
-            holds = any(holds_any(source.text, question.words) for source in given)
+            holds = any(contains_any(source.text, question.words) for source in given)
             found.append(Shown(holds, sum(len(source.text) for source in given)))
     return found

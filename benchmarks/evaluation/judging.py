@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.evaluation.conversations import share
 from benchmarks.evaluation.questions import Question
-from commands.evaluating.judging import holds_any
+from commands.evaluating.judging import contains_any
 
 Line = Mapping[str, Any]
 """A line of `--replay --json`."""
@@ -63,7 +63,7 @@ def judged(
         reply = replies.get(question.id)
         if question.files:
             page = reply is not None and shows_page(question, reply)
-            words = reply is not None and holds_any(reply["reply_text"], question.words)
+            words = reply is not None and contains_any(reply["reply_text"], question.words)
             counts += Counts(1, 0, int(reply is not None), int(page), int(words))
         else:
             false = reply is not None and not (may_point and reply["level"] == "point")

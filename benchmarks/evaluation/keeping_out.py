@@ -65,7 +65,7 @@ def played(recording: Path, log: Log) -> list[Result]:
         tempfile.TemporaryDirectory(prefix="millrace-eval-") as folder,
         asyncio.Runner(loop_factory=lambda: VirtualLoop(start)) as runner,
     ):
-        settings = Settings(discord=DiscordSettings(team_member_ids=log.staff)).placed(Path(folder))
+        settings = Settings(discord=DiscordSettings(team_member_ids=log.staff)).resolve_paths(Path(folder))
         runner.run(_played(recording, settings, results.append))
     return results
 

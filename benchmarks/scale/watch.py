@@ -17,7 +17,7 @@ from nats.errors import Error
 from nats.js import JetStreamContext, api
 
 from benchmarks.scale.judge import Entry, Log
-from clock.cancellation import cancelled
+from clock.cancellation import cancel_and_wait
 
 LOG = "LOG"
 AT_ONCE = 500
@@ -56,7 +56,7 @@ class Watch:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._reading is not None
-        await cancelled(self._reading)
+        await cancel_and_wait(self._reading)
 
     async def _read(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Grades replies against what is expected, counts grades into figures, and compares two runs."""
+"""Grades replies against the expected ones, computes figures of a run, and compares two runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class QuestionResult:
     """The result of asking one question.
 
     Attributes:
-        reason: why there is no reply; of a failure, what and where.
-        step: at which it ended, where there is no reply.
-        why: what that step says of it; of a reply, what steps have changed of it.
-        sources: cited, else selected.
-        tokens: by step, in prompts and completions.
+        reason: why there is no reply; of a failure, the error and the step.
+        step: the step at which it ended without a reply.
+        why: the reason that this step gave; of a reply, the changes that steps made.
+        sources: the cited sources, else the selected ones.
+        tokens: in prompts and in completions, by step.
     """
 
     outcome: OutcomeKind
@@ -35,8 +35,8 @@ class QuestionResult:
     tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @property
-    def answers(self) -> bool:
-        """Tell whether the reply states an answer; a pointer only names pages."""
+    def is_answer(self) -> bool:
+        """True if the reply is an answer; a pointer only names pages."""
         return self.outcome is OutcomeKind.REPLIED and self.level != Level.POINT
 
     @property
@@ -44,15 +44,15 @@ class QuestionResult:
         return self.outcome not in {OutcomeKind.REPLIED, OutcomeKind.SKIPPED}
 
     @property
-    def points(self) -> bool:
+    def is_pointer(self) -> bool:
         return self.outcome is OutcomeKind.REPLIED and self.level == Level.POINT
 
 
 class Grade(StrEnum):
     """The grade of a reply, or of silence.
 
-    `RIGHT`: what is expected; `POINTED`: no answer, but a pointer to where it is; `MISSED`: no answer where there is
-    one to give; `WRONG`: another answer, or one where silence is right.
+    `RIGHT`: the expected answer or silence; `POINTED`: a pointer to the expected answer; `MISSED`: silence in place of
+    an answer; `WRONG`: another answer, or an answer in place of silence.
     """
 
     RIGHT = "right"
@@ -62,59 +62,63 @@ class Grade(StrEnum):
     FAILED = "failed"
 
 
-def grade(question: EvalQuestion, got: QuestionResult) -> Grade:
+def grade(question: EvalQuestion, result: QuestionResult) -> Grade:
     """Grade a result by the rules in docs/evaluation.md."""
-    if got.failed:
+    if result.failed:
         return Grade.FAILED
     if question.silent:
-        # Whoever has addressed the bot is told something; a pointer states nothing.
-        spoke = got.answers or (got.points and not question.addressed)
+        # The bot always replies to people who address it; a pointer states nothing.
+        spoke = result.is_answer or (result.is_pointer and not question.addressed)
         return Grade.WRONG if spoke else Grade.RIGHT
-    fits = shows_source(question, got.sources) and shows_words(question, got.reply)
-    if got.answers:
+    fits = shows_source(question, result.sources) and shows_words(question, result.reply)
+    if result.is_answer:
         return Grade.RIGHT if fits else Grade.WRONG
-    return Grade.POINTED if got.points and fits else Grade.MISSED
+    return Grade.POINTED if result.is_pointer and fits else Grade.MISSED
 
 
 def shows_source(question: EvalQuestion, shown: Iterable[str]) -> bool:
-    """Tell whether the reply cites one of the expected sources; true where none is expected."""
-    return not question.sources or any(fits(expected, each) for expected in question.sources for each in shown)
+    """Return True if one of the expected sources is shown, or if none is expected."""
+    return not question.sources or any(
+        matches_source(expected, each) for expected in question.sources for each in shown
+    )
 
 
-def fits(expected: str, source_id: str) -> bool:
-    """Tell whether a source id equals the expected one, matches its glob, or continues its topic (`<topic>-2`)."""
+def matches_source(expected: str, source_id: str) -> bool:
+    """Return True if a source id equals the expected one, matches its glob, or continues its topic (`<topic>-2`)."""
     if expected == source_id:
         return True
-    (space, _, name), (space_of_id, _, bare) = expected.partition(":"), source_id.partition(":")
-    if space != space_of_id:
+    (expected_space, _, expected_name), (space, _, name) = expected.partition(":"), source_id.partition(":")
+    if expected_space != space:
         return False
-    if "*" in name:
-        return PathFilter(include=(name,)).refusal(bare) is None
-    return space == "team" and belongs_to(bare.removesuffix(".txt"), {name.removesuffix(".txt")})
+    if "*" in expected_name:
+        return PathFilter(include=(expected_name,)).refusal(name) is None
+    return space == "team" and belongs_to(name.removesuffix(".txt"), {expected_name.removesuffix(".txt")})
 
 
 def shows_words(question: EvalQuestion, reply: str) -> bool:
-    """Return whether a reply holds one of the words that are right; true where any are."""
-    return not question.words or holds_any(reply, question.words)
+    """Return True if a reply contains one of the expected wordings, or if none is expected."""
+    return not question.words or contains_any(reply, question.words)
 
 
-def holds_any(text: str, wordings: Iterable[str]) -> bool:
-    """Return whether a text has one of the wordings in it. White space and case do not count."""
-    folded = _folded(text)
-    return any(_folded(words) in folded for words in wordings)
+def contains_any(text: str, wordings: Iterable[str]) -> bool:
+    """Return True if a text contains one of the wordings. White space and case do not count."""
+    folded = _fold(text)
+    return any(_fold(words) in folded for words in wordings)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalMetrics:
-    """How many questions came to what. `questions` is the sum of the five grades.
+    """The numbers of a run. `questions` is the sum of the five grades.
 
     Attributes:
-        answerable: those that something answers; answered: of all, those that got an answer; right_answers: of these.
-        kept: silent where silence is right.
+        answerable: questions that expect an answer.
+        answered: questions that got an answer.
+        right_answers: questions that got the expected answer.
+        kept: questions for which silence is expected, and kept.
     """
 
     questions: int
@@ -129,7 +133,7 @@ class EvalMetrics:
         return self.questions - self.answerable
 
     def counts(self, share: Share) -> tuple[int, int]:
-        """How many, of how many."""
+        """Return the numerator and the denominator of a share."""
         pointed = self.right_answers + self.grades[Grade.POINTED]
         return {
             Share.PRECISION: (self.right_answers, self.answered),
@@ -139,24 +143,24 @@ class EvalMetrics:
         }[share]
 
     def share(self, share: Share) -> float | None:
-        """From 0 to 1; None where there is nothing to take a share of."""
+        """Return a share from 0 to 1; None if its denominator is 0."""
         some, whole = self.counts(share)
         return some / whole if whole else None
 
-    def below(self, least: Mapping[Share, float]) -> list[Share]:
-        """Which thresholds are not met. What there is nothing of misses none."""
-        shares = {name: self.share(name) for name in least}
-        return [name for name, share in shares.items() if share is not None and share < least[name]]
+    def below(self, thresholds: Mapping[Share, float]) -> list[Share]:
+        """Return the shares below their thresholds. A share with a denominator of 0 is not below any."""
+        shares = {name: self.share(name) for name in thresholds}
+        return [name for name, share in shares.items() if share is not None and share < thresholds[name]]
 
 
-def figures(judged: Sequence[tuple[EvalQuestion, QuestionResult]]) -> EvalMetrics:
-    graded = [(question, got, grade(question, got)) for question, got in judged]
-    right = [(question, got) for question, got, each in graded if each is Grade.RIGHT]
+def measure(judged: Sequence[tuple[EvalQuestion, QuestionResult]]) -> EvalMetrics:
+    graded = [(question, result, grade(question, result)) for question, result in judged]
+    right = [(question, result) for question, result, each in graded if each is Grade.RIGHT]
     return EvalMetrics(
         questions=len(graded),
         grades={each: sum(each is its for _, _, its in graded) for each in Grade},
         answerable=sum(not question.silent for question, _, _ in graded),
-        answered=sum(got.answers for _, got, _ in graded),
+        answered=sum(result.is_answer for _, result, _ in graded),
         right_answers=sum(not question.silent for question, _ in right),
         kept=sum(question.silent for question, _ in right),
     )
@@ -177,11 +181,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both runs are judged by what is expected now.
+    """The comparison of two runs, which are both graded by the present expectations.
 
     Attributes:
-        before, after: the figures of the questions that both runs have.
-        new: questions that only this run has; gone: that only the earlier one has.
+        before, after: the figures of the questions in both runs.
+        new, gone: the number of questions only in this run, and only in the earlier one.
     """
 
     better: Sequence[Change]
@@ -192,17 +196,17 @@ class Comparison:
     gone: int
 
 
-def compared(
+def compare(
     now: Sequence[tuple[EvalQuestion, QuestionResult]], earlier: Mapping[tuple[str, bool], QuestionResult]
 ) -> Comparison:
     """Compare a run with an earlier one, whose results are given by `EvalQuestion.key`."""
-    both = [(question, earlier[question.key], got) for question, got in now if question.key in earlier]
+    both = [(question, earlier[question.key], result) for question, result in now if question.key in earlier]
     changes = [Change(question, grade(question, before), grade(question, after)) for question, before, after in both]
     return Comparison(
         better=[each for each in changes if _WORTH[each.after] > _WORTH[each.before]],
         worse=[each for each in changes if _WORTH[each.after] < _WORTH[each.before]],
-        before=figures([(question, before) for question, before, _ in both]),
-        after=figures([(question, after) for question, _, after in both]),
+        before=measure([(question, before) for question, before, _ in both]),
+        after=measure([(question, after) for question, _, after in both]),
         new=len(now) - len(both),
         gone=len(earlier) - len(both),
     )

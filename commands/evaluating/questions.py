@@ -29,7 +29,7 @@ OPTION = "--eval"
 
 
 class Share(StrEnum):
-    """A figure from 0 to 1, for which a file may say the least."""
+    """A figure from 0 to 1, for which a file may have a threshold."""
 
     PRECISION = "precision"
     RECALL = "recall"
@@ -44,14 +44,14 @@ _SWITCHES = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalQuestion:
-    """A question, and what is right.
+    """A question, and the expected reply.
 
     Attributes:
-        addressed: it is put to the bot, and not to everybody in a channel.
+        addressed: True if it addresses the bot, and not everybody in a channel.
         sources: ids or globs, with their namespaces; a right reply shows one of them. Empty: it may show any.
-        words: a right reply holds one of these. Empty: it may hold any.
-        silent: what is right is no answer.
-        todo: somebody still has to say what is right.
+        words: a right reply contains one of these. Empty: it may contain any.
+        silent: True if no answer is expected.
+        todo: True if the expected reply has to be added yet.
         where: file and line.
     """
 
@@ -71,19 +71,18 @@ class EvalQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QuestionFile:
-    """`questions`: those that can be asked, in their order; `todo`: those that cannot yet; `least`: the thresholds."""
+    """A file of questions. `questions`: in their order; `todo`: the questions that cannot be asked yet."""
 
     questions: tuple[EvalQuestion, ...]
     todo: tuple[EvalQuestion, ...]
-    least: Mapping[Share, float]
+    thresholds: Mapping[Share, float]
 
 
 def read_questions(path: Path, redactor: Redactor | None = None, *, addressed: bool = False) -> QuestionFile:
-    """Read the file of questions, without secrets. `addressed`: whether questions address the bot where the file does
-    not say.
+    """Read the file of questions, without secrets. `addressed`: the default of `EvalQuestion.addressed`.
 
     Raises:
-        SettingsError: it cannot be read, or something in it is wrong.
+        SettingsError: the file cannot be read, or something in it is wrong.
     """
     return _Reader(path, redactor or Redactor()).read(addressed)
 
@@ -100,21 +99,21 @@ class _Reader:
         values = self._draft.values
         self._check_names((), values, _TOP)
         addressed = self._switch(("addressed",), values, otherwise=addressed)
-        least = self._thresholds(values.get("thresholds") or {})
+        thresholds = self._thresholds(values.get("thresholds") or {})
         given: object = values.get("questions") or []
         if not isinstance(given, list):
             raise self._wrong(("questions",), "questions must be a list, each beginning with `- question:`")
         entries = [
-            self._entry(("questions", str(at)), each, addressed=addressed)
-            for at, each in enumerate(cast("list[object]", given))
+            self._entry(("questions", str(number)), each, addressed=addressed)
+            for number, each in enumerate(cast("list[object]", given))
         ]
-        self._check_twice(entries)
+        self._check_repeated(entries)
         if not entries:
             raise SettingsError(f"{self._path}: there are no questions in it; write a list below `questions:`")
         if all(each.todo for each in entries):
             raise SettingsError(f"{self._path}: each question is still `todo`; say of one at least what is right")
         asked, todo = ([each for each in entries if each.todo is wanted] for wanted in (False, True))
-        return QuestionFile(tuple(asked), tuple(todo), least)
+        return QuestionFile(tuple(asked), tuple(todo), thresholds)
 
     def _thresholds(self, given: object) -> dict[Share, float]:
         if not isinstance(given, dict):
@@ -160,7 +159,7 @@ class _Reader:
         return question
 
     def _texts(self, path: Sequence[str], entry: Mapping[Any, object]) -> tuple[str, ...]:
-        """One text, or a list of them."""
+        """Return one text, or a list of texts, as a tuple."""
         if (name := path[-1]) not in entry:
             return ()
         given = entry[name]
@@ -168,7 +167,7 @@ class _Reader:
         texts = [each.strip() for each in several if isinstance(each, str) and each.strip()]
         if not texts or len(texts) != len(several):
             raise self._wrong(path, f"{name} must be text, or a list of texts")
-        # As they stand in the documentation.
+        # The texts are from the documentation.
         return tuple(self._redactor.documentation_text(_encodable(each)) for each in texts)
 
     def _switch(self, path: Sequence[str], entry: Mapping[Any, object], *, otherwise: bool) -> bool:
@@ -185,7 +184,7 @@ class _Reader:
             if name not in known:
                 raise self._wrong((*path, name), f"{dotted([name])} is not known here; known are {', '.join(known)}")
 
-    def _check_twice(self, entries: Sequence[EvalQuestion]) -> None:
+    def _check_repeated(self, entries: Sequence[EvalQuestion]) -> None:
         first: dict[tuple[str, bool], EvalQuestion] = {}
         for each in entries:
             if (before := first.setdefault(each.key, each)) is not each:
@@ -196,7 +195,7 @@ class _Reader:
 
 
 def _encodable(text: str) -> str:
-    """Without half surrogate pairs, which YAML can escape and no output takes."""
+    """Replace half surrogate pairs, which YAML can escape, but no output can encode."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -215,11 +214,12 @@ _ATTACHED = ("[image: ", "[file: ")
 
 @dataclass(slots=True)
 class QuestionWithVotes:
-    """One question, with the votes on all answers to it.
+    """A question, with the votes on all answers to it.
 
     Attributes:
-        good: sources of answers that were voted up more often than down; others: of other answers.
-        pointed: an answer only said where to look.
+        good: the sources of answers with more votes up than down.
+        others: the sources of other answers.
+        pointed: True if one of the answers was a pointer.
     """
 
     text: str
@@ -230,15 +230,15 @@ class QuestionWithVotes:
     pointed: bool = False
 
     def add(self, vote: VotedQuestion, *, pointed: bool) -> None:
-        liked = vote.ups > vote.downs and not pointed
-        # Not a file that somebody attached, which is gone with its thread.
+        is_good = vote.ups > vote.downs and not pointed
+        # An attached file is deleted with its thread.
         lasting = (source for source in vote.sources if source.startswith(("kb:", "team:")))
-        (self.good if liked else self.others).update(dict.fromkeys(lasting))
+        (self.good if is_good else self.others).update(dict.fromkeys(lasting))
         self.ups, self.downs, self.pointed = self.ups + vote.ups, self.downs + vote.downs, self.pointed or pointed
 
     @property
     def entry(self) -> dict[str, object]:
-        """Give the entry for a file of questions."""
+        """The entry for a file of questions."""
         note, attached = f"{self.ups} for, {self.downs} against", any(mark in self.text for mark in _ATTACHED)
         if self.good and self.ups > self.downs and not attached:
             return {"question": self.text, "source": list(self.good), "note": note}
@@ -252,11 +252,11 @@ class QuestionWithVotes:
 
 
 def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None) -> str:
-    """Write the file, to stdout where `out` is None; gives a line that tells what is in it.
+    """Write a file of questions from votes, to stdout if `out` is None. Returns a line with the number of questions.
 
     Raises:
         Unusable: nothing can be written, or `out` exists.
-        OSError: the data folder cannot be read, or `out` not be written.
+        OSError: the data folder cannot be read, or `out` cannot be written.
     """
     root = settings.app.data_dir
     if not root.is_dir():
@@ -290,7 +290,7 @@ def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None) -> 
 def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVotes]:
     """Collect questions with votes, in the order of their first answer, without secrets. Blocking. Raises OSError.
 
-    What a person asked who has opted out or was forgotten since is left out; so is what nobody is known to have asked.
+    Questions of unknown people, and of people who have opted out or were forgotten since, are left out.
     """
     folder, redact = DataFolder(settings.app.data_dir), Redactor(settings.secrets).text
     posts, opted_out = {post.message_id: post for post in read_posts(folder.posts)}, OptOutFile(folder.opt_outs)

@@ -1,7 +1,7 @@
-"""One run of `--eval`: its JSON Lines form, its progress and saved state meanwhile, and its report for people.
+"""One run of `--eval`: its JSON Lines form, its progress and saved state, and its report for people.
 
 `--json` prints the JSON Lines, `--save` writes them and `--baseline` reads them: a line for each question, and a
-summary. No line holds a time, so that two runs over the same knowledge give the same bytes.
+summary. No line has a time, so that two runs over the same knowledge give the same bytes.
 """
 
 from __future__ import annotations
@@ -26,45 +26,46 @@ from services.telemetry import number_of
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """What a file holds of a run.
+    """A run as read from a file.
 
     Attributes:
-        got: by `EvalQuestion.key`; keys: of each, what the reply depended on.
-        finished: it ends with its summary.
+        results: by `EvalQuestion.key`.
+        keys: of everything that each reply depended on, likewise.
+        finished: True if the file ends with a summary.
     """
 
-    got: Mapping[tuple[str, bool], QuestionResult] = field(default_factory=dict[tuple[str, bool], QuestionResult])
+    results: Mapping[tuple[str, bool], QuestionResult] = field(default_factory=dict[tuple[str, bool], QuestionResult])
     keys: Mapping[tuple[str, bool], str] = field(default_factory=dict[tuple[str, bool], str])
     finished: bool = False
 
 
-def render_got(question: EvalQuestion, got: QuestionResult, key: str) -> str:
-    """One line, without its end. `key`: changes with everything that the reply depends on."""
+def render_result(question: EvalQuestion, result: QuestionResult, key: str) -> str:
+    """Return the line of a result, without its end. `key`: changes with everything that the reply depends on."""
     expected: dict[str, object] = {"source": list(question.sources), "words": list(question.words)}
     return _line(
         {
             "question": question.text,
             "addressed": question.addressed,
             "expected": {"silence": True} if question.silent else {k: v for k, v in expected.items() if v},
-            "grade": grade(question, got),
-            "outcome": got.outcome,
-            "level": got.level,
-            "reason": got.reason,
-            "step": got.step,
-            "why": got.why,
-            "sources": list(got.sources),
-            "reply_text": got.reply or None,
-            "llm_calls": got.llm_calls,
-            "tokens": {step: list(counts) for step, counts in got.tokens.items()},
+            "grade": grade(question, result),
+            "outcome": result.outcome,
+            "level": result.level,
+            "reason": result.reason,
+            "step": result.step,
+            "why": result.why,
+            "sources": list(result.sources),
+            "reply_text": result.reply or None,
+            "llm_calls": result.llm_calls,
+            "tokens": {step: list(counts) for step, counts in result.tokens.items()},
             "key": key,
         }
     )
 
 
 def render_summary(
-    found: EvalMetrics, least: Mapping[Share, float], spent: Mapping[str, object], more: Mapping[str, object]
+    found: EvalMetrics, thresholds: Mapping[Share, float], spent: Mapping[str, object], more: Mapping[str, object]
 ) -> str:
-    """The last line, without its end. `spent`: calls, tokens and cost."""
+    """Return the last line, without its end. `spent`: calls, tokens and cost."""
     shares = {name: None if (share := found.share(name)) is None else round(share, 4) for name in Share}
     counts = {
         "questions": found.questions,
@@ -74,14 +75,14 @@ def render_summary(
         "right_answers": found.right_answers,
         "silence_kept": found.kept,
     }
-    return _line({"summary": {**counts, **shares, "below": found.below(least), **spent, **more}})
+    return _line({"summary": {**counts, **shares, "below": found.below(thresholds), **spent, **more}})
 
 
 def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
     """Read a saved run. `option` names the file in errors; `torn`: the last line may be cut off.
 
     Raises:
-        Unusable: it cannot be read, or is no run.
+        Unusable: the file cannot be read, or is no run.
     """
     try:
         lines = path.read_bytes().decode("utf-8").split("\n")
@@ -89,7 +90,7 @@ def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
         raise Unusable(f"{option}: {path} cannot be read ({error.strerror}); name a file of --save") from None
     except UnicodeDecodeError:
         raise Unusable(f"{option}: {path} is no run; name a file of --save") from None
-    got: dict[tuple[str, bool], QuestionResult] = {}
+    results: dict[tuple[str, bool], QuestionResult] = {}
     keys: dict[tuple[str, bool], str] = {}
     finished = False
     for number, line in enumerate(lines, 1):
@@ -100,19 +101,19 @@ def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
             finished = "summary" in row
             if not finished:
                 key = (_text(row["question"]), bool(row["addressed"]))
-                got[key], keys[key] = _parsed_result(row), _text(row["key"])
+                results[key], keys[key] = _parse_result(row), _text(row["key"])
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-            if torn and number == len(lines) and line[: len(_BEGINS)] == _BEGINS[: len(line)]:
+            if torn and number == len(lines) and line[: len(_LINE_START)] == _LINE_START[: len(line)]:
                 break
             raise Unusable(f"{option}: {path}:{number}: this is no line of a run; name a file of --save") from None
-    return SavedRun(got, keys, finished)
+    return SavedRun(results, keys, finished)
 
 
-_BEGINS = '{"question": '
-"""So begins each line but the last, which is written with all others."""
+_LINE_START = '{"question": '
+"""The beginning of each line but the last, which is written together with all others."""
 
 
-def _parsed_result(row: Mapping[str, Any]) -> QuestionResult:
+def _parse_result(row: Mapping[str, Any]) -> QuestionResult:
     return QuestionResult(
         outcome=OutcomeKind(row["outcome"]),
         level=_text_or_none(row["level"]),
@@ -137,89 +138,90 @@ def _text_or_none(value: object) -> str | None:
 
 
 def _line(fields: Mapping[str, object]) -> str:
-    # Half a surrogate pair, which a model may write, fits into no file.
+    # A model may write half a surrogate pair, which no file can encode.
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 @dataclass(slots=True)
 class EvalRun:
-    """Attributes:
-    price: of the model's tokens; None: unknown.
-    save: where the run is kept; None: nowhere.
-    key: changes with everything that all replies depend on.
-    got: by `EvalQuestion.key`; resumed: how many of them an earlier run had asked.
+    """A run that is being made.
+
+    Attributes:
+        price: of the model's tokens; None: unknown.
+        save: the file of the run; None: it is not saved.
+        key: changes with everything that all replies depend on.
+        results: by `EvalQuestion.key`.
+        resumed: the number of results of an earlier run.
     """
 
     questions: Sequence[EvalQuestion]
     price: Price | None
     save: Path | None
     key: str = ""
-    got: dict[tuple[str, bool], QuestionResult] = field(default_factory=dict[tuple[str, bool], QuestionResult])
+    results: dict[tuple[str, bool], QuestionResult] = field(default_factory=dict[tuple[str, bool], QuestionResult])
     resumed: int = 0
     spent: Expense = field(default_factory=Expense)
 
     def resume(self, earlier: SavedRun) -> None:
-        """Take over what an earlier run has got, where it would be got again. Raises OSError: nothing can be saved."""
+        """Add those results of an earlier run that would be the same now. Raises OSError: nothing can be saved."""
         if self.save is not None:
-            files.append(self.save, b"")  # now, and not when something has been paid for
+            files.append(self.save, b"")  # fails before anything has been paid for
         for question in self.questions:
-            got = earlier.got.get(question.key)
-            if got is not None and not got.failed and earlier.keys[question.key] == self._key(question):
-                self._take(question, got)
+            result = earlier.results.get(question.key)
+            if result is not None and not result.failed and earlier.keys[question.key] == self._key(question):
+                self._add_result(question, result)
                 self.resumed += 1
 
-    def add(self, question: EvalQuestion, got: QuestionResult) -> None:
-        """Raises OSError: it cannot be saved."""
-        self._take(question, got)
+    def add(self, question: EvalQuestion, result: QuestionResult) -> None:
+        """Add a result, and save it. Raises OSError."""
+        self._add_result(question, result)
         if self.save is not None:
-            files.append(self.save, f"{self._rendered(question)}\n".encode(), own_line=True)
+            files.append(self.save, f"{self._render(question)}\n".encode(), own_line=True)
 
     def finish(self, summary: str) -> None:
-        """Save all in the order of the file, and as finished unless something failed. Raises OSError."""
+        """Save all results in the order of the questions, with the summary unless one failed. Raises OSError."""
         if self.save is not None:
             lines = [*self.lines, *([] if self.failed else [summary])]
             files.replace(self.save, "".join(f"{line}\n" for line in lines).encode())
 
     @property
     def left(self) -> list[EvalQuestion]:
-        return [each for each in self.questions if each.key not in self.got]
+        return [each for each in self.questions if each.key not in self.results]
 
     @property
     def failed(self) -> int:
-        return sum(got.failed for got in self.got.values())
+        return sum(result.failed for result in self.results.values())
 
     @property
     def judged(self) -> list[tuple[EvalQuestion, QuestionResult]]:
-        """In the order of the file."""
-        return [(each, self.got[each.key]) for each in self.questions if each.key in self.got]
+        """The questions with their results, in the order of the file."""
+        return [(each, self.results[each.key]) for each in self.questions if each.key in self.results]
 
     @property
     def lines(self) -> list[str]:
-        return [self._rendered(question) for question, _ in self.judged]
+        return [self._render(question) for question, _ in self.judged]
 
     @property
     def count(self) -> Count:
         spent = self.spent
         cost = "" if spent.money is None else f", cost {spent.money:.4f}"
         more = f"{spent.tokens:,} tokens{cost}" if spent.calls else ""
-        return Count(len(self.got), len(self.questions), "question", more)
+        return Count(len(self.results), len(self.questions), "question", more)
 
-    def _take(self, question: EvalQuestion, got: QuestionResult) -> None:
-        self.got[question.key] = got
-        prompt, completion = (sum(counts[at] for counts in got.tokens.values()) for at in (0, 1))
-        self.spent.add(got.llm_calls, prompt, completion, self.price)
+    def _add_result(self, question: EvalQuestion, result: QuestionResult) -> None:
+        self.results[question.key] = result
+        prompt, completion = (sum(counts[at] for counts in result.tokens.values()) for at in (0, 1))
+        self.spent.add(result.llm_calls, prompt, completion, self.price)
 
-    def _rendered(self, question: EvalQuestion) -> str:
-        return render_got(question, self.got[question.key], self._key(question))
+    def _render(self, question: EvalQuestion) -> str:
+        return render_result(question, self.results[question.key], self._key(question))
 
     def _key(self, question: EvalQuestion) -> str:
         return description_key(self.key, *map(str, question.key))
 
 
-def unfinished(save: Path | None, option: str) -> SavedRun:
-    """Read the results of an earlier run that was cut off. Raises Unusable: it was finished, or the file is something
-    else.
-    """
+def read_unfinished(save: Path | None, option: str) -> SavedRun:
+    """Read the results of a run that was cut off. Raises Unusable: the run was finished, or the file is no run."""
     if save is None or not save.exists():
         return SavedRun()
     found = read_run(save, option, torn=True)
@@ -229,7 +231,7 @@ def unfinished(save: Path | None, option: str) -> SavedRun:
 
 
 LINE = 100
-"""Characters of a question, and of what was said, in a table."""
+"""The most characters of a question, and of a reply, in a table."""
 _ABOUT = {
     Share.PRECISION: "answers that are right",
     Share.RECALL: "questions that are answered rightly",
@@ -240,17 +242,19 @@ _ABOUT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalReport:
-    """A run to its end.
+    """A finished run.
 
     Attributes:
-        todo: questions that are not asked yet; resumed: that an earlier run had asked.
-        not_indexed: sources that are expected and that no index names.
-        seconds: that it took; spent: what models were asked for, also by the earlier run.
+        todo: the number of questions that cannot be asked yet.
+        resumed: the number of results of an earlier run.
+        not_indexed: expected sources that no index contains.
+        seconds: the duration of this run.
+        spent: the calls of models and their cost, including the earlier run.
     """
 
     name: str
     judged: Sequence[tuple[EvalQuestion, QuestionResult]]
-    least: Mapping[Share, float]
+    thresholds: Mapping[Share, float]
     figures: EvalMetrics
     todo: int
     resumed: int
@@ -261,24 +265,24 @@ class EvalReport:
 
     @property
     def below(self) -> str:
-        """Which thresholds are not met, in words; empty where all are."""
-        missed = (f"{each} {_percent(self.figures, each)}" for each in self.figures.below(self.least))
+        """The thresholds that are not met, in words; empty if all are."""
+        missed = (f"{each} {_percent(self.figures, each)}" for each in self.figures.below(self.thresholds))
         return ", ".join(missed)
 
 
 def eval_document(report: EvalReport) -> Iterator[Block]:
-    """All that there is to tell, the figures last, where a terminal shows them."""
-    graded = [(question, got, grade(question, got)) for question, got in report.judged]
-    yield Title(f"{number_of(len(graded), 'question')} of {report.name}", 1)
+    """Make the report, with the figures at the end, where a terminal shows them."""
     rows = [
-        (each, question_text(question), expected_text(question), result_text(got)) for question, got, each in graded
+        (grade(question, result), question_text(question), expected_text(question), result_text(result))
+        for question, result in report.judged
     ]
+    yield Title(f"{number_of(len(rows), 'question')} of {report.name}", 1)
     yield TableRows(("", "question", "expected", "got"), rows)
-    wrong = [(question, got) for question, got, each in graded if each is Grade.WRONG]
+    wrong = [(question, result) for question, result in report.judged if grade(question, result) is Grade.WRONG]
     if wrong:
         yield Title("Wrong")
-        said = [(question_text(question), expected_text(question), _cited(got), _said(got)) for question, got in wrong]
-        yield TableRows(("question", "expected", "answered from", "with"), said)
+        texts = [(question_text(each), expected_text(each), _cited(result), _said(result)) for each, result in wrong]
+        yield TableRows(("question", "expected", "answered from", "with"), texts)
     if report.not_indexed:
         yield Title("Expected, and in no index")
         yield TableRows(("source",), [(each,) for each in report.not_indexed])
@@ -299,12 +303,13 @@ def expected_text(question: EvalQuestion) -> str:
     return " with ".join(filter(None, [" or ".join(question.sources), words]))
 
 
-def result_text(got: QuestionResult) -> str:
-    """Say which sources an answer is from and what was changed of it, or why there is none."""
-    if got.outcome is OutcomeKind.REPLIED:
-        return f"{'pointed to ' if got.points else ''}{_cited(got)}" + (f"; {_short(got.why)}" if got.why else "")
-    at = f"{got.step}: " if got.step and got.outcome is OutcomeKind.SKIPPED else ""
-    return f"{at}{got.reason or got.outcome}" + (f": {_short(got.why)}" if got.why else "")
+def result_text(result: QuestionResult) -> str:
+    """Describe the sources of an answer and its changes, or why there is no answer."""
+    why = _short(result.why)
+    if result.outcome is OutcomeKind.REPLIED:
+        return f"{'pointed to ' if result.is_pointer else ''}{_cited(result)}" + (f"; {why}" if result.why else "")
+    at = f"{result.step}: " if result.step and result.outcome is OutcomeKind.SKIPPED else ""
+    return f"{at}{result.reason or result.outcome}" + (f": {why}" if result.why else "")
 
 
 def _figure_blocks(report: EvalReport) -> Iterator[Block]:
@@ -314,13 +319,13 @@ def _figure_blocks(report: EvalReport) -> Iterator[Block]:
         f"{number_of(found.questions, 'question')}: {', '.join(grades)}."
         + (f" {report.todo} more to be decided." if report.todo else "")
     )
-    below = found.below(report.least)
+    below = found.below(report.thresholds)
     rows: list[tuple[str, ...]] = []
     for each in Share:
         some, whole = found.counts(each)
-        wanted = report.least.get(each)
-        least = "" if wanted is None else f"{wanted:.3f}{' (missed)' if each in below else ''}"
-        rows.append((each, _ABOUT[each], f"{some} of {whole}", _percent(found, each), least))
+        wanted = report.thresholds.get(each)
+        threshold = "" if wanted is None else f"{wanted:.3f}{' (missed)' if each in below else ''}"
+        rows.append((each, _ABOUT[each], f"{some} of {whole}", _percent(found, each), threshold))
     yield TableRows(("figure", "", "", "share", "at least"), rows, frozenset({2, 3}))
     yield Sentence(spent_in_words(report.spent) + f" It took {report.seconds:.1f} s." + _resumed(report.resumed))
 
@@ -328,10 +333,8 @@ def _figure_blocks(report: EvalReport) -> Iterator[Block]:
 def spent_in_words(spent: Expense) -> str:
     if not spent.calls:
         return "No model was asked."
-    question_text = (
-        f"{number_of(spent.calls, 'LLM call')}, {spent.prompt:,} tokens in prompts, {spent.completion:,} in replies"
-    )
-    return f"{question_text}." if spent.money is None else f"{question_text}, cost {spent.money:.4f}."
+    text = f"{number_of(spent.calls, 'LLM call')}, {spent.prompt:,} tokens in prompts, {spent.completion:,} in replies"
+    return f"{text}." if spent.money is None else f"{text}, cost {spent.money:.4f}."
 
 
 def _resumed(count: int) -> str:
@@ -359,12 +362,12 @@ def _percent(found: EvalMetrics, share: Share) -> str:
     return "–" if (part := found.share(share)) is None else f"{part:.3f}"
 
 
-def _cited(got: QuestionResult) -> str:
-    return ", ".join(got.sources) or "no source"
+def _cited(result: QuestionResult) -> str:
+    return ", ".join(result.sources) or "no source"
 
 
-def _said(got: QuestionResult) -> str:
-    return _short(first_quote(got.reply) or got.reply)
+def _said(result: QuestionResult) -> str:
+    return _short(first_quote(result.reply) or result.reply)
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`--eval` from options to exit code: reads the questions, asks several at once, and prints or saves the result."""
+"""`--eval`: reads the questions, asks several at once, and prints or saves the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assembly.knowledge import temporary_index
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
 from commands.arguments import DONE, FAILED
-from commands.evaluating.judging import Change, Comparison, QuestionResult, compared, figures, fits
+from commands.evaluating.judging import Change, Comparison, QuestionResult, compare, matches_source, measure
 from commands.evaluating.questions import EvalQuestion, QuestionFile, read_questions, write_from_votes
 from commands.evaluating.runs import (
     EvalReport,
@@ -28,11 +28,11 @@ from commands.evaluating.runs import (
     SavedRun,
     eval_document,
     read_run,
+    read_unfinished,
     render_summary,
     spent_in_words,
-    unfinished,
 )
-from commands.progress import counted
+from commands.progress import show_progress
 from dataflow import map_async
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
@@ -47,40 +47,40 @@ from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, RequestContext
 
-_ENDS = tuple(name for name, decision in DECISIONS.items() if decision.ends)
-MOST_FAILURES = 3
-"""So many failures in a row tell that the others would fail as well."""
+_ENDS = tuple(name for name, decision in DECISIONS.items() if decision.can_end_answer)
+MAX_FAILURES = 3
+"""After this many failures in a row, the other questions are not asked."""
 
 _NOT_THERE = Unavailable.__name__
 _CANNOT_SERVE = (_NOT_THERE, TimedOut.__name__, Rejected.__name__)
 
 
 class ModelUnavailable(Exception):
-    """The model cannot serve: the message is the reason of the last failure."""
+    """The model cannot be used. The message is the reason of the last failure."""
 
 
 async def ask_all(
     settings: Settings,
     questions: Sequence[EvalQuestion],
-    on_got: Callable[[EvalQuestion, QuestionResult], object],
+    on_result: Callable[[EvalQuestion, QuestionResult], object],
     models: ModelOptions,
     guild_id: int | None = None,
 ) -> None:
-    """Ask all questions, each on its own, and call `on_got` with each result as it is done. `guild_id`: as for
-    `open_answering`.
+    """Ask all questions, each by itself, and call `on_result` with each result as soon as it is there. `guild_id`: as
+    for `open_answering`.
 
     Raises:
-        ModelUnavailable: one question after another fails, or the model is not reached for the first.
-        UnreadableExchanges, OSError: as `assembly.answering.open_llm`; what `on_got` raises.
+        ModelUnavailable: several questions in a row fail, or the model cannot be reached for the first.
+        UnreadableExchanges, OSError: as `assembly.answering.open_llm`. Exceptions of `on_result` are passed on.
     """
     failures = 0
 
-    def note(question: EvalQuestion, got: QuestionResult) -> None:
+    def note(question: EvalQuestion, result: QuestionResult) -> None:
         nonlocal failures
-        on_got(question, got)
-        why = (got.reason or "") if got.outcome is OutcomeKind.FAILED else ""
+        on_result(question, result)
+        why = (result.reason or "") if result.outcome is OutcomeKind.FAILED else ""
         failures = failures + 1 if why.startswith(_CANNOT_SERVE) else 0
-        if failures == MOST_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
+        if failures == MAX_FAILURES or (question is questions[0] and why.startswith(_NOT_THERE)):
             raise ModelUnavailable(why)
 
     async with open_answering(settings, models, guild_id=guild_id) as answering:
@@ -94,7 +94,7 @@ async def ask_all(
             return question, QuestionResult(outcome=OutcomeKind.FAILED, reason=type(error).__name__)
 
         if questions:
-            # Alone: what all of them share is made ready, and one line tells that a model is not there.
+            # The first one alone prepares shared data, and shows in one line if the model is missing.
             note(*await ask(questions[0]))
         most = settings.ai_response.max_concurrent_answers
         await rx.from_iterable(questions[1:]).pipe(
@@ -126,18 +126,18 @@ def question_result(result: AIResult) -> QuestionResult:
 
 
 def _changed(path: Mapping[str, Any]) -> str:
-    """Say what steps have changed of an answer that was given."""
-    altering = {name: decision.says for name, decision in DECISIONS.items() if decision.alters and name in path}
-    return "; ".join(f"{name}: {says(path[name])}" for name, says in altering.items() if says is not None)
+    """Describe the changes that steps made to an answer."""
+    lines = {name: info.describe for name, info in DECISIONS.items() if info.alters_answer and name in path}
+    return "; ".join(f"{name}: {describe(path[name])}" for name, describe in lines.items() if describe is not None)
 
 
 def _why(step: str | None, path: Mapping[str, Any]) -> str:
     """Explain the end of an answer from the step at which it ended."""
     if step is None:
         return ""
-    if words := DECISIONS[step].words:
-        said = path[step][words]
-        return said if isinstance(said, str) else "; ".join(said)
+    if field := DECISIONS[step].reason_field:
+        reason = path[step][field]
+        return reason if isinstance(reason, str) else "; ".join(reason)
     ranked = path["select"]["ranked"]
     return f"the search finds {ranked[0][0]} ({path['point']['confidence']:.2f})" if ranked and "point" in path else ""
 
@@ -153,12 +153,12 @@ async def index_of(settings: Settings, guild_id: int | None = None) -> Sequence[
 
 def key_of_run(settings: Settings, index: Sequence[IndexEntry]) -> str:
     """Make a key that changes with everything replies depend on: model, prompts, limits, search and index."""
-    chosen = settings.model_dump_json(include=_DECIDES, exclude=_DECIDES_NOTHING)
+    chosen = settings.model_dump_json(include=_KEY_SETTINGS, exclude=_OTHER_SETTINGS)
     return description_key(chosen, *(f"{entry.id} {entry.description}" for entry in index))
 
 
-_DECIDES = {"ai_response": True, "search": True, "kb": {"source_base_url", "internal_topics"}}
-_DECIDES_NOTHING = {
+_KEY_SETTINGS = {"ai_response": True, "search": True, "kb": {"source_base_url", "internal_topics"}}
+_OTHER_SETTINGS = {
     "ai_response": {
         "llm": {"api_key", "timeout_seconds", "max_retries", "retry_timeouts", "price_per_million"},
         "max_concurrent_answers": True,
@@ -166,7 +166,7 @@ _DECIDES_NOTHING = {
         "graph_timeout_seconds": True,
     }
 }
-"""An operator may change these to get a run to its end."""
+"""Settings on which no reply depends: an operator may change them to finish a run."""
 
 
 SAVE, BASELINE = "--save", "--baseline"
@@ -175,8 +175,8 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalOptions:
-    """`save`: where the run is kept; `baseline`: an earlier one to compare with; `guild_id`: the server in which all is
-    asked, None: one that has nothing of its own.
+    """The options of `--eval`. `save`: the file of this run; `baseline`: the file of an earlier run to compare with;
+    `guild_id`: the server of the questions; None: any server without its own knowledge.
     """
 
     file: Path
@@ -188,7 +188,7 @@ class EvalOptions:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--eval`. Gives the exit code."""
+    """Run `--eval`. Returns the exit code."""
     if options.from_votes:
         until = time.time()
         period = TimeSpan(until - options.since * DAY if options.since else 0.0, until)
@@ -208,13 +208,11 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def evaluate(settings: Settings, options: EvalOptions) -> int:
-    """Ask all questions, print what they came to, and give the exit code: 1 where a threshold is missed, or something
-    failed or was cut off.
-    """
+    """Ask all questions and print the results. Returns the exit code: 1 if a threshold is missed, or on a failure."""
     addressed = settings.servers[options.guild_id].discord.reply_mode == "mention"
     file = read_questions(options.file, Redactor(settings.secrets), addressed=addressed)
     baseline = None if options.baseline is None else read_run(options.baseline, BASELINE)
-    earlier = unfinished(options.save, SAVE)
+    earlier = read_unfinished(options.save, SAVE)
     asking = EvalRun(file.questions, prices_of(settings).answering, options.save)
     began = time.monotonic()
     try:
@@ -227,14 +225,14 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
     report = EvalReport(
         name=options.file.name,
         judged=asking.judged,
-        least=file.least,
-        figures=figures(asking.judged),
+        thresholds=file.thresholds,
+        figures=measure(asking.judged),
         todo=len(file.todo),
         resumed=asking.resumed,
         not_indexed=not_indexed(file, index),
         seconds=time.monotonic() - began,
         spent=asking.spent,
-        baseline=None if baseline is None else compared(asking.judged, baseline.got),
+        baseline=None if baseline is None else compare(asking.judged, baseline.results),
     )
     asking.finish(_summary(report, compare=False))
     if options.as_json:
@@ -253,7 +251,7 @@ async def _evaluate(
     index = await index_of(settings, guild_id)
     asking.key = key_of_run(settings.servers[guild_id], index)
     asking.resume(earlier)
-    with counted(Console(stderr=True), lambda: asking.count):
+    with show_progress(Console(stderr=True), lambda: asking.count):
         await ask_all(settings, asking.left, asking.add, options.models, guild_id)
     return index
 
@@ -262,7 +260,7 @@ def not_indexed(file: QuestionFile, index: Iterable[IndexEntry]) -> list[str]:
     """List expected sources that the index does not contain."""
     ids = [entry.id for entry in index]
     expected = dict.fromkeys(source for question in file.questions for source in question.sources)
-    return [source for source in expected if not any(fits(source, each) for each in ids)]
+    return [source for source in expected if not any(matches_source(source, each) for each in ids)]
 
 
 def _summary(report: EvalReport, *, compare: bool = True) -> str:
@@ -275,7 +273,7 @@ def _summary(report: EvalReport, *, compare: bool = True) -> str:
     more: dict[str, object] = {"todo": report.todo, "not_indexed": list(report.not_indexed)}
     if compare and report.baseline is not None:
         more["baseline"] = _changes(report.baseline)
-    return render_summary(report.figures, report.least, spent_fields, more)
+    return render_summary(report.figures, report.thresholds, spent_fields, more)
 
 
 def _changes(found: Comparison) -> dict[str, object]:
@@ -294,7 +292,7 @@ def _changes(found: Comparison) -> dict[str, object]:
 
 
 def _cut_off(asking: EvalRun, why: str) -> int:
-    done = f"{len(asking.got) - asking.failed} of {number_of(len(asking.questions), 'question')} done"
+    done = f"{len(asking.results) - asking.failed} of {number_of(len(asking.questions), 'question')} done"
     said = [f"{why}: {done}."]
     if asking.spent.calls:
         said.append(spent_in_words(asking.spent))

@@ -22,12 +22,11 @@ from dashboard import LOOPBACK, AccessControl
 from services.telemetry import BACKLOG, Connections, limit_log_lines, most_connections
 
 PATH = "/mcp"
-MOST_BYTES = 256 * 1024
-"""Of a request: arguments are short."""
-AT_ONCE = 64
-"""Connections."""
-LAST_SECONDS = 5
-"""For requests that are being answered when the server is stopped."""
+MAX_REQUEST_BYTES = 256 * 1024
+"""The limit of a request: arguments are short."""
+MAX_CONNECTIONS = 64
+SHUTDOWN_SECONDS = 5
+"""The time for requests that are being answered when the server is stopped."""
 MCP_LOGGERS = (
     "mcp.server._streamable_http_modern",
     "mcp.server.lowlevel.server",
@@ -41,10 +40,10 @@ _BEARER = "bearer "
 
 
 class TokenGuard:
-    """Lets requests with the right token through. An address that guesses tokens has to wait longer each time."""
+    """Passes requests with the right token on. An address that guesses tokens has to wait longer each time."""
 
     def __init__(self, app: ASGIApp, visitors: AccessControl, connections: Connections, hosts: Collection[str]) -> None:
-        """`hosts`: the names of this server, which may have a port behind them."""
+        """`hosts`: the names of this server, which requests may use with a port."""
         self._app = app
         self._visitors = visitors
         self._connections = connections
@@ -52,7 +51,7 @@ class TokenGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refused = self._refused(scope)
+            refused = self._refusal(scope)
             if refused is not None:
                 await refused(scope, receive, send)
                 return
@@ -61,9 +60,9 @@ class TokenGuard:
             scope = {**scope, "headers": headers}
         await self._app(scope, receive, send)
 
-    def _refused(self, scope: Scope) -> PlainTextResponse | None:
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or not self._is_meant(hosts[0].lower()):
+        if len(hosts) != 1 or not self._is_own_host(hosts[0].lower()):
             return PlainTextResponse("This is not the name of this server: see mcp.names.\n", 421)
         given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
         address = str(scope["client"][0]) if scope.get("client") else ""
@@ -78,11 +77,11 @@ class TokenGuard:
             return PlainTextResponse("This is not the token.\n", 401, ask)
         self._connections.on_login(scope.get("client"))
         if scope["method"] != "POST":
-            # A stream that waits for messages of the server would wait for ever: it sends none.
+            # A stream that waits for messages of the server would wait for ever, as the server sends none.
             return PlainTextResponse("Only POST is answered here.\n", 405, {"Allow": "POST"})
         return None
 
-    def _is_meant(self, host: str) -> bool:
+    def _is_own_host(self, host: str) -> bool:
         name, _, port = host.rpartition(":")
         return host in self._hosts or (name in self._hosts and port.isdecimal())
 
@@ -96,20 +95,20 @@ class QuietServer(uvicorn.Server):
 
 
 def guarded_app(server: Server[Any], token: str, names: Iterable[str], connections: Connections) -> ASGIApp:
-    """The application. `names`: the `Host`s that are meant, besides those of this machine."""
+    """Make the application. `names`: the accepted `Host` names, besides those of this machine."""
     known = [f"[{name}]" if ":" in name else name for name in (*LOOPBACK, *map(str.lower, names))]
-    meant = TransportSecuritySettings(
+    security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[each for name in known for each in (name, f"{name}:*")],
         allowed_origins=[f"{scheme}://{name}{port}" for name in known for scheme in _SCHEMES for port in ("", ":*")],
     )
-    # No session outlives its request, so there is nothing to be lost at a restart.
+    # No session outlives its request, so a restart loses none.
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,
-        max_request_body_size=MOST_BYTES,
-        transport_security=meant,
+        max_request_body_size=MAX_REQUEST_BYTES,
+        transport_security=security,
     )
     return TokenGuard(app, AccessControl(token, frozenset(), time.monotonic), connections, known)
 
@@ -121,39 +120,39 @@ def address_of(host: str, port: int) -> str:
     return str(URL.build(scheme="http", host=host, port=port, path=PATH))
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """Raises Unusable: the address cannot be listened on."""
+def listen(host: str, port: int) -> socket.socket:
+    """Open the listener. Raises Unusable: the address cannot be listened on."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        # A resolver's errors have negative numbers, and words of their own.
+        # A resolver's errors have negative numbers, and other texts.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise Unusable(
             f"mcp.port: cannot listen on {host}:{port} ({reason}); choose another mcp.port or mcp.host"
         ) from None
 
 
-def connections() -> Connections:
-    return Connections("mcp.port", most=min(AT_ONCE, most_connections()))
+def open_connections() -> Connections:
+    return Connections("mcp.port", most=min(MAX_CONNECTIONS, most_connections()))
 
 
 async def serve_http(
     app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None], connections: Connections
 ) -> None:
-    """Serve until `stopped` is done. `connections`: those of the listener."""
-    # Those of the library are told of each request whose client went away. A filter holds for its own logger alone.
+    """Serve until `stopped` is done. `connections`: of the listener."""
+    # The loggers of the library report each request whose client went away. A filter works for its own logger alone.
     limit_log_lines("uvicorn.error", "asyncio", *MCP_LOGGERS)
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # who is behind a proxy is not told by what a stranger may write
+        proxy_headers=False,  # anybody may write the headers about clients behind a proxy
         backlog=BACKLOG,
-        timeout_graceful_shutdown=LAST_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         lifespan="on",
-        ws="none",  # it would take connections over, out of the count of them
+        ws="none",  # it would take over connections, which were no longer counted
     )
     config.load()
     config.http_protocol_class = cast("type[asyncio.Protocol]", connections.limit(config.http_protocol_class))

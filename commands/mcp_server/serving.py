@@ -49,9 +49,9 @@ def serve(settings: Settings, way: Way) -> int:
         raise Unusable(MISSING)
     if way == "http":
         check_http(settings.mcp)
-    # Before it serves, a signal ends it as later on.
+    # A signal before serving ends the command as later ones do.
     with suppress(KeyboardInterrupt), terminated_as_interrupted(), temporary_index(settings) as indexed:
-        run_async(over_http(indexed) if way == "http" else over_stdio(indexed))
+        run_async(serve_over_http(indexed) if way == "http" else serve_over_stdio(indexed))
     return DONE
 
 
@@ -63,27 +63,27 @@ def check_http(chosen: McpSettings) -> None:
         raise Unusable("mcp.port is 0: set it to a port such as 8765")
 
 
-async def over_stdio(settings: Settings) -> None:
-    # Only now: no other command needs the extra, or should wait for its import.
+async def serve_over_stdio(settings: Settings) -> None:
+    # Imported here: other commands need no extra, and should not wait for its import.
     from commands.mcp_server import protocol  # noqa: PLC0415
 
     with stop_signal() as stopped:
         if sys.stdin.isatty():
             print(AT_TERMINAL, file=sys.stderr)  # noqa: T201 (for who started it)
-        async with served_tools(settings) as tools:
-            await protocol.serve_stdio(protocol.server_of(tools, _redact(settings)), stopped)
+        async with open_tools(settings) as tools:
+            await protocol.serve_stdio(protocol.make_server(tools, _redact(settings)), stopped)
 
 
-async def over_http(settings: Settings) -> None:
-    """Raises Unusable: the address cannot be listened on."""
+async def serve_over_http(settings: Settings) -> None:
+    """Serve over HTTP. Raises Unusable: the address cannot be listened on."""
     from commands.mcp_server import http, protocol  # noqa: PLC0415 (as above)
 
     chosen = settings.mcp
     raise_descriptor_limit()
-    with stop_signal() as stopped, http.listening(chosen.host, chosen.port) as listener:
-        async with served_tools(settings) as tools:
-            server = protocol.server_of(tools, _redact(settings))
-            connections = http.connections()
+    with stop_signal() as stopped, http.listen(chosen.host, chosen.port) as listener:
+        async with open_tools(settings) as tools:
+            server = protocol.make_server(tools, _redact(settings))
+            connections = http.open_connections()
             app = http.guarded_app(server, chosen.token.get_secret_value(), {chosen.host, *chosen.names}, connections)
             print(f"MCP at {http.address_of(chosen.host, chosen.port)}; Ctrl-C stops it", flush=True)  # noqa: T201 (for who started it)
             await http.serve_http(app, listener, stopped, connections)
@@ -94,8 +94,8 @@ def _redact(settings: Settings) -> Callable[[str], str]:
 
 
 @asynccontextmanager
-async def served_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
-    """The tools that there are, for as long as the block lasts. Nothing of them writes to the data folder."""
+async def open_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
+    """Open the tools while the block runs. None of them writes to the data folder."""
     if not settings.kb.index_path.exists() and not await library_of(settings).index():
         log.warning("%s", NO_INDEX)
     allowance = _allowance(settings)
@@ -118,7 +118,7 @@ async def served_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool
 async def _file_tools(
     stack: AsyncExitStack, settings: Settings, asker: StructuredLLM | None, usage: Usage, allowance: QuestionBudget
 ) -> FileTools | None:
-    """None where no thread is open to assistants. What is opened is closed with `stack`."""
+    """Open the tools about files; `stack` closes them. Returns None if no thread is open to assistants."""
     chosen, llm = settings.documents, settings.ai_response.llm
     if not chosen.enabled or not settings.mcp.channels:
         return None
@@ -143,8 +143,8 @@ async def _file_tools(
 
 
 def _allowance(settings: Settings) -> QuestionBudget:
-    """The limits of a day are the bot's, and what it has spent so far counts; what is spent here is not written down.
-    Who asks here is none of its users: `mcp.questions_per_hour` stands for what one of them may ask within the hour.
+    """Return the budget of questions. The daily limits are those of the bot, whose spending so far counts; spending
+    here is not recorded. `mcp.questions_per_hour` replaces the hourly limit of a user of the bot.
     """
     limits, most = settings.limits, settings.mcp.questions_per_hour
     earlier = read_spent(DataFolder(settings.app.data_dir).usage)

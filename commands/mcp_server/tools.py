@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from clock import now
 from model.conversations import Conversation
-from model.outcomes import OutcomeKind, Said, traits_of
+from model.outcomes import OutcomeKind, PrivateReply, traits_of
 from model.steps import DECISIONS
 from services.assistant import Addresses
 from services.conversations import read_posts
@@ -39,20 +39,20 @@ from sinks.terminal import one_line
 from streams.answers import AIResult, Answerer
 
 QUESTION_CHARS = 1_000
-_KEPT = "\n\t\u200c\u200d"
-"""Signs without a shape that texts need: two of them join letters, and emoji."""
+_KEPT_INVISIBLE = "\n\t\u200c\u200d"
+"""Invisible characters that texts need: two of them join letters, and emoji."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """A result: as text for a model to read, and the same as data."""
+    """A result as text for a model, and as data."""
 
     text: str
     content: BaseModel
 
 
 class CallRefused(Exception):
-    """A call without a result. The message is for the model: what is wrong, and what to do."""
+    """A call without a result. The message is for the model: the problem and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class ServedTool:
     run: Callable[[Mapping[str, Any]], Awaitable[ToolResult]]
 
     async def __call__(self, arguments: Mapping[str, Any]) -> ToolResult:
-        """Raises CallRefused, also for arguments that do not fit."""
+        """Run the tool. Raises CallRefused, also for arguments that do not fit the schema."""
         known: Mapping[str, Any] = self.parameters["properties"]
         if unknown := sorted(arguments.keys() - known.keys()):
             raise CallRefused(f"There is no argument {unknown[0][:40]!r}; there are: {', '.join(known)}.")
@@ -88,14 +88,15 @@ class QuestionBudget:
     """Limits on questions that assistants put to a model.
 
     Attributes:
-        daily: counts answers and tokens. `hourly`: counts questions of all who ask.
+        daily: counts answers and tokens.
+        hourly: counts the questions of all assistants.
     """
 
     daily: Limiter
     hourly: Limiter
 
     async def spend(self) -> None:
-        """Count a question. Raises CallRefused: there is no room for another one."""
+        """Count a question. Raises CallRefused: a limit is reached."""
         limit = await self.daily.begin_chain(0, now()) or await self.hourly.begin_chain(0, now())
         if limit is not None:
             named = "mcp.questions_per_hour" if limit.endswith("per_hour") else limit
@@ -106,32 +107,32 @@ def used_up(limit: str) -> CallRefused:
     return CallRefused(f"{limit} is used up. Use search and read_source, which cost nothing.")
 
 
-def form(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON schema of arguments."""
+def schema(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of arguments."""
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-def text(description: str, most: int = QUESTION_CHARS) -> dict[str, Any]:
+def text_schema(description: str, most: int = QUESTION_CHARS) -> dict[str, Any]:
     return {"type": "string", "minLength": 1, "maxLength": most, "description": description}
 
 
-def number(description: str, least: int, most: int, usual: int) -> dict[str, Any]:
+def number_schema(description: str, least: int, most: int, usual: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": least, "maximum": most, "default": usual, "description": description}
 
 
-def visible(words: str) -> str:
-    """Remove characters that people cannot see and a model reads: control characters, marks of writing direction,
+def strip_invisible(words: str) -> str:
+    """Remove characters that a model reads, but people do not see: control characters, marks of writing direction,
     letters without a shape.
     """
     if words.isascii() and words.isprintable():
         return words
-    return "".join(each for each in words if each in _KEPT or unicodedata.category(each)[0] != "C")
+    return "".join(each for each in words if each in _KEPT_INVISIBLE or unicodedata.category(each)[0] != "C")
 
 
 EXCERPT_CHARS = 900
-MOST_HITS, USUAL_HITS = 20, 5
-MOST_CHARS, USUAL_CHARS = 50_000, 20_000
-MOST_OFFSET = 10**9
+MAX_HITS, DEFAULT_HITS = 20, 5
+MAX_CHARS, DEFAULT_CHARS = 50_000, 20_000
+MAX_OFFSET = 10**9
 ID_CHARS = 2_000
 NO_INDEX = "There is no index yet, so nothing can be found. Whoever runs this server makes it: python app.py --init-kb"
 
@@ -184,11 +185,11 @@ class GivenAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeTools:
-    """Over the sources that everybody may be answered from.
+    """The tools about the sources that may be used to answer anybody.
 
     Attributes:
-        conversation: of a question.
-        allowance: for questions that cost something; None: they cost nothing.
+        conversation: makes the conversation of a question.
+        allowance: the budget of questions; None: they cost nothing.
     """
 
     library: Library
@@ -207,10 +208,10 @@ class KnowledgeTools:
                 "meaning. Use it to look things up: behaviour, settings, errors, how something was solved before. "
                 "Gives short excerpts with the ids of their sources, best first, and how likely they answer. "
                 "Costs nothing: search again in other words, and read the whole source with read_source.",
-                parameters=form(
+                parameters=schema(
                     ("query",),
-                    query=text("A question or a few words, in the language of the documentation if you can."),
-                    limit=number("How many passages.", 1, MOST_HITS, USUAL_HITS),
+                    query=text_schema("A question or a few words, in the language of the documentation if you can."),
+                    limit=number_schema("How many passages.", 1, MAX_HITS, DEFAULT_HITS),
                 ),
                 result=FoundPassages,
                 run=self._search,
@@ -221,11 +222,11 @@ class KnowledgeTools:
                 description="Gives the text of one source: a document, a web page, or a topic of the team's answers "
                 "(ids that begin with team:, where only what stands behind Team: is the team's word). Needs an id from "
                 "search or ask. Long sources come in pieces: go on at next_offset.",
-                parameters=form(
+                parameters=schema(
                     ("source_id",),
-                    source_id=text("As search gave it, such as kb:guides/setup.md.", ID_CHARS),
-                    offset=number("Where to begin, in characters.", 0, MOST_OFFSET, 0),
-                    max_chars=number("How much to read.", 1, MOST_CHARS, USUAL_CHARS),
+                    source_id=text_schema("As search gave it, such as kb:guides/setup.md.", ID_CHARS),
+                    offset=number_schema("Where to begin, in characters.", 0, MAX_OFFSET, 0),
+                    max_chars=number_schema("How much to read.", 1, MAX_CHARS, DEFAULT_CHARS),
                 ),
                 result=SourceText,
                 run=self._read,
@@ -237,15 +238,17 @@ class KnowledgeTools:
                 "sources named; or says that there is no answer, and why. "
                 f"{_MODEL if self.allowance is not None else _NO_MODEL} "
                 "Each question stands alone, so put everything that matters into it.",
-                parameters=form(("question",), question=text("One complete question, as a person would ask it.")),
+                parameters=schema(
+                    ("question",), question=text_schema("One complete question, as a person would ask it.")
+                ),
                 result=GivenAnswer,
                 run=self._ask,
             ),
         )
 
     async def _search(self, arguments: Mapping[str, Any]) -> ToolResult:
-        await self._indexed()
-        limit = _within(arguments.get("limit", USUAL_HITS), 1, MOST_HITS)
+        await self._check_index()
+        limit = _clamp(arguments.get("limit", DEFAULT_HITS), 1, MAX_HITS)
         found = await self.search.find(arguments["query"])
         passages = [self._passage(hit) for hit in found.hits[:limit]]
         content = FoundPassages(
@@ -257,32 +260,32 @@ class KnowledgeTools:
         if not passages:
             return ToolResult("Nothing was found. Try other words: those that the documentation would use.", content)
         lines = [f"Best first; {_LIKELY[found.level]} (confidence {found.confidence:.0%})."]
-        for number_, each in enumerate(passages, 1):
-            lines += ["", *_passage_lines(number_, each)]
+        for position, each in enumerate(passages, 1):
+            lines += ["", *_passage_lines(position, each)]
         return ToolResult("\n".join(lines), content)
 
     def _passage(self, hit: Hit) -> FoundPassage:
-        kept = hit.passage
-        shown = kept.text if len(kept.text) <= EXCERPT_CHARS else f"{kept.text[:EXCERPT_CHARS]}…"
+        passage = hit.passage
+        is_short = len(passage.text) <= EXCERPT_CHARS
         return FoundPassage(
             source_id=hit.source_id,
-            title=one_line(kept.title),
-            section=" › ".join(one_line(head) for head in kept.headings if head),
-            excerpt=shown,
+            title=one_line(passage.title),
+            section=" › ".join(one_line(head) for head in passage.headings if head),
+            excerpt=passage.text if is_short else f"{passage.text[:EXCERPT_CHARS]}…",
             score=round(hit.score, 2),
-            url=self.addresses.section_address(kept),
+            url=self.addresses.section_address(passage),
         )
 
     async def _read(self, arguments: Mapping[str, Any]) -> ToolResult:
-        await self._indexed()
+        await self._check_index()
         source_id = arguments["source_id"].strip().strip("`")
         try:
             source = await self.library.load(source_id)
         except SourceUnavailable as why:
             raise CallRefused(f"{one_line(str(why))}. Take an id that search gave.") from None
         whole = topic_for_model(source.text, {})
-        offset = min(_within(arguments.get("offset", 0), 0, MOST_OFFSET), len(whole))
-        piece = whole[offset : offset + _within(arguments.get("max_chars", USUAL_CHARS), 1, MOST_CHARS)]
+        offset = min(_clamp(arguments.get("offset", 0), 0, MAX_OFFSET), len(whole))
+        piece = whole[offset : offset + _clamp(arguments.get("max_chars", DEFAULT_CHARS), 1, MAX_CHARS)]
         end = offset + len(piece)
         content = SourceText(
             source_id=source_id,
@@ -299,7 +302,7 @@ class KnowledgeTools:
         )
 
     async def _ask(self, arguments: Mapping[str, Any]) -> ToolResult:
-        await self._indexed()
+        await self._check_index()
         if self.allowance is not None:
             await self.allowance.spend()
         result = await self.answerer.generate_reply(self.conversation(arguments["question"]))
@@ -308,9 +311,7 @@ class KnowledgeTools:
             raise CallRefused(
                 f"No answer could be made: {reason}. Try search, which needs no model, or ask again later."
             )
-        if (
-            traits_of(reason).said is Said.USED_UP
-        ):  # without a model answers cost nothing, and may be counted all the same
+        if traits_of(reason).private_reply is PrivateReply.USED_UP:  # answers without a model may be counted as well
             raise used_up("limits.answers_per_day")
         if not result.should_reply or result.reply_text is None:
             content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
@@ -326,20 +327,21 @@ class KnowledgeTools:
         head = "This is no answer, only where to look:\n\n" if content.outcome == "pointed" else ""
         return ToolResult(f"{head}{result.reply_text}{cited}", content)
 
-    async def _indexed(self) -> None:
+    async def _check_index(self) -> None:
         if not await self.library.index():
             raise CallRefused(NO_INDEX)
 
 
-def _passage_lines(place: int, each: FoundPassage) -> Iterator[str]:
-    yield f"{place}. {one_line(each.source_id)}" + (f" › {each.section}" if each.section else "") + f" ({each.score})"
+def _passage_lines(position: int, each: FoundPassage) -> Iterator[str]:
+    section = f" › {each.section}" if each.section else ""
+    yield f"{position}. {one_line(each.source_id)}{section} ({each.score})"
     if each.url:
         yield f"   {each.url}"
     yield from (f"   {line}".rstrip() for line in each.excerpt.split("\n"))
 
 
 def _path(result: AIResult) -> Iterator[tuple[str, Any]]:
-    """The decisions of the steps, without how long they took and how they ended. Lists are no decisions: they tell of
+    """Yield the decisions of the steps, without their durations and the end. Lists are no decisions, but names of
     files.
     """
     for name, decided in result.debug.items():
@@ -355,13 +357,13 @@ def _outcome(path: Mapping[str, Any]) -> Literal["answered", "pointed", "nothing
 
 
 def _why(path: Mapping[str, Any]) -> str:
-    """Give the first reason that a model put into words: the gate's."""
-    reasons = (decided.get(DECISIONS[name].words) for name, decided in path.items())
-    said = next((each for each in reasons if isinstance(each, str)), "")
-    return f" {one_line(said)}" if said else ""
+    """Return the first reason in a model's words: the gate's."""
+    reasons = (decided.get(DECISIONS[name].reason_field) for name, decided in path.items())
+    reason = next((each for each in reasons if isinstance(each, str)), "")
+    return f" {one_line(reason)}" if reason else ""
 
 
-def _within(value: int, least: int, most: int) -> int:
+def _clamp(value: int, least: int, most: int) -> int:
     return min(max(value, least), most)
 
 
@@ -369,11 +371,11 @@ def _within(value: int, least: int, most: int) -> int:
 class ReadableThreads:
     """The threads that the operator has opened to assistants.
 
-    docs/mcp.md says why the operator decides. A channel in the list opens the threads that the bot opened there, by its
-    record of posts: those are public. Threads that people opened may be private, so each has to be named itself.
+    docs/mcp.md says why the operator decides. A channel in the list opens the threads that the bot opened there,
+    according to its record of posts: these are public. Threads of people may be private, so each has to be listed.
 
     Attributes:
-        channels: channels and threads, as named by the operator.
+        channels: the listed channels and threads.
         posts: the bot's record of its posts.
     """
 
@@ -381,33 +383,33 @@ class ReadableThreads:
     posts: Path
     _known: tuple[Signature | None, Mapping[int, int]] = field(default=(None, {}))
 
-    async def admits(self, thread_id: int) -> bool:
-        """Tell whether assistants may read the files of a thread."""
+    async def allows(self, thread_id: int) -> bool:
+        """Return True if assistants may read the files of a thread."""
         return thread_id in self.channels or await self.channel_of(thread_id) in self.channels
 
     async def channel_of(self, thread_id: int) -> int | None:
-        """Give the channel in which the bot opened a thread; None where it did not or no longer knows."""
-        seen = confined.look(self.posts)
-        if seen is None:
+        """Return the channel in which the bot opened a thread; None: it did not, or no longer knows."""
+        signature = confined.read_signature(self.posts)
+        if signature is None:
             return None
-        if self._known[0] != seen:
-            self._known = seen, await in_thread(_opened, self.posts)
+        if self._known[0] != signature:
+            self._known = signature, await in_thread(_read_threads, self.posts)
         return self._known[1].get(thread_id)
 
 
-def _opened(posts: Path) -> dict[int, int]:
-    """The channel of each thread that the bot opened."""
+def _read_threads(posts: Path) -> dict[int, int]:
+    """Return the channel of each thread that the bot opened."""
     return {post.place_id: post.asked_in for post in read_posts(posts) if post.opened_thread}
 
 
-MOST_THREADS = 200
-MOST_PASSAGES, USUAL_PASSAGES = 20, 5
+MAX_THREADS = 200
+MAX_PASSAGES, DEFAULT_PASSAGES = 20, 5
 _NO_FILES = "There are no files here. list_files shows the threads that have some."
 _UNAVAILABLE = "The files cannot be read just now; try again later."
-_THREAD = text("The id of the thread, as list_files gives it.", 20)
+_THREAD = text_schema("The id of the thread, as list_files gives it.", 20)
 _WHICH = "Needs `thread_id` from list_files: that one is meant by this thread."
-_DONE = frozenset({Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT, Status.SYNTHESIS_ERROR, Status.INDEXING})
-"""What was looked up, whatever came of it."""
+_ANSWERED = frozenset({Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT, Status.SYNTHESIS_ERROR, Status.INDEXING})
+"""The statuses of results that are given to the model; others refuse the call."""
 
 
 class PostedFile(BaseModel):
@@ -445,11 +447,11 @@ class FileAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTools:
-    """Over the files of threads.
+    """The tools about the files of threads.
 
     Attributes:
         by_name: the document tools.
-        allowance: for questions that cost something; None: they cost nothing.
+        allowance: the budget of questions; None: they cost nothing.
     """
 
     store: DocumentStore
@@ -467,7 +469,7 @@ class FileTools:
                 description="Lists the files (logs, configurations, code, notes) that users posted in support threads "
                 "which are open to you, by thread. Use it first: the other two tools about files need a thread_id "
                 "from here. Files are gone when their thread is closed.",
-                parameters=form(),
+                parameters=schema(),
                 result=PostedThreads,
                 run=self._list,
             ),
@@ -489,11 +491,11 @@ class FileTools:
                 description=f"{_WHICH}\n{meaning}"
                 f"When you know the words, {QUERY_FILE} counts, groups and lists lines in one call. "
                 "Not for general knowledge: use search or ask.",
-                parameters=form(
+                parameters=schema(
                     ("thread_id", "question"),
                     thread_id=_THREAD,
-                    question=text("One complete question, with every name, number and time that matters in it."),
-                    k=number("How many passages to read; 3 to 10 is useful.", 1, MOST_PASSAGES, USUAL_PASSAGES),
+                    question=text_schema("One complete question, with every name, number and time that matters in it."),
+                    k=number_schema("How many passages to read; 3 to 10 is useful.", 1, MAX_PASSAGES, DEFAULT_PASSAGES),
                 ),
                 result=FileAnswer,
                 run=self._answer,
@@ -504,15 +506,15 @@ class FileTools:
         try:
             names = await self.store.list_collections(protocol.CASE_PREFIX)
             ids = [int(name.removeprefix(protocol.CASE_PREFIX)) for name in names]
-            mine = sorted([each for each in ids if await self.threads.admits(each)], reverse=True)
-            listed = [await self._thread(each) for each in mine[:MOST_THREADS]]
+            allowed = sorted([each for each in ids if await self.threads.allows(each)], reverse=True)
+            listed = [await self._thread(each) for each in allowed[:MAX_THREADS]]
         except StoreUnavailable:
             raise CallRefused(_UNAVAILABLE) from None
         threads = [each for each in listed if each.files]
-        content = PostedThreads(threads=threads, more=len(mine) - len(listed))
+        content = PostedThreads(threads=threads, more=len(allowed) - len(listed))
         if not threads:
             return ToolResult("No files have been posted in the threads that are open to you.", content)
-        lines = [line for thread in threads for line in _listed(thread)]
+        lines = [line for thread in threads for line in _thread_lines(thread)]
         return ToolResult("\n".join([*lines, *([f"{content.more} more threads"] if content.more else [])]), content)
 
     async def _thread(self, thread_id: int) -> PostedThread:
@@ -535,7 +537,7 @@ class FileTools:
     async def _query(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
         asked = {name: value for name, value in arguments.items() if name != "thread_id"}
-        return _given(QUERY_FILE, await toolset.query(asked), toolset)
+        return _file_result(QUERY_FILE, await toolset.query(asked), toolset)
 
     async def _answer(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
@@ -544,12 +546,12 @@ class FileTools:
             raise CallRefused(_NO_FILES)
         if self.allowance is not None:
             await self.allowance.spend()
-        k = min(max(arguments.get("k", USUAL_PASSAGES), 1), MOST_PASSAGES)
-        return _given(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
+        k = min(max(arguments.get("k", DEFAULT_PASSAGES), 1), MAX_PASSAGES)
+        return _file_result(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
 
     async def _toolset(self, thread: str) -> Toolset:
-        """What may be looked up in a thread. Raises CallRefused, with the same words whether or not there is one."""
-        if not (thread.isascii() and thread.isdigit()) or not await self.threads.admits(int(thread)):
+        """Return the tools of a thread. Raises CallRefused, with the same message whether or not the thread exists."""
+        if not (thread.isascii() and thread.isdigit()) or not await self.threads.allows(int(thread)):
             raise CallRefused(_NO_FILES)
         try:
             described = await self.store.describe(protocol.case_collection(thread))
@@ -563,7 +565,7 @@ class FileTools:
         return Toolset({CASE: self.by_name[CASE]}, context)
 
 
-def _listed(thread: PostedThread) -> list[str]:
+def _thread_lines(thread: PostedThread) -> list[str]:
     where = f" of channel {thread.channel_id}" if thread.channel_id else ""
     files = [
         f"  {file.name} ({file.kind}, {format_size(file.size)}, {number_of(file.lines, 'line')}, {file.state})"
@@ -572,9 +574,9 @@ def _listed(thread: PostedThread) -> list[str]:
     return [f"Thread {thread.thread_id}{where}:", *files]
 
 
-def _given(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
-    """Raises CallRefused: nothing was looked up."""
-    if result.status not in _DONE:
+def _file_result(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
+    """Make the result of a tool. Raises CallRefused: nothing was looked up."""
+    if result.status not in _ANSWERED:
         raise CallRefused(result.answer)
     citations = [
         CitedLines(

@@ -24,15 +24,15 @@ from services.storage import files
 from settings import (
     Settings,
     SettingsError,
-    begun_model,
-    find,
-    from_dotenv,
+    edit_dotenv,
+    edit_yaml,
+    find_key,
     load,
     local_file,
+    names_of_variables,
+    partial_model,
+    read_dotenv,
     read_yaml,
-    variables_of,
-    with_values,
-    with_variables,
 )
 from sinks.terminal import one_line, visible_lines
 
@@ -53,21 +53,21 @@ KEYS = {
     "build_index": "true to build the index at the end",
     "first_question": "what to ask at the end",
 }
-"""What a file of answers may say."""
+"""The keys of a file of answers, with their descriptions."""
 
-SEVERAL = {"team_roles", "team_people", "documentation"}
-"""Those that may be a list."""
-AGREED = {"build_index"}
-"""Those that are true or false."""
+LIST_KEYS = {"team_roles", "team_people", "documentation"}
+"""The keys that may have a list."""
+FLAG_KEYS = {"build_index"}
+"""The keys that are true or false."""
 
 LATER, NONE = "later", "none"
 WORDS = {LATER, NONE}
-"""Answers that are no secret, also where one is asked for."""
+"""Answers to questions for secrets that are no secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`key`: its name in a file of answers, one of `KEYS`."""
+    """A question of the wizard. `key`: its name in a file of answers, one of `KEYS`."""
 
     key: str
     text: str
@@ -75,23 +75,23 @@ class Question:
 
 
 class WrongAnswer(Exception):
-    """An answer cannot be used; one line that says why, without repeating a secret."""
+    """An answer cannot be used. The message is one line with the reason, and contains no secret."""
 
 
 class Answers(Protocol):
-    """`interactive`: somebody is there, and can be asked again."""
+    """A source of answers. `interactive`: True if somebody can be asked again."""
 
     interactive: bool
 
     def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
-        """What `check` makes of the answer; of `default`, where there is none. `check` raises WrongAnswer."""
+        """Return the result of `check` for the answer, or for `default` without one. `check` may raise WrongAnswer."""
         ...
 
     def ask_for_all(self, question: Question, check: Callable[[str], T]) -> list[T]:
-        """The same for each of several answers; empty where there is none."""
+        """Return the results of `check` for several answers; an empty list if there is none."""
         ...
 
-    def agrees(self, question: Question, *, default: bool) -> bool: ...
+    def ask_yes_no(self, question: Question, *, default: bool) -> bool: ...
 
 
 class WizardOutput:
@@ -126,10 +126,10 @@ class TerminalAnswers:
 
     interactive = True
 
-    def __init__(self, tell: WizardOutput) -> None:
+    def __init__(self, output: WizardOutput) -> None:
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (arrow keys in `input`)
-        self._tell = tell
+        self._output = output
 
     def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
         shown = "as it is" if question.secret and default not in WORDS else one_line(default)
@@ -137,10 +137,10 @@ class TerminalAnswers:
         while True:
             try:
                 given = self._read(f"{question.text}{kept}: ", secret=question.secret)
-                with self._tell.console.status("one moment …"):
+                with self._output.console.status("one moment …"):
                     return check(given or default)
             except WrongAnswer as error:
-                self._tell.bad(str(error))
+                self._output.bad(str(error))
 
     def ask_for_all(self, question: Question, check: Callable[[str], T]) -> list[T]:
         found: list[T] = []
@@ -152,7 +152,7 @@ class TerminalAnswers:
             found.append(answer)
         return found
 
-    def agrees(self, question: Question, *, default: bool) -> bool:
+    def ask_yes_no(self, question: Question, *, default: bool) -> bool:
         words = {"y": True, "yes": True, "n": False, "no": False, "": default}
 
         def meant(text: str) -> bool:
@@ -169,11 +169,11 @@ class TerminalAnswers:
             raise KeyboardInterrupt from None
         except UnicodeDecodeError:
             raise WrongAnswer("this is not UTF-8 text") from None
-        return presentable(given)
+        return check_visible(given)
 
 
-def presentable(given: str) -> str:
-    """Give the answer back; raises WrongAnswer where it contains invisible characters."""
+def check_visible(given: str) -> str:
+    """Return the answer. Raises WrongAnswer: it contains invisible characters."""
     if not given.isprintable():
         raise WrongAnswer("this holds invisible characters")
     return given
@@ -185,51 +185,51 @@ class FileAnswers:
     interactive = False
 
     def __init__(self, path: Path) -> None:
-        """Raises SettingsError or Unusable: it cannot be read, or holds what nobody asks for."""
+        """Raises SettingsError or Unusable: the file cannot be read, or has unknown keys."""
         self._draft = read_yaml(path, option="--init")
         known = ", ".join(KEYS)
         for name in self._draft.values:
             if name not in KEYS:
-                # Whatever else it is may be a secret that slipped to where a key belongs.
-                shown = f"{name} " if isinstance(name, str) and name.isidentifier() and len(name) < MOST_LETTERS else ""
+                # Any other name may be a secret in the position of a key.
+                shown = f"{name} " if isinstance(name, str) and name.isidentifier() and len(name) < MAX_SHOWN else ""
                 raise Unusable(f"{self._where(name)}: {shown}is none of the answers; known are {known}")
         if not self._draft.values:
             raise Unusable(f"{path}: there are no answers in it; known are {known}")
-        # All of them now: some are needed only after others were written.
+        # All answers are checked now, as some are used only after others were written.
         for key in KEYS:
-            if key in AGREED:
-                self._agreed(key)
+            if key in FLAG_KEYS:
+                self._read_flag(key)
             else:
-                self._given(key)
+                self._read_texts(key)
 
     def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
-        given = self._given(question.key)
-        return self._checked(question.key, ", ".join(given) if given else default, check)
+        given = self._read_texts(question.key)
+        return self._check(question.key, ", ".join(given) if given else default, check)
 
     def ask_for_all(self, question: Question, check: Callable[[str], T]) -> list[T]:
-        return [self._checked(question.key, text, check) for text in self._given(question.key)]
+        return [self._check(question.key, text, check) for text in self._read_texts(question.key)]
 
-    def agrees(self, question: Question, *, default: bool) -> bool:  # noqa: ARG002 (what is left out is not done)
-        return self._agreed(question.key)
+    def ask_yes_no(self, question: Question, *, default: bool) -> bool:  # noqa: ARG002 (what is left out is not done)
+        return self._read_flag(question.key)
 
-    def _checked(self, key: str, text: str, check: Callable[[str], T]) -> T:
+    def _check(self, key: str, text: str, check: Callable[[str], T]) -> T:
         try:
             return check(text)
         except WrongAnswer as error:
             raise self._wrong(key, str(error)) from None
 
-    def _agreed(self, key: str) -> bool:
+    def _read_flag(self, key: str) -> bool:
         given: object = self._draft.values.get(key)
         if given is not None and not isinstance(given, bool):
             raise self._wrong(key, "it must be true or false")
         return given is True
 
-    def _given(self, key: str) -> list[str]:
+    def _read_texts(self, key: str) -> list[str]:
         given: object = self._draft.values.get(key)
         if given is None:
             return []
-        several = cast("Sequence[object]", given) if key in SEVERAL and isinstance(given, list) else [given]
-        return [self._checked(key, self._text(key, each).strip(), presentable) for each in several]
+        several = cast("Sequence[object]", given) if key in LIST_KEYS and isinstance(given, list) else [given]
+        return [self._check(key, self._text(key, each).strip(), check_visible) for each in several]
 
     def _text(self, key: str, given: object) -> str:
         if key == "documentation" and isinstance(given, dict) and len(cast("dict[object, object]", given)) == 1:
@@ -238,7 +238,7 @@ class FileAnswers:
             return f"{name}: {value}"
         if isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool)):
             return str(given)
-        raise self._wrong(key, "it must be text, or a list of texts" if key in SEVERAL else "it must be text")
+        raise self._wrong(key, "it must be text, or a list of texts" if key in LIST_KEYS else "it must be text")
 
     def _wrong(self, key: str, why: str) -> Unusable:
         # No colon after the key: what follows "token:" is taken for a secret, and redacted.
@@ -248,17 +248,17 @@ class FileAnswers:
         return self._draft.where([key])
 
 
-MOST_LETTERS = 30
-"""Of a name that is repeated in an error."""
+MAX_SHOWN = 30
+"""The most characters of a name that is repeated in an error."""
 
 
 LOCAL_CONFIG_HEADER = "# What is set here wins over config.yaml, key by key; docs/configuration.md lists every key.\n"
 
 
 class OperatorFiles:
-    """The files that hold what an operator has set: config.local.yaml, .env, and the list of pages.
+    """The files with the settings of the operator: config.local.yaml, .env, and the list of pages.
 
-    Answers are tried at once and written by `write`, each file atomically; secrets go into .env, for its owner alone.
+    Answers are checked at once and written by `write`, each file atomically; secrets go into .env, for its owner alone.
     """
 
     def __init__(self, config: Path) -> None:
@@ -270,16 +270,16 @@ class OperatorFiles:
 
     @property
     def settings(self) -> Settings:
-        """Give the settings as they will be after writing. Raises SettingsError."""
+        """The settings as they will be after writing. Raises SettingsError."""
         return load(self.config, answers=self._values, setting_up=True)
 
     @property
-    def begun_model(self) -> dict[str, str]:
-        """Give what is set of a model that still lacks a required value."""
-        return begun_model(self.config)
+    def partial_model(self) -> dict[str, str]:
+        """The texts that are set for an incomplete model."""
+        return partial_model(self.config)
 
-    def tried(self, values: Mapping[str, object]) -> Settings:
-        """The settings with `values`, by key. Raises WrongAnswer: they cannot be."""
+    def try_values(self, values: Mapping[str, object]) -> Settings:
+        """Return the settings with these values, by key. Raises WrongAnswer: they are not valid."""
         try:
             return load(self.config, answers={**self._values, **paths(values)}, setting_up=True)
         except SettingsError as error:
@@ -289,45 +289,47 @@ class OperatorFiles:
         self._values |= paths(values)
 
     def list_pages(self, lines: list[str]) -> None:
-        """Add `lines` to the list of pages, unless they are there."""
+        """Add `lines` to the list of pages, unless it has them."""
         self._links += lines
 
     def write(self) -> list[str]:
-        """Write what was kept. Gives the variables of the environment that win over it. Raises OSError."""
+        """Write the kept answers. Returns the environment variables that override them. Raises OSError."""
         links = self.settings.kb.links_file_path
-        with signals_delayed():
+        with delay_signals():
             self._write_values()
             self._write_links(links)
         names = {path: "__".join(["APP", *(word.upper() for word in path)]) for path in self._values}
-        winning = [name for name in variables_of(os.environ) if any(covers(name, mine) for mine in names.values())]
+        overriding = [
+            name for name in names_of_variables(os.environ) if any(covers(name, mine) for mine in names.values())
+        ]
         self._values, self._links = {}, []
-        return winning
+        return overriding
 
     def _write_values(self) -> None:
-        there = {each.path for each in from_dotenv(self.env)}
+        in_env = {each.path for each in read_dotenv(self.env)}
         variables: dict[tuple[str, ...], str | None] = {}
         values: dict[tuple[str, ...], object] = {}
         for path, value in self._values.items():
-            key = find(path)
-            if value is None:  # a model is taken away, with its key
-                if any(each[: len(path)] == path for each in there):
+            key = find_key(path)
+            if value is None:  # a model is removed, with its key
+                if any(each[: len(path)] == path for each in in_env):
                     variables[path] = None
                 values[path] = None
-            elif (key is not None and key.secret) or path in there:
+            elif (key is not None and key.secret) or path in in_env:
                 as_text = key is not None and key.as_text
                 variables[path] = str(value) if as_text else json.dumps(value)
             else:
                 values[path] = value
         if variables:
-            text = text_of(self.env)
+            text = read_text(self.env)
             if text:
                 self.env.chmod(0o600)
-            self._replace(self.env, with_variables(text, variables))
+            self._replace(self.env, edit_dotenv(text, variables))
         if values:
-            self._replace(self.local, with_values(text_of(self.local) or LOCAL_CONFIG_HEADER, values))
+            self._replace(self.local, edit_yaml(read_text(self.local) or LOCAL_CONFIG_HEADER, values))
 
     def _write_links(self, path: Path) -> None:
-        text = text_of(path)
+        text = read_text(path)
         known = {line.strip() for line in text.splitlines()}
         new = [line for line in dict.fromkeys(self._links) if line not in known]
         if new:
@@ -335,7 +337,7 @@ class OperatorFiles:
             self._replace(path, begun + "".join(f"{line}\n" for line in new))
 
     def _replace(self, path: Path, text: str) -> None:
-        if text != text_of(path):
+        if text != read_text(path):
             files.replace(path, text.encode())
             if path not in self.written:
                 self.written.append(path)
@@ -346,12 +348,12 @@ def paths(values: Mapping[str, object]) -> dict[tuple[str, ...], object]:
 
 
 def covers(name: str, mine: str) -> bool:
-    """Tell whether one environment variable sets the same key as another, or one above or below it."""
+    """Return True if one environment variable sets the same key as another, or a key above or below it."""
     return name == mine or name.startswith(f"{mine}__") or mine.startswith(f"{name}__")
 
 
-def text_of(path: Path) -> str:
-    """The text of a file; empty where there is none. Raises OSError."""
+def read_text(path: Path) -> str:
+    """Read a text file; an empty text if it does not exist. Raises OSError."""
     try:
         return path.read_text("utf-8-sig")
     except FileNotFoundError:
@@ -359,18 +361,18 @@ def text_of(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def signals_delayed() -> Generator[None]:
+def delay_signals() -> Generator[None]:
     """Delay Ctrl-C and SIGTERM until the block is done, because several files belong together."""
-    came: list[int] = []
+    received: list[int] = []
 
-    def later(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
+    def remember(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
 
-    before = {number: signal.signal(number, later) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in came[:1]:
+        for number in received[:1]:
             signal.raise_signal(number)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from model.steps import AskedModel, Decision, DecisionMetric, Lane, StepInfo
+from model.steps import AskedModel, DecisionInfo, DecisionMetric, Lane, StepInfo
 from services.assistant import Assistant, Inquiry, prompts
 from services.llm import LLMError, LongText
 
@@ -54,14 +54,14 @@ SIMPLIFY = StepInfo(
     name="simplify",
     lane=Lane.ANSWERS,
     title="simplify",
-    says="the draft in plain words",
-    of_parts=True,
-    asks=AskedModel.ANSWERING,
-    decides=Decision(
+    subtitle="the draft in plain words",
+    handles_parts=True,
+    model=AskedModel.ANSWERING,
+    decision=DecisionInfo(
         name="simplify",
-        recorded=True,
-        alters=True,
-        says=_simplified,
+        is_recorded=True,
+        alters_answer=True,
+        describe=_simplified,
         metric=DecisionMetric("ai_simplifying", "Drafts put into plain words", "simplified"),
     ),
 )

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from reactivex import Observable, abc
 
-from dataflow.basics import Handlers, operator
-from model.steps import Decision, Lane, StepInfo
+from dataflow.basics import Handlers, make_operator
+from model.steps import DecisionInfo, Lane, StepInfo
 from model.words import number_of
 from services.assistant import Inquiry
 
@@ -27,7 +27,7 @@ def slow_mode(key: Callable[[T], K], seconds: float) -> Callable[[Observable[T]]
     `throttle_first` does it for one key; a `group_by` around it would keep a subject for each key ever seen.
     """
 
-    def subscribed(observer: abc.ObserverBase[T]) -> Handlers[T]:
+    def make_handlers(observer: abc.ObserverBase[T]) -> Handlers[T]:
         loop = asyncio.get_running_loop()
         last: dict[K, float] = {}
 
@@ -46,7 +46,7 @@ def slow_mode(key: Callable[[T], K], seconds: float) -> Callable[[Observable[T]]
 
         return Handlers(on_next)
 
-    return operator(subscribed)
+    return make_operator(make_handlers)
 
 
 def sign(signature: str) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
@@ -68,8 +68,8 @@ SIGN = StepInfo(
     name="sign",
     lane=Lane.ANSWERS,
     title="sign",
-    says="a line below the draft",
-    of_parts=True,
-    decides=Decision(name="sign", recorded=True, alters=True, says=_signed),
+    subtitle="a line below the draft",
+    handles_parts=True,
+    decision=DecisionInfo(name="sign", is_recorded=True, alters_answer=True, describe=_signed),
 )
 """Its row of `model.steps.STEPS`."""

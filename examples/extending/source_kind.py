@@ -86,7 +86,7 @@ class Questions:
         return [record.with_content(hash_text(texts[name])) for name, record in records.items() if name in texts]
 
     def read(self, source_id: str) -> Text:
-        signature = confined.signature(self._file.stat())  # first, so that a change meanwhile is noticed
+        signature = confined.signature_of(self._file.stat())  # first, so that a change meanwhile is noticed
         return Text(self._texts().get(source_id, ""), self._file, signature)
 
     def forget(self, source_id: str) -> None:

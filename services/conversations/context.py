@@ -76,7 +76,7 @@ class Context:
         place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
         kind = self._tracker.kind_of(part.last.id)
         if kind.opening:
-            return kind.make(part.last.id), part.messages
+            return kind.make_id(part.last.id), part.messages
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
         messages = {
             each.id: each
@@ -87,13 +87,13 @@ class Context:
         messages |= {each.id: each for each in part.messages}
         whole = await self._as_answered([messages[message_id] for message_id in sorted(messages)])
         if kind is THREAD or (place.is_thread and conversation_id is None):
-            return THREAD.make(place.id), whole
+            return THREAD.make_id(place.id), whole
         first = part.messages[0].id if conversation_id is None else conversation_id
         while first in messages and (reply := messages[first].reply_to) is not None and reply.message_id in messages:
             if reply.message_id >= first:  # an answer cannot be older than its question; this rules out endless loops
                 break
             first = reply.message_id
-        return REPLY.make(first), whole
+        return REPLY.make_id(first), whole
 
     async def _as_answered(self, messages: Sequence[Message]) -> Sequence[Message]:
         found: list[Message] = []

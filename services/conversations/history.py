@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import Message, Place, PlaceKind, snowflake_at
 from services.discord import Fetcher
@@ -170,10 +170,10 @@ class History:
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()  # that of the longest unused place first
         self._weight = Weight()
         self._dropped_until = 0  # up to this id, messages of a place without a timeline may have been dropped
-        self._gone = Bounded[int, None](KEPT_GONE)
-        self._gone_places = Bounded[int, None](KEPT_GONE)
-        self._edited = Bounded[int, None](KEPT_GONE)
-        self._early = Bounded[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
+        self._gone = BoundedDict[int, None](KEPT_GONE)
+        self._gone_places = BoundedDict[int, None](KEPT_GONE)
+        self._edited = BoundedDict[int, None](KEPT_GONE)
+        self._early = BoundedDict[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
         self.newest_id = 0
         self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # and the newest message when it was edited
         self._live_from = 0

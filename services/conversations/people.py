@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from clock import run_blocking
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.events import Event, Ready, Typing
 from model.messages import Author, AuthorType, Key, Message
 from model.servers import Servers
@@ -48,7 +48,7 @@ class People:
         self.bot_id: int | None = None
         self._teams = teams
         self._fetcher = fetcher
-        self._seen = Bounded[tuple[int | None, int], AuthorType](KNOWN_PEOPLE)
+        self._seen = BoundedDict[tuple[int | None, int], AuthorType](KNOWN_PEOPLE)
 
     def observe(self, event: Event) -> None:
         if isinstance(event, Ready):
@@ -133,7 +133,7 @@ class TeamActivity:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._helped = Bounded[Key, tuple[float, ...]](KNOWN_HELPED)
+        self._helped = BoundedDict[Key, tuple[float, ...]](KNOWN_HELPED)
 
     def observe(self, message: Message) -> None:
         """Take in a message of a team member; each once, in the order received."""
@@ -229,8 +229,8 @@ class TypingTracker:
         """`guild_of`: the server of a place; None: not known."""
         self._people = people
         self._guild_of = guild_of
-        self._heard = Bounded[Key, float](KNOWN_TYPISTS)
-        self._team = Bounded[Key, float](KNOWN_TYPISTS)
+        self._heard = BoundedDict[Key, float](KNOWN_TYPISTS)
+        self._team = BoundedDict[Key, float](KNOWN_TYPISTS)
 
     def note(self, event: Typing) -> None:
         """Take in a typing event; each once, in the order received."""
@@ -256,7 +256,7 @@ class TypingTracker:
         return max(times, default=float("-inf")) + TYPING_SECONDS
 
 
-def _add_typing_time(remembered: Bounded[Key, float], key: Key, at: float, seconds: float) -> None:
+def _add_typing_time(remembered: BoundedDict[Key, float], key: Key, at: float, seconds: float) -> None:
     remembered[key] = at
     while remembered[next(iter(remembered))] < at - seconds:
         remembered.popitem(last=False)

@@ -377,7 +377,7 @@ class Outbox:
             try:
                 await run_blocking(files.replace, self._path(self._folder, reply), render_started(reply))
             except OSError as error:
-                log.error("a crash would leave a reply half posted: %s", files.why(error))  # noqa: TRY400 (a line for the operator)
+                log.error("a crash would leave a reply half posted: %s", files.describe_error(error))  # noqa: TRY400 (a line for the operator)
 
     async def end(self, reply: StartedReply) -> None:
         """Remove a reply that is complete and recorded, or of which nothing is left."""
@@ -385,7 +385,7 @@ class Outbox:
             try:
                 await run_blocking(files.remove, self._path(self._folder, reply))
             except OSError as error:
-                log.error("a reply that is done will be looked at again: %s", files.why(error))  # noqa: TRY400 (as above)
+                log.error("a reply that is done will be looked at again: %s", files.describe_error(error))  # noqa: TRY400 (as above)
 
     def settle(self, reply: StartedReply) -> None:
         """Mark one of `left` as finished, as far as this run can finish it."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.conversations import KINDS, REPLY, THREAD, ConversationKind
 from model.messages import AuthorType, Key, Message, Place
 from services.search import terms
@@ -258,11 +258,11 @@ class ConversationMemory:
 
     def __init__(self) -> None:
         self.messages = KnownMessages(KEPT_MESSAGES)
-        self.conversations = Bounded[int, ConversationState](KEPT_CONVERSATIONS)
-        self.people = Bounded[Key, PersonState](KEPT_PEOPLE)
-        self.names = Bounded[tuple[int, str], int](KEPT_PEOPLE)
-        self.place_states = Bounded[int, PlaceState](KEPT_PLACES)
-        self.kinds = Bounded[int, ConversationKind](KEPT_CONVERSATIONS)  # of messages that begin with an `opening`
+        self.conversations = BoundedDict[int, ConversationState](KEPT_CONVERSATIONS)
+        self.people = BoundedDict[Key, PersonState](KEPT_PEOPLE)
+        self.names = BoundedDict[tuple[int, str], int](KEPT_PEOPLE)
+        self.place_states = BoundedDict[int, PlaceState](KEPT_PLACES)
+        self.kinds = BoundedDict[int, ConversationKind](KEPT_CONVERSATIONS)  # of messages that begin with an `opening`
 
     def place_state(self, place_id: int) -> PlaceState:
         return self.place_states.touch(place_id, PlaceState)

@@ -78,7 +78,7 @@ class CDNAttachments:
         async def download() -> bytes:
             return await retrying(self._download, attachment, address, max_bytes)
 
-        return await clock.real_time(download)
+        return await clock.run_in_real_time(download)
 
     def _checked_address(self, attachment: Attachment) -> str:
         """Put together from the checked parts, so that another parser cannot read another host in it."""

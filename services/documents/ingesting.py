@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from clock import Run
+from clock import WorkRunner
 from services.conversations import phrases
 from services.documents.limits import FileLimits, FileRefused
 from services.documents.reading import DocumentRedactors, prepare
@@ -20,7 +20,7 @@ from services.search.embedding import Embedder, EmbeddingFailed
 
 
 async def ingest(
-    run: Run,
+    run: WorkRunner,
     origin: Origin,
     data: bytes,
     *,

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clock import FairTurns, Run, WorkStopped, now, rfc3339
+from clock import FairTurns, WorkRunner, WorkStopped, now, rfc3339
 from services.documents.ingesting import ingest
 from services.documents.limits import FileLimits, FileRefused, display_name
 from services.documents.reading import DocumentRedactors
@@ -56,7 +56,7 @@ class Runbooks:
 
     store: DocumentStore
     shown_path: Path  # the file with the ids of people who show their runbooks in threads
-    run: Run
+    run: WorkRunner
     turns: FairTurns = field(default_factory=FairTurns)
     limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))  # of each document
     max_runbooks: int = 200

@@ -91,7 +91,7 @@ def is_unchanged(stamp: str) -> bool:
     if not stamp:
         return False
     path, *signature = json.loads(stamp)
-    return confined.look(path) == tuple(signature)
+    return confined.read_signature(path) == tuple(signature)
 
 
 class SourceUnavailable(Exception):
@@ -128,7 +128,7 @@ class _Index:
         self._path = os.fspath(path)
         self._namespace = namespace
         self._expected = expected
-        self._read_signature: Signature | None = confined.NEVER
+        self._read_signature: Signature | None = confined.NO_SIGNATURE
         """The file's signature when it was read; None if there was no file."""
         self._reading = threading.Lock()
         """Two threads may read: the one that began earlier must not replace what the other one has read since."""
@@ -136,7 +136,7 @@ class _Index:
 
     def is_stale(self) -> bool:
         """Return True if the file has changed. On the event loop: a thread would cost a hundred times the `stat`."""
-        return confined.look(self._path) != self._read_signature
+        return confined.read_signature(self._path) != self._read_signature
 
     def read(self) -> None:
         """Read the file, unless another thread just did. Blocking.
@@ -151,7 +151,7 @@ class _Index:
         seen: Signature | None = None
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 (kept as text for `stat`)
-                seen = confined.signature(os.fstat(file.fileno()))
+                seen = confined.signature_of(os.fstat(file.fileno()))
                 text = file.read().decode("utf-8", "replace")
         except FileNotFoundError:
             self.entries = ()
@@ -238,7 +238,7 @@ class DiskLibrary:
         if source_id not in self._ids:
             raise SourceUnavailable(f"{source_id!r} is not in the index")
         cached = self._cached.get(source_id)
-        if cached is not None and confined.look(cached[0]) == cached[1]:
+        if cached is not None and confined.read_signature(cached[0]) == cached[1]:
             self._cached.move_to_end(source_id)
             return cached[2]
         try:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal, Protocol
 
 from clock import now
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from services.knowledge.cache import hash_text
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable, bare_name, is_unchanged
@@ -143,7 +143,9 @@ class LibrarySearch:
     _known_times_emptied: tuple[int, ...] = (0, 0)
     _failing: set[PassageStore] = field(default_factory=set[PassageStore])
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _results: Bounded[str, tuple[Hashable, SearchResult]] = field(default_factory=lambda: Bounded(_KEPT_RESULTS))
+    _results: BoundedDict[str, tuple[Hashable, SearchResult]] = field(
+        default_factory=lambda: BoundedDict(_KEPT_RESULTS)
+    )
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:

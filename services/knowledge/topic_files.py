@@ -16,7 +16,7 @@ from itertools import chain, count, groupby, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
-from model.words import encodable
+from model.words import replace_surrogates
 from services.search import (
     is_answer,
     is_question,
@@ -52,7 +52,7 @@ class PairTurn:
     text: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", encodable(self.text.replace("\r\n", "\n").replace("\r", "\n")))
+        object.__setattr__(self, "text", replace_surrogates(self.text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def render_block(headers: Iterable[tuple[str, str]], turns: Iterable[PairTurn]) -> str:

@@ -241,7 +241,7 @@ class ReplayEndpoint:
         async def answer() -> Reply:
             return exchange.outcome()
 
-        return await clock.real_time(answer)
+        return await clock.run_in_real_time(answer)
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -45,7 +45,7 @@ class ChatEndpoint:
         limit = self._settings.timeout_seconds
         try:
             # The client's own limit is per read: a server that drips bytes would hold a call for ever.
-            return await clock.within(limit, lambda: chat.ask(request))
+            return await clock.with_timeout(limit, lambda: chat.ask(request))
         except TimeoutError:
             who = f"{self._settings.name}, step {request.step}"
             raise TimedOut(f"{who}: no answer within {limit:g} s; raise timeout_seconds, or look at its load") from None
@@ -89,7 +89,7 @@ async def why_unreachable(settings: EndpointSettings, *, timeout_seconds: float 
     import aiohttp  # noqa: PLC0415 (a tenth of a second, which only this needs here)
 
     try:
-        trouble = await clock.real_time(lambda: _probe(settings, timeout_seconds))
+        trouble = await clock.run_in_real_time(lambda: _probe(settings, timeout_seconds))
     except TimeoutError:
         trouble = f"did not answer within {timeout_seconds:g} s"
     except (aiohttp.ClientError, ValueError, OSError) as error:
@@ -183,11 +183,11 @@ class ModelEndpoint:
 
     async def complete(self, request: Request) -> Reply:
         async with self._turns:
-            return await clock.real_time(lambda: self.ask(request))
+            return await clock.run_in_real_time(lambda: self.ask(request))
 
     async def aclose(self) -> None:
         # In real time as well: the client belongs to the loop that made its calls.
-        await clock.real_time(self._inner.aclose)
+        await clock.run_in_real_time(self._inner.aclose)
 
     async def ask(self, request: Request) -> Reply:
         """Like `complete`, but in the time of the running loop, and without waiting for a turn."""

@@ -27,7 +27,7 @@ from services.privacy.recordings import (
 )
 from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
-from services.storage import DataFolder, Record, edit, files, read_object, replace_strings
+from services.storage import DataFolder, Record, edit_records, files, read_object, replace_strings
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
 from services.telemetry import number_of, parse_part_outcome
 
@@ -84,7 +84,7 @@ def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Recor
 def rename_sources(folder: DataFolder, ids: Mapping[str, str]) -> None:
     """Replace the ids of sources in recorded outcomes, votes and posts. `ids`: the new ids by the old ones."""
     for path in (folder.feedback, folder.posts, *outcome_files(folder)) if ids else ():
-        edit(path, lambda row: cast("Record", replace_strings(row, ids)))
+        edit_records(path, lambda row: cast("Record", replace_strings(row, ids)))
 
 
 NAME_CHARS = 3
@@ -274,7 +274,7 @@ def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
 
 def _edit(path: Path, change: Callable[[Record], Record | None], done: ForgetResult) -> tuple[int, int]:
     """The numbers of lines that were dropped and changed."""
-    edited = edit(path, change)
+    edited = edit_records(path, change)
     if edited.damaged:
         done.left.append(f"{path}: {number_of(edited.damaged, 'damaged line')}")
     return edited.dropped, edited.changed

@@ -17,7 +17,7 @@ from services.assistant import GatingResult
 from services.discord import THREAD_TYPES, BadLine, Dispatch, RecordingFilter, parse_line, render_line
 from services.llm import NotFound, first_valid_object, json_object
 from services.privacy.text_match import LONG_CHARS, TextMatch
-from services.storage import Record, edit, files, read_records
+from services.storage import Record, edit_records, files, read_records
 from services.team import REMOVED
 from services.telemetry import number_of
 
@@ -50,7 +50,7 @@ def drop_exchanges(
     too_short = TextMatch(texts).too_short
     for path in recordings:
         lacking = Counter[str]()
-        edited = edit(path, _exchange_without(user_id, anybodys, of_others, ids, lacking))
+        edited = edit_records(path, _exchange_without(user_id, anybodys, of_others, ids, lacking))
         count += edited.dropped
         redacted += edited.changed
         if edited.damaged:

@@ -89,13 +89,13 @@ class EndpointEmbedder:
     async def close(self) -> None:
         if self._client is not None:
             client, self._client = self._client, None
-            await clock.real_time(client.close)
+            await clock.run_in_real_time(client.close)
 
     async def _embed(self, batch: list[str]) -> Vectors:
         await asyncio.to_thread(self._open)  # the import takes a second
         try:
             inputs = [text[:MAX_CHARS].strip() or "-" for text in batch]  # endpoints refuse empty texts
-            answer = await clock.real_time(
+            answer = await clock.run_in_real_time(
                 lambda: self._client.embeddings.create(
                     model=self._endpoint.model, input=inputs, encoding_format="float"
                 )

@@ -1,4 +1,4 @@
-"""Layout of the data folder, the lock of its one writer, and the last step of a restore, which moves a restored folder
+"""The layout of the data folder, the lock of its one writer, and the last step of a restore, which moves restored files
 into place.
 """
 
@@ -33,37 +33,35 @@ def commit_restored(root: Path) -> None:
         .restoring/    being unpacked and checked; without its process it can be deleted
         .restored/     complete: its content belongs into the data folder
 
-    One rename makes the second of the first. From then on the data counts as restored: whoever takes the folder's lock
-    next finishes the move. So after a crash the folder is empty or complete for every writer.
+    The first folder is renamed to the second. From then on the data counts as restored: the next holder of the folder's
+    lock finishes the move. So after a crash the data folder is empty or complete for every writer.
     """
-    with contextlib.suppress(PermissionError):  # of a folder that is not ours, `root` was there before
+    with contextlib.suppress(PermissionError):  # if its parent is not ours, `root` was there before
         files.sync_folder(root.parent)
     os.rename(root / RESTORING, root / RESTORED)  # noqa: PTH104 (the crash tests cut at the system calls)
     files.sync_folder(root)
 
 
 def finish_restore(root: Path) -> None:
-    """Finish a restore that was committed, even if a crash cut it off. Only for the holder of the lock. Raises
-    OSError.
-    """
-    arrived = root / RESTORED
-    if arrived.is_dir():
-        for name in sorted(os.listdir(arrived)):  # noqa: PTH208 (as above)
-            os.rename(arrived / name, root / name)  # noqa: PTH104 (as above)
+    """Finish a committed restore, even after a crash. Only for the holder of the lock. Raises OSError."""
+    restored = root / RESTORED
+    if restored.is_dir():
+        for name in sorted(os.listdir(restored)):  # noqa: PTH208 (as above)
+            os.rename(restored / name, root / name)  # noqa: PTH104 (as above)
         files.sync_folder(root)
-        os.rmdir(arrived)  # noqa: PTH106 (as above)
+        os.rmdir(restored)  # noqa: PTH106 (as above)
         files.sync_folder(root)
     drop_unfinished_restore(root)
 
 
 def drop_unfinished_restore(root: Path) -> None:
-    """Delete what was unpacked and not committed, at any depth. Raises OSError."""
+    """Delete unpacked files that were not committed, at any depth. Raises OSError."""
     top = root / RESTORING
     if not top.is_dir():
         return
-    # Folders come up step by step: a walk down would end at the longest path, or in too many calls.
-    while inside := [path for path in top.iterdir() if _is_folder(path)]:
-        for folder in inside:
+    # Folders are lifted step by step: a walk down would end at the longest path, or in too many calls.
+    while folders := [path for path in top.iterdir() if _is_folder(path)]:
+        for folder in folders:
             for path in list(folder.iterdir()):
                 if _is_folder(path):
                     os.rename(path, top / f".lifted-{secrets.token_hex(8)}")  # noqa: PTH104 (as above)
@@ -80,8 +78,8 @@ def _is_folder(path: Path) -> bool:
 # The layout
 
 
-class _Below:
-    """A path below the root of a `DataFolder`."""
+class _PathBelow:
+    """A path below the root of a `DataFolder`, as an attribute."""
 
     def __init__(self, *steps: str) -> None:
         self._steps = steps
@@ -95,87 +93,87 @@ _GUILD = re.compile(r"[1-9][0-9]{0,19}")
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """The layout below `root`, which is `app.data_dir`, or a folder of its own in a replay.
+    """The layout below `root`, which is `app.data_dir`, or another folder in a replay.
 
-    Paths that are set in the configuration win over these; its reader decides that.
+    Settings may name other paths; the readers of the configuration take these into account.
     """
 
     root: Path
 
-    lock_file = _Below(".lock")
-    # Per channel and thread, the id below which every message has its outcome.
-    seen = _Below("state", "seen.json")
-    # What the budgets have counted.
-    usage = _Below("state", "usage.json")
-    # How each part ended, one JSON object a line, one file a day.
-    outcomes = _Below("state", "outcomes")
+    lock_file = _PathBelow(".lock")
+    # For each channel and thread, the id up to which every message has its result.
+    seen = _PathBelow("state", "seen.json")
+    # The counts of the budgets.
+    usage = _PathBelow("state", "usage.json")
+    # The outcome of each part, one JSON object per line, one file per day.
+    outcomes = _PathBelow("state", "outcomes")
     # Calls to models and tokens, by day and step.
-    token_days = _Below("state", "tokens.json")
-    # Until when the last report was posted.
-    last_report = _Below("state", "report.json")
-    # What the bot has posted, one JSON object a line.
-    posts = _Below("state", "posts.jsonl")
+    token_days = _PathBelow("state", "tokens.json")
+    # The end of the time that the last posted report covers.
+    last_report = _PathBelow("state", "report.json")
+    # The posts of the bot, one JSON object per line.
+    posts = _PathBelow("state", "posts.jsonl")
     # Replies of several pieces that are being posted, one file each.
-    outbox = _Below("state", "outbox")
-    feedback = _Below("feedback.jsonl")
+    outbox = _PathBelow("state", "outbox")
+    feedback = _PathBelow("feedback.jsonl")
     # The key that turns voters into pseudonyms.
-    feedback_key = _Below("state", "feedback.key")
-    # Whose messages are left alone (`/privacy opt-out`).
-    opt_outs = _Below("state", "opt-outs.json")
-    llm_recordings = _Below("llm-recordings")
+    feedback_key = _PathBelow("state", "feedback.key")
+    # The people whose messages are not read (`/privacy opt-out`).
+    opt_outs = _PathBelow("state", "opt-outs.json")
+    llm_recordings = _PathBelow("llm-recordings")
 
     # Collections of documents: files attached to support threads, and people's own runbooks; and copies of those in a
     # server of Chroma.
-    evidence = _Below("evidence")
-    runbooks = _Below("runbooks")
-    documents = _Below("documents")
-    # Whose runbooks may be used for answers in threads.
-    shown_runbooks = _Below("state", "shown-runbooks.json")
+    evidence = _PathBelow("evidence")
+    runbooks = _PathBelow("runbooks")
+    documents = _PathBelow("documents")
+    # The people whose runbooks may be used for answers in threads.
+    shown_runbooks = _PathBelow("state", "shown-runbooks.json")
     # Files of threads that must not be read again.
-    tombstones = _Below("state", "gone-files.json")
+    tombstones = _PathBelow("state", "gone-files.json")
 
-    # The knowledge base, written by its own branch only.
-    knowledge_base = _Below("knowledge-base")
-    sources = _Below("knowledge-base", "sources")
-    links = _Below("knowledge-base", "links.txt")
-    index = _Below("knowledge-base", "index.txt")
-    index_cache = _Below("knowledge-base", "index-cache.json")
-    web_cache = _Below("knowledge-base", "web-cache")
+    # The knowledge base, written by the branch `knowledge` only.
+    knowledge_base = _PathBelow("knowledge-base")
+    sources = _PathBelow("knowledge-base", "sources")
+    links = _PathBelow("knowledge-base", "links.txt")
+    index = _PathBelow("knowledge-base", "index.txt")
+    index_cache = _PathBelow("knowledge-base", "index-cache.json")
+    web_cache = _PathBelow("knowledge-base", "web-cache")
 
-    # A folder of each server that has knowledge of its own, by its id, with this layout.
-    guilds = _Below("guilds")
+    # A folder with this layout for each server that has its own knowledge, by the id of the server.
+    guilds = _PathBelow("guilds")
 
     def guild_ids(self) -> list[int]:
-        """Return the ids of the servers that have a folder here, even without an entry in the configuration. A link to
-        a folder is none. Raises OSError.
+        """Return the ids of the servers that have a folder here, even without an entry in the configuration. Links to
+        folders do not count. Raises OSError.
         """
-        there = self.guilds.iterdir() if self.guilds.is_dir() else ()
-        return sorted(int(path.name) for path in there if _is_folder(path) and _GUILD.fullmatch(path.name))
+        paths = self.guilds.iterdir() if self.guilds.is_dir() else ()
+        return sorted(int(path.name) for path in paths if _is_folder(path) and _GUILD.fullmatch(path.name))
 
-    # Team knowledge, written by the team branch only: tier 1 (the raw archive), tier 2 (the topic files), and what
-    # belongs to them. `regeneration`: where `--regen` builds, beside the live library. `pending`: captures that wait,
-    # with their images, for image summaries.
-    team_knowledge = _Below("team-knowledge")
-    team_raw = _Below("team-knowledge", "raw")
-    team_topics = _Below("team-knowledge", "topics")
-    team_index = _Below("team-knowledge", "index-team.txt")
-    team_index_cache = _Below("team-knowledge", "index-team-cache.json")
-    team_state = _Below("team-knowledge", "state.json")
-    decisions = _Below("team-knowledge", "decisions.jsonl")
-    # Where in Discord each pair of the archive comes from.
-    places = _Below("team-knowledge", "places.jsonl")
-    regeneration = _Below("team-knowledge", "regen")
-    pending = _Below("team-knowledge", "pending")
+    # Team knowledge, written by the team branch only: tier 1 (the raw archive), tier 2 (the topic files), and their
+    # state. `regeneration`: where `--regen` builds, beside the live library. `pending`: captures and their images,
+    # which wait for image summaries.
+    team_knowledge = _PathBelow("team-knowledge")
+    team_raw = _PathBelow("team-knowledge", "raw")
+    team_topics = _PathBelow("team-knowledge", "topics")
+    team_index = _PathBelow("team-knowledge", "index-team.txt")
+    team_index_cache = _PathBelow("team-knowledge", "index-team-cache.json")
+    team_state = _PathBelow("team-knowledge", "state.json")
+    decisions = _PathBelow("team-knowledge", "decisions.jsonl")
+    # The place in Discord from which each pair of the archive comes.
+    places = _PathBelow("team-knowledge", "places.jsonl")
+    regeneration = _PathBelow("team-knowledge", "regen")
+    pending = _PathBelow("team-knowledge", "pending")
 
 
-def make_private(places: Collection[Path], but: Collection[Path] = ()) -> int:
+def make_private(paths: Collection[Path], excluded: Collection[Path] = ()) -> int:
     """Remove the permissions of group and others from files and folders, recursively.
 
-    What is in or leads to a place of `but` stays as it is; so do symlinks, and what belongs to somebody else. Gives how
-    many were open.
+    Excluded paths, and the folders above and below them, stay as they are; so do symlinks, and files of other users.
+    Returns how many files and folders were open to others.
     """
-    kept = {os.path.realpath(place) for place in but}
-    return sum(_make_private(Path(os.path.realpath(place)), kept) for place in places)
+    kept = {os.path.realpath(path) for path in excluded}
+    return sum(_make_private(Path(os.path.realpath(path)), kept) for path in paths)
 
 
 def _make_private(path: Path, kept: Collection[str]) -> int:
@@ -185,8 +183,8 @@ def _make_private(path: Path, kept: Collection[str]) -> int:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
             return 0
-        leads_there = any(place.startswith(f"{path}/") for place in kept)
-        is_open = bool(status.st_mode & 0o077) and not leads_there
+        is_above = any(each.startswith(f"{path}/") for each in kept)
+        is_open = bool(status.st_mode & 0o077) and not is_above
         if is_open:
             path.chmod(stat.S_IMODE(status.st_mode) & 0o700)
         inside = sorted(path.iterdir()) if stat.S_ISDIR(status.st_mode) else []
@@ -199,18 +197,18 @@ def _make_private(path: Path, kept: Collection[str]) -> int:
 
 
 class FolderBusy(Exception):
-    """Another process writes this data folder: the message is one line naming it and the remedy."""
+    """Another process writes this data folder. The message is one line with its name and the remedy."""
 
 
 @contextlib.contextmanager
 def lock(data_dir: Path, purpose: str) -> Generator[None]:
-    """Hold the data folder for as long as the block runs; it is made when it is missing.
+    """Lock the data folder while the block runs; a missing folder is made.
 
-    The operating system holds the lock, so it ends with the process. The file's content only tells others who holds it:
-    `purpose` is the command, such as `app.py --regen`.
+    The operating system holds the lock, so it ends with the process. The content of the lock file only names the
+    holder for others: `purpose` is the command, such as `app.py --regen`.
 
     Raises:
-        FolderBusy: another process holds it.
+        FolderBusy: another process holds the lock.
         OSError: the folder cannot be made or written.
     """
     path = DataFolder(data_dir).lock_file
@@ -220,7 +218,7 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise FolderBusy(_who_holds_it(data_dir, path)) from None
+            raise FolderBusy(_describe_holder(data_dir, path)) from None
         holder = {"pid": os.getpid(), "command": purpose, "since": rfc3339(time.time())}
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(holder).encode() + b"\n", 0)
@@ -235,8 +233,8 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
 
 
 def lock_refusal(data_dir: Path) -> str | None:
-    """Say who holds the lock, so that `lock` would be refused; None if it is free. Writes nothing, but a `lock` at this
-    very moment may fail because of it.
+    """Return a line that names the holder of the lock and the remedy; None if it is free. Writes nothing, but may let a
+    simultaneous `lock` fail.
     """
     path = DataFolder(data_dir).lock_file
     try:
@@ -246,20 +244,20 @@ def lock_refusal(data_dir: Path) -> str | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _who_holds_it(data_dir, path)
+        return _describe_holder(data_dir, path)
     finally:
         os.close(descriptor)
     return None
 
 
-def _who_holds_it(data_dir: Path, path: Path) -> str:
+def _describe_holder(data_dir: Path, path: Path) -> str:
     try:
         content: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        content = None  # it was locked this very moment, or somebody wrote into it
+        content = None  # it was locked at this very moment, or somebody has edited it
     if not isinstance(content, dict):
         return f"{data_dir}: another process is writing this data folder; stop it, or use another app.data_dir"
     holder = cast("dict[str, object]", content)
-    # One line, even if the file holds more.
+    # One line, even if the file has several.
     who = " ".join(f"{holder.get('command')} (process {holder.get('pid')}, since {holder.get('since')})".split())
     return f"{data_dir}: in use by {who}; stop that process, or use another app.data_dir"

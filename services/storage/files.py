@@ -1,10 +1,10 @@
-"""Writes files so that after a power cut the old or the new content is there, whole: replace, append, truncate, remove,
-repair of a truncated tail; and the journal that records changes of a folder first.
+"""Writes files so that a power cut leaves either the old or the new content, whole; hands changes of a folder to its
+journal first.
 
-`replace` and `replace_derived` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes
-it, `move_aside` gives it another name, `remove_folder` deletes all that is in it. All of them block;
-`clock.run_blocking` keeps them off the event loop. All raise OSError as the system reported it, with the path of the
-file that was to be written.
+`replace` and `replace_derived` replace a whole file, `append` adds to its end, `truncate` shortens it, `remove` deletes
+it, `move_aside` gives it another name, `remove_folder` deletes a folder, and `repair_tail` removes a truncated record.
+All of them block; `clock.run_blocking` keeps them off the event loop. All raise OSError as the system reported it, with
+the path of the file to be written.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class FileChange:
 
     Attributes:
         path: relative to the folder, with `/`.
-        data: the whole content after `replace`; what `append` adds.
-        length: of the file before `append`; of what `truncate` leaves. Whatever lies behind it goes with either.
+        data: the whole content after `replace`; the added content of `append`.
+        length: of the file before `append`, and after `truncate`. Both drop the content behind it.
     """
 
     kind: ChangeKind
@@ -43,10 +43,10 @@ class FileChange:
     length: int = 0
 
     def apply(self, content: bytearray) -> None:
-        """Apply the change to the content of the file; `remove` leaves nothing.
+        """Apply the change to the content of the file; `remove` empties it.
 
         Raises:
-            ValueError: it is not the content that was changed.
+            ValueError: the content is not the one that was changed.
         """
         if len(content) < self.length:
             raise ValueError(f"{self.path}: {len(content)} bytes, where {self.length} were changed")
@@ -55,36 +55,35 @@ class FileChange:
 
 
 class Journal(Protocol):
-    """A durable log of the changes to a folder. What it has accepted counts, whether or not the disk has it."""
+    """A durable log of the changes to a folder. A change that it has accepted counts, even if the disk lacks it."""
 
     def commit(self, change: FileChange) -> None:
         """Record a change durably, before it is made on the disk. Called from any thread, one change after another.
 
         Raises:
-            Exception: the change does not happen. An OSError is reported like one of the disk.
+            Exception: the change is not made. An OSError is reported like one of the disk.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Journaled:
+class _JournaledFolder:
     root: str
     journal: Journal
-    turn: threading.Lock
+    lock: threading.Lock
 
 
-_folders: tuple[_Journaled, ...] = ()
+_folders: tuple[_JournaledFolder, ...] = ()
 
 
 @contextlib.contextmanager
-def journaled(root: Path, journal: Journal) -> Generator[None]:
-    """Hand each change below `root` to `journal` first, for as long as the block runs.
+def use_journal(root: Path, journal: Journal) -> Generator[None]:
+    """Hand each change below `root` to `journal` first, while the block runs.
 
-    What `services.storage.files` writes there is not flushed to the disk: after a crash the folder is made again from
-    the journal.
+    This module does not flush these files to the disk: after a crash the folder is made again from the journal.
     """
     global _folders  # noqa: PLW0603 (writers know their paths only)
-    folder = _Journaled(os.path.abspath(root), journal, threading.Lock())  # noqa: PTH100 (`absolute` leaves `..` in)
+    folder = _JournaledFolder(os.path.abspath(root), journal, threading.Lock())  # noqa: PTH100 (`absolute` leaves `..` in)
     _folders = (*_folders, folder)
     try:
         yield
@@ -93,25 +92,25 @@ def journaled(root: Path, journal: Journal) -> Generator[None]:
 
 
 @contextlib.contextmanager
-def committed(kind: ChangeKind, path: Path, data: bytes = b"", length: int = 0) -> Generator[bool]:
-    """Make a change on the disk inside the block, after the journal has accepted it and in the journal's order. Yields
-    whether there is a journal.
+def journal_change(kind: ChangeKind, path: Path, data: bytes = b"", length: int = 0) -> Generator[bool]:
+    """Hand a change to the journal, if there is one; the block then makes the change on the disk, in the order of the
+    journal. Yields True if there is a journal.
     """
-    folder = None if not _folders else _journaled_folder(path)
-    if folder is None:
+    found = None if not _folders else _find_folder(path)
+    if found is None:
         yield False
         return
-    found, name = folder
-    with found.turn:
-        found.journal.commit(FileChange(kind, name, data, length))
+    folder, name = found
+    with folder.lock:
+        folder.journal.commit(FileChange(kind, name, data, length))
         yield True
 
 
 def is_journaled(path: Path) -> bool:
-    return bool(_folders) and _journaled_folder(path) is not None
+    return bool(_folders) and _find_folder(path) is not None
 
 
-def _journaled_folder(path: Path) -> tuple[_Journaled, str] | None:
+def _find_folder(path: Path) -> tuple[_JournaledFolder, str] | None:
     full = os.path.abspath(path)  # noqa: PTH100 (as above)
     for folder in _folders:
         if full.startswith(f"{folder.root}{os.sep}"):
@@ -123,7 +122,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LEFTOVER_PREFIX = ".unfinished-"
-"""Begins the names of temporary files: hidden, so that none is taken for a source or a topic."""
+"""The beginning of the names of temporary files: hidden, so that none is taken for a source or a topic."""
 
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room"),
@@ -133,23 +132,21 @@ _REMEDIES = {
 
 _numbers = itertools.count()
 _being_written: set[str] = set()
-"""The names of temporary files; each is given once in a process, whatever the folder."""
+"""The names of temporary files; a process uses each name once, in all folders."""
 
 
 def remedy(error: OSError) -> str:
-    """Return advice for the operator about a failed file operation."""
+    """Return advice for the operator after a failed file operation."""
     return _REMEDIES.get(error.errno or 0, "look after the disk and its mount")
 
 
-def why(error: OSError) -> str:
-    """Return one line that names the file, the error and the remedy."""
+def describe_error(error: OSError) -> str:
+    """Return one line with the file, the error and the remedy."""
     return f"{error.filename}: {error.strerror}; {remedy(error)}"
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Delete temporary files that crashes have left in `folder`, and none that this process is writing. For the holder
-    of the data folder's lock only.
-    """
+    """Delete the temporary files that crashes have left in `folder`. Only for the holder of the data folder's lock."""
     for path in folder.glob(f"{LEFTOVER_PREFIX}*"):
         if path.name not in _being_written:
             path.unlink(missing_ok=True)
@@ -158,42 +155,43 @@ def clear_leftovers(folder: Path) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Make `data` the whole content of `path`, atomically and durably.
 
-    Missing folders are made; what is made is for its owner alone. A file behind a symlink is replaced there, and
-    permissions are kept.
+    Missing folders are made. New files and folders are for their owner alone. A file behind a symlink is replaced
+    there, and permissions are kept.
     """
-    with _naming_file(path), committed("replace", path, data) as copied:
-        folder = _replace_atomically(path, data, flush=not copied)
-        if not copied:
+    with _errors_name(path), journal_change("replace", path, data) as has_journal:
+        folder = _replace_atomically(path, data, flush=not has_journal)
+        if not has_journal:
             sync_folder(folder)
 
 
 def replace_derived(path: Path, data: bytes, *, flush: bool = True) -> None:
-    """Replace a file atomically, but durably only after a while: a power cut may bring back the old content, whole. For
-    files that are derived from others and compared with them at every start. Without `flush` a power cut may leave
-    anything: for copies.
+    """Replace a file atomically, but durably only after a while: a power cut may bring back the old content, whole.
+
+    For files that are derived from others and compared with them at every start. Without `flush`, for copies, a power
+    cut may leave anything.
     """
-    with _naming_file(path), committed("replace", path, data) as copied:
-        _replace_atomically(path, data, flush=flush and not copied)
+    with _errors_name(path), journal_change("replace", path, data) as has_journal:
+        _replace_atomically(path, data, flush=flush and not has_journal)
 
 
 def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
-    """Add `data` to the end of `path`, durably; returns the length of the file before. A missing file is made, with its
-    folders. `own_line`: begin a new line if a crash has left a line without its end.
+    """Add `data` to the end of `path`, durably. Returns the old length of the file. A missing file is made, with its
+    folders. `own_line`: begin a new line if the last line has no end, after a crash.
 
-    If the data cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
-    several threads or processes wait for each other, so that none cuts off another's data.
+    If the data cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file by
+    several threads or processes wait for each other, so that none cuts off the data of another.
     """
-    with _naming_file(path):
+    with _errors_name(path):
         _make_folder(path.parent)
-        descriptor = _locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        descriptor = _open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             old_length = os.fstat(descriptor).st_size
-            torn = own_line and old_length > 0 and os.pread(descriptor, 1, old_length - 1) != b"\n"
-            added = b"\n" + data if torn else data
+            is_torn = own_line and old_length > 0 and os.pread(descriptor, 1, old_length - 1) != b"\n"
+            added = b"\n" + data if is_torn else data
             try:
-                with committed("append", path, added, old_length) as copied:
+                with journal_change("append", path, added, old_length) as has_journal:
                     write_all(descriptor, added)
-                    if not copied:
+                    if not has_journal:
                         os.fsync(descriptor)
                         if old_length == 0:  # perhaps new: its name must be durable as well
                             sync_folder(path.parent)
@@ -208,10 +206,10 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
 
 @contextlib.contextmanager
 def locked_for_edit(path: Path) -> Generator[None]:
-    """Keep `append` away from `path` while the block reads and replaces it. A missing file needs no lock."""
-    with _naming_file(path):
+    """Let calls of `append` to `path` wait while the block reads and replaces it. A missing file needs no lock."""
+    with _errors_name(path):
         try:
-            descriptor = _locked(path, os.O_RDONLY)
+            descriptor = _open_locked(path, os.O_RDONLY)
         except FileNotFoundError:
             descriptor = None
     try:
@@ -223,29 +221,29 @@ def locked_for_edit(path: Path) -> Generator[None]:
 
 def truncate(path: Path, length: int) -> None:
     """Cut a file back to `length` bytes, durably."""
-    with _naming_file(path):
+    with _errors_name(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            with committed("truncate", path, length=length) as copied:
+            with journal_change("truncate", path, length=length) as has_journal:
                 os.ftruncate(descriptor, length)
-                if not copied:
+                if not has_journal:
                     os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
 
 def remove(path: Path) -> None:
-    """Delete a file, durably, if it is there."""
+    """Delete a file durably, if it exists."""
     if is_journaled(path) and not os.path.lexists(path):
         return
-    with _naming_file(path), contextlib.suppress(FileNotFoundError), committed("remove", path) as copied:
+    with _errors_name(path), contextlib.suppress(FileNotFoundError), journal_change("remove", path) as has_journal:
         os.unlink(path)  # noqa: PTH108 (as above)
-        if not copied:
+        if not has_journal:
             sync_folder(path.parent)
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a folder and what is in it, as far as that can be done, if it is there. A crash may leave some of it."""
+    """Delete a folder with its content, if it exists, as far as possible. A crash may leave some of it."""
     if is_journaled(folder):
         for path in sorted(each for each in folder.rglob("*") if each.is_file()):
             remove(path)
@@ -253,11 +251,11 @@ def remove_folder(folder: Path) -> None:
 
 
 def move_aside(path: Path, ending: str) -> Path:
-    """Add `ending` to the name of a file, and a number where that name is taken; durably. Gives the new path."""
-    with _naming_file(path):
+    """Add `ending` to the name of a file, and a number if that name is taken; durably. Returns the new path."""
+    with _errors_name(path):
         names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
         aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
-        if is_journaled(path):  # which knows no other names: a crash between the two leaves both
+        if is_journaled(path):  # a journal cannot rename: a crash between the two changes leaves both files
             replace(aside, path.read_bytes())
             remove(path)
         else:
@@ -267,14 +265,14 @@ def move_aside(path: Path, ending: str) -> Path:
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run long blocking work off the event loop; a virtual clock does not move meanwhile. (Single writes go through
-    `clock.run_blocking`.) Cancelling ends the wait, not the work.
+    """Run long blocking work off the event loop. A virtual clock stops meanwhile. Cancelling ends the wait, not the
+    work. For single writes use `clock.run_blocking`.
     """
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def _replace_atomically(path: Path, data: bytes, *, flush: bool) -> Path:
-    """Gives the folder in which a name now leads to new content."""
+    """Return the folder of the replaced file, symlinks followed."""
     target, mode = path, None
     with contextlib.suppress(FileNotFoundError):
         mode = path.lstat().st_mode
@@ -301,8 +299,8 @@ def _replace_atomically(path: Path, data: bytes, *, flush: bool) -> Path:
     return target.parent
 
 
-def _locked(path: Path, flags: int) -> int:
-    """A descriptor that holds the lock of the file which has this name now."""
+def _open_locked(path: Path, flags: int) -> int:
+    """Open a file and wait for its lock. Returns the descriptor, of the file that has this name then."""
     while True:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
         try:
@@ -313,12 +311,12 @@ def _locked(path: Path, flags: int) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # it was replaced while we waited, so writes to it would be lost
+        os.close(descriptor)  # the file was replaced during the wait, so writes to it would be lost
 
 
 def _open_temporary(folder: Path) -> tuple[int, Path]:
     while True:
-        # In containers the process id is the same at every start, so a leftover may have the name.
+        # In containers the process id is the same at every start, so a leftover may have this name.
         temporary = folder / f"{LEFTOVER_PREFIX}{os.getpid()}-{next(_numbers)}"
         _being_written.add(temporary.name)
         try:
@@ -332,7 +330,7 @@ def _open_temporary(folder: Path) -> tuple[int, Path]:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Raises OSError, also where the system takes nothing: the disk is full."""
+    """Write all of `data`. Raises OSError, even if the system only reports that it wrote nothing: the disk is full."""
     rest = memoryview(data)
     while rest:
         written = os.write(descriptor, rest)
@@ -342,7 +340,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those that lead to it, durably and for their owner alone, unless they are there."""
+    """Make a folder and its parents, unless they exist: durably, and for their owner alone."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -350,7 +348,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make the names of the files in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -362,8 +360,8 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _naming_file(path: Path) -> Generator[None]:
-    """Put the file's path into errors: a call on a descriptor fails without a name, one on a temporary file with the
+def _errors_name(path: Path) -> Generator[None]:
+    """Put the file's path into errors: a call on a descriptor fails without a path, one on a temporary file with the
     wrong one.
     """
     try:
@@ -376,15 +374,14 @@ def _naming_file(path: Path) -> Generator[None]:
 log = logging.getLogger(__name__)
 
 TAIL_BYTES = 1 << 16
-"""Read from the end of a file at first; a last record that is longer costs further, longer reads."""
+"""The length that is read from the end of a file at first; a longer last record needs longer reads."""
 
 
 def repair_tail(path: Path, sound_length: Callable[[bytes], int], what: str) -> None:
-    """Move a truncated last record to `<file>.torn`, and log it; `what` names the record, such as `line`.
+    """Move a truncated last record to `<file>.torn`, and log it, so that the next append begins behind a whole record.
 
-    `sound_length` tells how many of the given bytes, the end of the file, are whole. A missing file is sound.
-
-    What is appended next then begins where a whole record ends. Blocking. Raises OSError as the system reported it.
+    `sound_length`: receives the end of the file, and returns the length of its whole records, in bytes. `what`: the
+    noun for a record, such as `line`. A missing file is sound.
     """
     try:
         size = path.stat().st_size
@@ -399,7 +396,7 @@ def repair_tail(path: Path, sound_length: Callable[[bytes], int], what: str) -> 
     if not truncated:
         return
     aside = path.with_name(f"{path.name}.torn")
-    # First there, then away from here: a crash between the two leaves it twice, never lost.
+    # Appended there before it is removed here: after a crash between the two it exists twice.
     append(aside, truncated + b"\n")
     truncate(path, size - len(truncated))
     size = len(truncated)

@@ -1,4 +1,4 @@
-"""State in JSON: lists of ids, single objects, and files of one object a line. Damage is reported. Blocking."""
+"""State in JSON: lists of ids, single objects, and files with one object per line. Damage is logged. Blocking."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from services.storage import files
 Record = dict[str, Any]
 
 _DAMAGED = (TypeError, ValueError, OverflowError, RecursionError)
-"""What reading ids out of damaged JSON raises: the third for 1e400, which is read as an infinity."""
+"""The errors of reading ids from damaged JSON: the third for 1e400, which is read as an infinity."""
 
 log = logging.getLogger(__name__)
 
 
 def read_ids(path: Path) -> set[int]:
-    """A JSON list of ids, such as of those who opted out; empty where it is damaged."""
+    """Read a JSON list of ids, such as of people who opted out; empty if the list is damaged."""
     try:
         return _ids(path)
     except _DAMAGED:
@@ -41,14 +41,14 @@ def render_ids(ids: Iterable[int]) -> bytes:
 
 
 def _ids(path: Path) -> set[int]:
-    kept: Any = json.loads(read_text(path) or "[]")
-    if not isinstance(kept, list):
+    ids: Any = json.loads(read_text(path) or "[]")
+    if not isinstance(ids, list):
         raise TypeError
-    return {int(user_id) for user_id in cast("list[Any]", kept)}
+    return {int(user_id) for user_id in cast("list[Any]", ids)}
 
 
 def read_object(path: Path) -> Record:
-    """Read a JSON object; an empty one if there is no file, or it is damaged."""
+    """Read a JSON object; an empty one if the file does not exist, or is damaged."""
     content = _object(read_text(path) or "{}")
     if content is None:
         log.warning("%s is damaged and taken for empty", path)
@@ -56,7 +56,7 @@ def read_object(path: Path) -> Record:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file; empty if there is none."""
+    """Read a text file; an empty text if it does not exist."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def read_text(path: Path) -> str:
 
 @dataclass(slots=True)
 class LineEdits:
-    """How many lines `edit` has changed and dropped; `damaged` lines, which are no JSON object, stay as they are."""
+    """The numbers of lines that `edit_records` changed, dropped, and left as they are, as they are no JSON object."""
 
     changed: int = 0
     dropped: int = 0
@@ -73,7 +73,7 @@ class LineEdits:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The JSON objects of a file of lines, without damaged lines; none where there is no file. Raises OSError."""
+    """Read the JSON objects of a file of lines, without damaged lines; none if it does not exist. Raises OSError."""
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def replace_strings(value: object, new: Mapping[str, str]) -> object:
-    """Return a value of JSON in which each string that is a key of `new`, also as a name, is replaced by its value."""
+    """Return a JSON value with each string that is a key of `new` replaced by its value, also where it is a name."""
     if isinstance(value, str):
         return new.get(value, value)
     if isinstance(value, list | tuple):
@@ -93,17 +93,16 @@ def replace_strings(value: object, new: Mapping[str, str]) -> object:
     return value
 
 
-def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
+def edit_records(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
     """Pass each object of a file of lines through `change`: None drops its line, an equal object leaves it as it is.
 
-    A missing file has no lines. Atomic; a file in which nothing changed is not written. Appends by this process or
-    another wait meanwhile.
+    A missing file has no lines. Atomic; a file without changes is not written. Appends of all processes wait meanwhile.
 
     Raises:
         OSError: the file cannot be read or written.
     """
     edits = LineEdits()
-    kept: list[bytes] = []
+    edited: list[bytes] = []
     with files.locked_for_edit(path):
         try:
             lines = path.read_bytes().splitlines(keepends=True)
@@ -114,16 +113,16 @@ def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
             after = None if record is None else change(dict(record))
             if record is None:
                 edits.damaged += bool(line.strip())
-                kept.append(line)
+                edited.append(line)
             elif after is None:
                 edits.dropped += 1
             elif after != record:
                 edits.changed += 1
-                kept.append(json.dumps(after).encode() + b"\n")
+                edited.append(json.dumps(after).encode() + b"\n")
             else:
-                kept.append(line)
+                edited.append(line)
         if edits.changed or edits.dropped:
-            files.replace(path, b"".join(kept))
+            files.replace(path, b"".join(edited))
     return edits
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from operator import attrgetter
 from pathlib import Path
 
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.messages import snowflake_time
 from services.storage import Signature, confined, files
 from services.team import archive
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
 _SETTLED_NS = 100_000_000  # two changes to a folder within the clock's resolution look like one
 
 
-_warned = Bounded[str, None](10_000)
+_warned = BoundedDict[str, None](10_000)
 
 log = logging.getLogger(__name__)
 
@@ -273,7 +273,7 @@ class ArchiveReader:
         except FileNotFoundError:
             return None
         with file:
-            seen = confined.signature(os.fstat(file.fileno()))
+            seen = confined.signature_of(os.fstat(file.fileno()))
             if seen[1] < position.offset or seen[2] != position.inode:
                 position.offset, position.line, position.inode = 0, 1, seen[2]  # a new file, or a replaced one
             length = CHUNK_BYTES
@@ -296,6 +296,6 @@ class ArchiveReader:
 
 def _signature(path: str) -> Signature | None:
     try:
-        return confined.signature(os.stat(path))  # noqa: PTH116 (measured: half the cost)
+        return confined.signature_of(os.stat(path))  # noqa: PTH116 (measured: half the cost)
     except FileNotFoundError:
         return None

@@ -18,10 +18,10 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from clock import from_rfc3339, rfc3339
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from model.conversations import CONVERSATION_ID, REPLY, ConversationKind, Image, kind_of
 from model.messages import Attachment, Message, Part, discord_address, snowflake_time
-from model.words import encodable
+from model.words import replace_surrogates
 from services.storage import files
 from services.team import archive
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker
@@ -213,12 +213,12 @@ class Captures:
         its author has opted out or was forgotten meanwhile.
         """
         self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
-        self._revisions = Bounded[int, Revision](KEPT_REVISIONS)
-        self._in_threads = Bounded[int, None](KEPT_IN_THREADS)
+        self._revisions = BoundedDict[int, Revision](KEPT_REVISIONS)
+        self._in_threads = BoundedDict[int, None](KEPT_IN_THREADS)
         self._kept = kept
         # Of both the newest last.
         self._known: dict[str, _Known] = {}
-        self._threads = Bounded[str, tuple[str, bytes]](kept)  # the id and the digest of the last capture
+        self._threads = BoundedDict[str, tuple[str, bytes]](kept)  # the id and the digest of the last capture
         self._first: dict[int, _First] = {}  # by message
         self._count = 0
         for pair in earlier:
@@ -419,7 +419,7 @@ def render_pending(waiting: PendingCapture) -> bytes:
             for picture, image in zip(waiting.pictures, contents, strict=True)
         ],
     }
-    line = encodable(json.dumps(head, ensure_ascii=False, separators=(",", ":"))) + "\n"
+    line = replace_surrogates(json.dumps(head, ensure_ascii=False, separators=(",", ":"))) + "\n"
     return b"".join([line.encode(), *(image.data for image in contents if image is not None)])
 
 
@@ -456,7 +456,7 @@ def parse_pending(data: bytes) -> PendingCapture:
             images[picture] = Image(file.filename, each.media_type, content)
     if rest:
         raise DamagedCapture("there is more in it than was stored")
-    conversation_id = head.conversation_id or REPLY.make(head.continues or said[0].message_id)
+    conversation_id = head.conversation_id or REPLY.make_id(head.continues or said[0].message_id)
     return PendingCapture(since, Capture(None, conversation_id, said), tuple(pictures), images)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from clock import from_rfc3339
-from model.words import encodable
+from model.words import replace_surrogates
 from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import archive
@@ -64,7 +64,7 @@ class Remark:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.id[:REMARK_CHARS])
-        object.__setattr__(self, "what", encodable(" ".join(self.what.split()))[:REMARK_CHARS])
+        object.__setattr__(self, "what", replace_surrogates(" ".join(self.what.split()))[:REMARK_CHARS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def render(decision: Decision) -> str:
     said = asdict(decision)
     fields = (*_FIELDS, *(name for name in _IF_ANY if said[name]))
     text = json.dumps({name: said[name] for name in fields}, ensure_ascii=False)
-    return encodable(text) + "\n"
+    return replace_surrogates(text) + "\n"
 
 
 def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Decision]:

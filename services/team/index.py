@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from clock import rfc3339
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from services.knowledge import FileFacts, FileRecord, IndexEntry, Record, cache, hash_text, index_file
 from services.storage import files
 from services.team.archive import REMOVED, Speaker
@@ -99,7 +99,7 @@ class TeamIndex:
         self._lines: dict[str, str] = {}  # the records, rendered
         # Descriptions by content and key: all that were there at the start, and those that records have lost since.
         self._known: dict[tuple[str, str], str] = {}
-        self._earlier = Bounded[tuple[str, str], str](_KEPT_EARLIER)
+        self._earlier = BoundedDict[tuple[str, str], str](_KEPT_EARLIER)
         self._hashes: dict[str, tuple[Topic, str]] = {}
         self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False

@@ -648,4 +648,4 @@ def _reporting_write_errors(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise LibraryUnwritable(f"{files.why(error)}. {what}") from error
+        raise LibraryUnwritable(f"{files.describe_error(error)}. {what}") from error

@@ -47,14 +47,14 @@ class Metrics:
         self._requests = Counter("ai_requests", "Questions by what became of them", ["result"], registry=all_)
         counted = [(name, metric) for name, each in DECISIONS.items() if (metric := each.metric) is not None]
         self._yes_or_no = {
-            (name, metric.field): Counter(metric.name, metric.says, [metric.field], registry=all_)
+            (name, metric.field): Counter(metric.name, metric.help, [metric.field], registry=all_)
             for name, metric in counted
-            if not metric.sizes
+            if not metric.counts_values
         }
         self._sizes = {
-            (name, metric.field): Histogram(metric.name, metric.says, buckets=SOURCE_COUNTS, registry=all_)
+            (name, metric.field): Histogram(metric.name, metric.help, buckets=SOURCE_COUNTS, registry=all_)
             for name, metric in counted
-            if metric.sizes
+            if metric.counts_values
         }
         self._routing = Counter("adapter_routing", "Parts by where routing sent them", ["handler"], registry=all_)
         self._captures = Counter("qa_capture", "Captures by what became of them", ["result"], registry=all_)
@@ -115,7 +115,7 @@ class Metrics:
             self._routing.labels(Destination.CAPTURE).inc()
             self._captures.labels(end.result).inc()
             return
-        kept_out = traits_of(end.reason).is_left_alone
+        kept_out = traits_of(end.reason).is_not_routed
         self._routing.labels(Destination.NOTHING if kept_out else Destination.ANSWER).inc()
         self._requests.labels(end.result).inc()
         self._decisions(end.decisions)

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter
 
 from clock import from_rfc3339, rfc3339
 from model.messages import AuthorType, discord_address
-from model.outcomes import Outcome, OutcomeKind, lasting_sources, traits_of
+from model.outcomes import Outcome, OutcomeKind, recordable_sources, traits_of
 from model.steps import DECISIONS
 
 
@@ -25,10 +25,10 @@ def _recorded(path: Mapping[str, Any]) -> dict[str, Any]:
     for name, decision in DECISIONS.items():
         decided: object = path.get(name)
         if isinstance(decided, dict):
-            decided = dict(decision.without_words(cast("dict[str, Any]", decided)))
+            decided = dict(decision.for_record(cast("dict[str, Any]", decided)))
             if cited := decided.get("citations"):
-                decided["citations"] = list(lasting_sources(cited))
-        if decision.recorded and decided:
+                decided["citations"] = list(recordable_sources(cited))
+        if decision.is_recorded and decided:
             found[name] = decided
     return found
 
@@ -65,7 +65,7 @@ class PartOutcome:
     question: str = ""
     reply: Annotated[str, Field(exclude=True)] = ""
     level: str | None = None
-    sources: Annotated[tuple[str, ...], PlainSerializer(lasting_sources)] = ()
+    sources: Annotated[tuple[str, ...], PlainSerializer(recordable_sources)] = ()
     qa_id: str | None = None
     llm_calls: int = 0
     seconds: float = 0.0

@@ -22,7 +22,7 @@ def settings(tmp_path: Path) -> Settings:
     sources.mkdir(parents=True)
     (sources / "install.md").write_text("# Install\n\nRun `lanternfish setup` and follow what it says.\n")
     (sources.parent / "index.txt").write_text("kb:install.md\nHow to install Lanternfish.\n")
-    return Settings.model_validate({"search": {"embeddings": "none"}}).placed(tmp_path)
+    return Settings.model_validate({"search": {"embeddings": "none"}}).resolve_paths(tmp_path)
 
 
 async def test_whoever_addresses_the_bot_is_told_something(settings: Settings) -> None:

@@ -124,7 +124,7 @@ async def test_sources_are_told_with_what_is_the_matter_with_them(tmp_path: Path
         page: record_of(**url_of(page, "success")),
         broken: record_of(**url_of(broken, "timeout")),
     }
-    settings = Settings().placed(tmp_path)
+    settings = Settings().resolve_paths(tmp_path)
     settings.kb.index_cache_path.parent.mkdir(parents=True)
     settings.kb.index_cache_path.write_text(
         json.dumps({"schema_version": 1, "generated_at": "2026-02-01T00:00:00Z", "sources": sources})
@@ -144,12 +144,12 @@ async def test_sources_are_told_with_what_is_the_matter_with_them(tmp_path: Path
 
 
 async def test_without_a_cache_the_index_tells_what_there_is(tmp_path: Path) -> None:
-    (only,) = await known_sources(Settings().placed(tmp_path).kb, Shelf(IndexEntry("kb:a.md", "About it.")))
+    (only,) = await known_sources(Settings().resolve_paths(tmp_path).kb, Shelf(IndexEntry("kb:a.md", "About it.")))
     assert (only.state, only.size, only.changed_at, only.kind) == ("indexed", None, None, "file")
 
 
 async def test_a_library_that_is_only_shown_is_not_corrected(tmp_path: Path) -> None:
-    team = DashboardTeam(Settings().placed(tmp_path), None, PairLinks(tmp_path / "places.jsonl"))
+    team = DashboardTeam(Settings().resolve_paths(tmp_path), None, PairLinks(tmp_path / "places.jsonl"))
     assert (await team.overview()).captured == 0
     assert team.address("qa_20260201_031057.000000") is None
     with pytest.raises(corrections.CorrectionRefused):

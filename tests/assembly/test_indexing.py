@@ -30,7 +30,7 @@ from tests.world import Shelf, Uploads
 
 
 def configured(folder: Path, **sections: dict[str, Any]) -> Settings:
-    return Settings.model_validate({"kb": {"runtime_refresh_tick_seconds": 60}, **sections}).placed(folder)
+    return Settings.model_validate({"kb": {"runtime_refresh_tick_seconds": 60}, **sections}).resolve_paths(folder)
 
 
 async def test_sources_are_taken_in_at_once_and_change_with_the_next_tick() -> None:

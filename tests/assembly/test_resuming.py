@@ -27,7 +27,9 @@ class Deleted:
 
 async def test_what_another_process_may_be_reading_is_left_to_it(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        documents = await stack.enter_async_context(documents_for(Settings().placed(tmp_path), None, Uploads(), None))
+        documents = await stack.enter_async_context(
+            documents_for(Settings().resolve_paths(tmp_path), None, Uploads(), None)
+        )
         assert documents is not None
         for number, age in enumerate((7200.0, 1800.0)):
             at = rfc3339(now() - age)

@@ -95,7 +95,7 @@ def settings(tmp_path: Path) -> Settings:
         vote = {"at": rfc3339(entry.at), "message_id": str(message_id), "voter": "v", "question": entry.question}
         row = json.dumps({**vote, "sources": [], "vote": "down"})
         files.append(tmp_path / "data" / "feedback.jsonl", f"{row}\n".encode())
-    return chosen.placed(tmp_path)
+    return chosen.resolve_paths(tmp_path)
 
 
 def play(*works: Coroutine[Any, Any, object], at: float = MONDAY) -> list[object]:

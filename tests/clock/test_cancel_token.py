@@ -70,7 +70,7 @@ async def test_its_time_does_not_pass_while_it_is_paused() -> None:
     token = CancelToken()
     token.expire_in(10, LATER)
     await asyncio.sleep(4)
-    with token.paused():
+    with token.pause_expiry():
         await asyncio.sleep(100)
     await asyncio.sleep(5.9)
     assert token.error is None
@@ -82,7 +82,7 @@ async def test_what_has_ended_while_it_was_paused_expires_no_more() -> None:
     closed, cancelled = CancelToken(), CancelToken()
     for token, finish in ((closed, closed.close), (cancelled, lambda: cancelled.cancel(WHY))):
         token.expire_in(10, LATER)
-        with token.paused():
+        with token.pause_expiry():
             finish()
         await asyncio.sleep(20)
     assert (closed.error, cancelled.error) == (None, WHY)
@@ -90,7 +90,7 @@ async def test_what_has_ended_while_it_was_paused_expires_no_more() -> None:
 
 async def test_what_never_expires_can_be_paused() -> None:
     token = CancelToken()
-    with token.paused():
+    with token.pause_expiry():
         await asyncio.sleep(1)
     assert token.error is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from clock import BackgroundTasks, cancelled
+from clock import BackgroundTasks, cancel_and_wait
 
 
 async def test_a_task_that_forgets_a_cancellation_is_told_again() -> None:
@@ -22,7 +22,7 @@ async def test_a_task_that_forgets_a_cancellation_is_told_again() -> None:
 
     task = asyncio.create_task(forgetful())
     await asyncio.sleep(0)
-    await cancelled(task)
+    await cancel_and_wait(task)
     assert (task.cancelled(), told) == (True, 3)
 
 
@@ -35,8 +35,8 @@ async def test_what_tasks_raise_at_their_end_is_dropped() -> None:
 
     task = asyncio.create_task(failing())
     await asyncio.sleep(0)
-    await cancelled(task)
-    await cancelled()
+    await cancel_and_wait(task)
+    await cancel_and_wait()
     assert isinstance(task.exception(), ValueError)
 
 

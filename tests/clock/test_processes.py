@@ -35,7 +35,7 @@ LONG = 30.0
 async def opened(
     seconds: float = LONG, at_once: int = 2, memory_bytes: int = 200_000_000, idle_seconds: float = LONG
 ) -> AsyncGenerator[Processes]:
-    processes = Processes(seconds=seconds, at_once=at_once, memory_bytes=memory_bytes, idle_seconds=idle_seconds)
+    processes = Processes(seconds=seconds, max_processes=at_once, memory_bytes=memory_bytes, idle_seconds=idle_seconds)
     try:
         yield processes
     finally:

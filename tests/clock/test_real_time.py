@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from clock import VirtualLoop, real_time
+from clock import VirtualLoop, run_in_real_time
 from tests.watched_loop import outlast, run_watched
 
 about: ContextVar[str] = ContextVar("about", default="nothing")
@@ -17,7 +17,7 @@ async def at_once() -> str:
 
 def test_a_call_takes_no_virtual_time() -> None:
     async def main(waits: threading.Event) -> float:
-        assert await real_time(lambda: outlast(waits))
+        assert await run_in_real_time(lambda: outlast(waits))
         return asyncio.get_running_loop().time()
 
     assert run_watched(main) == 0
@@ -35,7 +35,7 @@ async def test_calls_of_one_instant_resume_in_the_order_they_were_made() -> None
         return number
 
     async def call(number: int) -> None:
-        came.append(await real_time(lambda: outside(number)))
+        came.append(await run_in_real_time(lambda: outside(number)))
 
     await asyncio.gather(*map(call, range(4)))
     assert came == [0, 1, 2, 3]
@@ -46,7 +46,7 @@ async def test_a_thread_does_not_wait_for_a_call_that_was_made_before_it() -> No
     thread_is_through = asyncio.Event()
 
     async def call() -> None:
-        await real_time(thread_was_seen)
+        await run_in_real_time(thread_was_seen)
         order.append("call")
 
     async def thread() -> None:
@@ -71,7 +71,7 @@ async def test_what_a_call_leads_to_comes_before_the_next_call_resumes() -> None
     order: list[str] = []
 
     async def call(name: str) -> None:
-        await real_time(at_once)
+        await run_in_real_time(at_once)
         order.append(f"{name} resumes")
         for _ in range(3):
             await asyncio.sleep(0)
@@ -86,7 +86,7 @@ def test_timers_wait_for_the_calls_made_before_them() -> None:
         order: list[str] = []
         timer = asyncio.create_task(asyncio.sleep(0.001))
         timer.add_done_callback(lambda _: order.append("timer"))
-        assert await real_time(lambda: outlast(waits))
+        assert await run_in_real_time(lambda: outlast(waits))
         order.append("call")
         await timer
         return order, asyncio.get_running_loop().time()
@@ -101,14 +101,14 @@ async def test_time_outs_inside_a_call_are_real() -> None:
 
     began = time.perf_counter()
     with pytest.raises(TimeoutError):
-        await real_time(call)
+        await run_in_real_time(call)
     assert time.perf_counter() - began < 0.5
 
 
 def test_time_outs_around_a_call_do_not_run_meanwhile() -> None:
     async def main(waits: threading.Event) -> bool:
         async with asyncio.timeout(0.001):
-            return await real_time(lambda: outlast(waits))
+            return await run_in_real_time(lambda: outlast(waits))
 
     assert run_watched(main)
 
@@ -119,7 +119,7 @@ async def test_an_error_outside_is_raised_here() -> None:
         raise ConnectionError("refused")
 
     with pytest.raises(ConnectionError, match="refused"):
-        await real_time(call)
+        await run_in_real_time(call)
 
 
 async def test_a_cancelled_call_is_cancelled_outside_too_and_lets_the_clock_go_on() -> None:
@@ -131,7 +131,7 @@ async def test_a_cancelled_call_is_cancelled_outside_too_and_lets_the_clock_go_o
         finally:
             ended.set()
 
-    task = asyncio.create_task(real_time(call))
+    task = asyncio.create_task(run_in_real_time(call))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -142,9 +142,9 @@ async def test_a_cancelled_call_is_cancelled_outside_too_and_lets_the_clock_go_o
 
 
 async def test_calls_in_a_row_do_not_wait_for_one_that_was_given_up() -> None:
-    endless = asyncio.create_task(real_time(lambda: asyncio.Event().wait()))
+    endless = asyncio.create_task(run_in_real_time(lambda: asyncio.Event().wait()))
     await asyncio.sleep(0)
-    next_one = asyncio.create_task(real_time(at_once))
+    next_one = asyncio.create_task(run_in_real_time(at_once))
     await asyncio.sleep(0)
     endless.cancel()
     assert await next_one == "done"
@@ -156,14 +156,14 @@ async def test_a_call_sees_the_context_it_was_made_in() -> None:
         return about.get()
 
     about.set("part 7")
-    assert await real_time(call) == "part 7"
+    assert await run_in_real_time(call) == "part 7"
 
 
 async def test_calls_run_on_one_ordinary_loop_in_a_thread_of_its_own() -> None:
     async def where() -> tuple[asyncio.AbstractEventLoop, str]:
         return asyncio.get_running_loop(), threading.current_thread().name
 
-    first, second = await real_time(where), await real_time(where)
+    first, second = await run_in_real_time(where), await run_in_real_time(where)
     assert first == second
     assert not isinstance(first[0], VirtualLoop)
     assert first[1] == "real_time"
@@ -174,4 +174,4 @@ def test_on_an_ordinary_loop_a_call_is_awaited_on_the_spot() -> None:
         return threading.current_thread().name
 
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        assert runner.run(real_time(where)) == threading.current_thread().name
+        assert runner.run(run_in_real_time(where)) == threading.current_thread().name

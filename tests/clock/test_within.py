@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from clock import RetryDeadline, timeout_ignoring_pauses, within
+from clock import RetryDeadline, timeout_ignoring_pauses, with_timeout
 
 
 async def endless() -> str:
@@ -22,7 +22,7 @@ async def test_a_call_that_outlasts_its_limit_since_the_process_was_paused_is_ma
     def call() -> Awaitable[str]:
         return next(ends)
 
-    assert await within(0.001, call, lambda: next(times)) == "answered"
+    assert await with_timeout(0.001, call, lambda: next(times)) == "answered"
 
 
 @pytest.mark.parametrize(("times", "made"), [([100.0, 100.1], 1), ([100.0, 160.0], 2)], ids=["in time", "paused"])
@@ -34,7 +34,7 @@ async def test_a_call_that_outlasts_its_limit_otherwise_or_again_is_late(times: 
         return endless()
 
     with pytest.raises(TimeoutError):
-        await within(0.001, call, lambda: next(told))
+        await with_timeout(0.001, call, lambda: next(told))
     assert len(calls) == made
 
 

@@ -23,7 +23,7 @@ import clock.threads
 
 for_ever = threading.Event()
 clock.threads.BoundedShutdownExecutor.__init__.__defaults__ = (0.2,)
-clock.threads.leave.__defaults__ = (0.2,)
+clock.threads.exit_process.__defaults__ = (0.2,)
 discord.http.Route.BASE = "http://hangs.invalid/api/v10"
 before = socket.getaddrinfo
 
@@ -57,14 +57,14 @@ READERS_STAND_STILL = """
 import signal
 from clock import Processes
 
-started = Processes._started
+started = Processes._start_process
 
 async def standing(processes):
     process = await started(processes)
     process.send_signal(signal.SIGSTOP)
     return process
 
-Processes._started = standing
+Processes._start_process = standing
 
 import runpy
 runpy.run_path("app.py", run_name="__main__")

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from commands import progress
-from commands.progress import Count, Pace, SpendingSoFar, counted, in_words, kept_when_interrupted
+from commands.progress import Count, Pace, Spending, explain_interruption, format_duration, show_progress
 from reporting.cost import Price, Prices
 from services.llm import Usage
 
@@ -37,7 +37,7 @@ def test_the_count_is_shown_again_and_again_while_the_work_goes_on(
             often.set()
         return Count(asked, 3, "pair")
 
-    with counted(Console(file=out, force_terminal=terminal, width=80), count):
+    with show_progress(Console(file=out, force_terminal=terminal, width=80), count):
         assert often.wait(20)
     assert " of 3 pairs" in out.getvalue()
     assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
@@ -46,12 +46,12 @@ def test_the_count_is_shown_again_and_again_while_the_work_goes_on(
 def test_the_time_that_is_left_follows_from_the_pace_of_this_run() -> None:
     moment = [100.0]
     pace = Pace(lambda: moment[0])
-    assert pace.left(Count(40, 100, "pair")) is None  # an earlier run did these
+    assert pace.seconds_left(Count(40, 100, "pair")) is None  # an earlier run did these
     moment[0] = 130.0
-    assert pace.left(Count(40, 100, "pair")) is None
-    assert pace.left(Count(50, 100, "pair")) == 150
-    assert pace.left(Count(50, None, "message")) is None
-    assert pace.left(Count(100, 100, "pair")) == 0
+    assert pace.seconds_left(Count(40, 100, "pair")) is None
+    assert pace.seconds_left(Count(50, 100, "pair")) == 150
+    assert pace.seconds_left(Count(50, None, "message")) is None
+    assert pace.seconds_left(Count(100, 100, "pair")) == 0
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,15 @@ def test_how_many_are_done_in_a_minute_is_told(done: int, seconds: float, rate: 
 def test_what_was_spent_is_told_with_its_price_where_all_prices_are_known() -> None:
     usage = Usage()
     prices = Prices(answering=Price(2.0, 10.0))
-    assert str(SpendingSoFar(usage, prices)) == ""
+    assert str(Spending(usage, prices)) == ""
     usage.add("gate", prompt_tokens=10_000, completion_tokens=100)
-    assert str(SpendingSoFar(usage, prices)) == "1 LLM call, 10,100 tokens, cost 0.0210"
+    assert str(Spending(usage, prices)) == "1 LLM call, 10,100 tokens, cost 0.0210"
     usage.add("summarise", prompt_tokens=1, completion_tokens=0)
-    assert str(SpendingSoFar(usage, prices)) == "2 LLM calls, 10,101 tokens"
+    assert str(Spending(usage, prices)) == "2 LLM calls, 10,101 tokens"
 
 
 def test_ctrl_c_says_what_is_kept() -> None:
-    with pytest.raises(KeyboardInterrupt, match="3 of 5 pairs"), kept_when_interrupted(lambda: "3 of 5 pairs"):
+    with pytest.raises(KeyboardInterrupt, match="3 of 5 pairs"), explain_interruption(lambda: "3 of 5 pairs"):
         raise KeyboardInterrupt
 
 
@@ -86,7 +86,7 @@ def test_ctrl_c_says_what_is_kept() -> None:
     [(0.2, "about 1 s"), (60, "about 60 s"), (61, "about 2 min"), (3600, "about 1 h 0 min"), (3901, "about 1 h 6 min")],
 )
 def test_it_is_told_in_words(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+    assert format_duration(seconds) == words
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -103,6 +103,6 @@ def test_it_is_shown_beside_the_count(monkeypatch: pytest.MonkeyPatch, *, termin
             often.set()
         return Count(min(asked, 10), 100, "pair", "7 LLM calls")
 
-    with counted(Console(file=out, force_terminal=terminal, width=120), count, Pace(lambda: next(moments))):
+    with show_progress(Console(file=out, force_terminal=terminal, width=120), count, Pace(lambda: next(moments))):
         assert often.wait(20)
     assert re.search(r"\d of 100 pairs, [\d.]+ a minute, 7 LLM calls; about \d+ (?:s|min) left", out.getvalue())

@@ -403,7 +403,7 @@ def built(data: Path) -> Build:
     build = Build(DataFolder(data).regeneration, places_in(data))
     lines: list[Decision] = [added(PAIRS[1], "new"), added(PAIRS[2], "old"), decided(PAIRS[3], Action.SKIPPED)]
     store(data, PAIRS[4])
-    found = regen.planned(build)
+    found = regen.plan_rebuild(build)
     build.begin(found, "key", lines[0].at)
     library = regen.open_library(build.places, describer_key=KEY, time=lambda: 0.0)
     for each in lines:

@@ -89,7 +89,7 @@ class Stage:
     async def plays(self, dispatches: Sequence[Mapping[str, Any]]) -> int:
         """Gives the exit code."""
         recorded(self.folder, *dispatches)
-        settings = Settings.model_validate(self.sections).placed(self.folder)
+        settings = Settings.model_validate(self.sections).resolve_paths(self.folder)
         return await asyncio.to_thread(replay, settings, self.options)
 
     @property

@@ -61,7 +61,7 @@ def test_a_silence_takes_no_time(
     silence: float, tmp_path: Path, capsys: pytest.CaptureFixture[str], timers: list[float]
 ) -> None:
     """Pitfall 69: what is replayed is the same as after an hour's silence, and so is the work."""
-    settings = Settings.model_validate({"discord": {"team_member_ids": [KIM]}}).placed(tmp_path)
+    settings = Settings.model_validate({"discord": {"team_member_ids": [KIM]}}).resolve_paths(tmp_path)
     printed: list[list[dict[str, Any]]] = []
     work: list[int] = []
     for seconds in (3600.0, silence):

@@ -66,7 +66,7 @@ def played(
 ) -> list[dict[str, Any]]:
     """The lines of the replay, one for each file."""
     recording = record(folder, files, **kwargs)
-    settings = Settings.model_validate({"search": {"embeddings": "none"}}).placed(folder)
+    settings = Settings.model_validate({"search": {"embeddings": "none"}}).resolve_paths(folder)
     capsys.readouterr()
     assert replay(settings, ReplayOptions(recording, folder / "data", as_json=True)) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -65,7 +65,7 @@ def configured(folder: Path, server: LLMServer) -> Settings:
             "discord": {"team_member_ids": [KIM], "team_active_seconds": 1},
             "ai_response": {"llm": model},
         }
-    ).placed(folder)
+    ).resolve_paths(folder)
     settings.kb.sources_dir.mkdir(parents=True)
     (settings.kb.sources_dir / "importing.md").write_text(GUIDE)
     settings.kb.index_path.write_text(render([IndexEntry("kb:importing.md", "What the importer reads.")]))
@@ -131,7 +131,7 @@ def test_internal_topics_answer_neither_in_a_replay_nor_in_the_terminal(
         teach(data)
     settings = Settings.model_validate(
         {"app": {"data_dir": "live"}, "kb": {"internal_topics": ["pricing"] if hidden else []}}
-    ).placed(tmp_path)
+    ).resolve_paths(tmp_path)
     recording = recorded(tmp_path, said(0, 101, REBATE))
     assert replay(settings, ReplayOptions(recording, tmp_path / "replayed", as_json=True)) == 0
     assert ask(settings, REBATE) == 0

@@ -2,7 +2,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from commands.arguments import shards_of
+from commands.arguments import parse_shards
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from commands.arguments import shards_of
     ],
 )
 def test_a_range_of_shards_and_how_many_there_are(text: str, shards: tuple[range, int]) -> None:
-    assert shards_of(text) == shards
+    assert parse_shards(text) == shards
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,6 @@ def test_a_range_of_shards_and_how_many_there_are(text: str, shards: tuple[range
 )
 def test_anything_else_is_one_line(text: str, words: str) -> None:
     with pytest.raises(ArgumentTypeError) as refused:
-        shards_of(text)
+        parse_shards(text)
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import app
-from commands.arguments import roles_of
+from commands.arguments import parse_roles
 
 ROOT = Path(__file__).parents[2]
 IMPORTS = """
@@ -33,9 +33,9 @@ def test_one_process_imports_nothing_of_nats() -> None:
 
 
 def test_roles_come_in_one_order_and_unknown_ones_are_named() -> None:
-    assert roles_of("worker, gateway") == ("gateway", "worker")
+    assert parse_roles("worker, gateway") == ("gateway", "worker")
     with pytest.raises(Exception, match="there is no role 'cook': write some of gateway,worker,team,knowledge"):
-        roles_of("worker,cook")
+        parse_roles("worker,cook")
 
 
 @pytest.mark.parametrize("option", [["--role", "worker"], ["--shards", "0/1"]])

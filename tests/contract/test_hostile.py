@@ -41,7 +41,7 @@ class ScriptedEndpoint:
 
 async def world_with(folder: Path, endpoint: ScriptedEndpoint, board: Noticeboard | None = None) -> World:
     """The real prompts, parsing and library on disk, around an endpoint that follows a script."""
-    settings = Settings().placed(folder)
+    settings = Settings().resolve_paths(folder)
     base = folder / "data" / "knowledge-base"
     (base / "sources").mkdir(parents=True)
     (base / "sources" / "guide.md").write_text("The guide.")

@@ -46,7 +46,7 @@ async def test_what_counts_by_itself_is_captured_at_once_and_is_no_answer(
     await world.wait(1)
     assert world.story == ["captured"]
     assert [(each.conversation_id, each.said[0].turn.text) for each in world.captures] == [
-        (kind.make(told.id), "Cameras are listed in cameras.md.")
+        (kind.make_id(told.id), "Cameras are listed in cameras.md.")
     ]
     assert [len(each.said) for each in world.captures] == [1]
     await world.wait(60)

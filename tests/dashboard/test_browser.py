@@ -93,7 +93,7 @@ def test_a_question_is_followed_step_by_step_while_it_is_on_its_way(shown: Page,
 
     def step(name: str) -> None:
         current_part.set(part)
-        meter.begins(name)(None)
+        meter.on_begin(name)(None)
 
     for name, so_far in (("gather", "gather 0 ms"), ("gate", "gather 0 ms, gate 0 ms")):
         served.tell(meter, name, 1)

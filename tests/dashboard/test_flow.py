@@ -40,7 +40,7 @@ def test_steps_of_parts_are_operators() -> None:
 
 @pytest.mark.parametrize("more", [0, 1, 7], ids=lambda more: f"{more} more kinds of sources")
 def test_boxes_do_not_overlap_and_stay_in_the_picture(more: int) -> None:
-    kinds = [StepInfo(name=f"kind {at}", lane=Lane.KNOWLEDGE, title="", says="") for at in range(more)]
+    kinds = [StepInfo(name=f"kind {at}", lane=Lane.KNOWLEDGE, title="", subtitle="") for at in range(more)]
     shown = picture([*STEPS, *kinds])
     boxes = [*shown.operators, *shown.fixed, *shown.ends]
     for number, box in enumerate(boxes):
@@ -55,7 +55,9 @@ def test_boxes_do_not_overlap_and_stay_in_the_picture(more: int) -> None:
 
 @pytest.mark.parametrize("more", [0, 1, 7])
 def test_every_edge_leads_into_a_box(more: int) -> None:
-    shown = picture([*STEPS, *(StepInfo(name=f"{at}", lane=Lane.KNOWLEDGE, title="", says="") for at in range(more))])
+    shown = picture(
+        [*STEPS, *(StepInfo(name=f"{at}", lane=Lane.KNOWLEDGE, title="", subtitle="") for at in range(more))]
+    )
     assert {edge.into for edge in shown.edges} <= {box.name for box in (*shown.operators, *shown.ends)}
     assert all(re.fullmatch(r"M[\d. ]+(?:[HV][\d.]+ ?)+", edge.path) for edge in shown.edges)
 
@@ -70,7 +72,7 @@ def test_figures_are_written_in_few_words() -> None:
 def test_who_is_on_the_way_is_a_pseudonym_with_the_steps_so_far() -> None:
     meter = FlowMeter(lambda: 0.0)
     token = current_part.set(part_of(10, author_id=0xAB))
-    meter.begins("gate")(None)
+    meter.on_begin("gate")(None)
     current_part.reset(token)
     view = now_view(meter, showing(), AT)
     (row,) = view.in_hand

@@ -42,11 +42,11 @@ def nothing_about() -> Generator[None]:
 
 def test_counts_and_durations_of_an_operator_add_up(meter: FlowMeter, at: list[float]) -> None:
     for seconds, error in ((1.0, None), (2.0, None), (4.0, ValueError("no")), (8.0, WorkCancelled(Reason.DELETED))):
-        end = meter.begins("gate")
+        end = meter.on_begin("gate")
         at[0] += seconds
         end(error)
     meter("gate", 3)
-    meter.waits("gate", 2)
+    meter.on_waiting("gate", 2)
     assert meter.figures() == {"gate": Figures(3, 2, done=2, failed=1, median=2.0, p95=8.0)}
 
 
@@ -63,9 +63,9 @@ def test_other_gauges_are_told_and_listeners_hear_of_changes() -> None:
     meter = FlowMeter(lambda: 0.0, lambda operator, count: counts.append((operator, count)))
     meter.changed.append(lambda: heard.append(1))
     meter("gate", 1)
-    meter.waits("queue", 0)
+    meter.on_waiting("queue", 0)
     assert (counts, len(heard)) == ([("gate", 1)], 1)
-    meter.waits("queue", 1)
+    meter.on_waiting("queue", 1)
     assert (counts, len(heard)) == ([("gate", 1)], 2)
 
 
@@ -73,7 +73,7 @@ def test_a_part_is_followed_from_step_to_step_until_its_result(meter: FlowMeter,
     part = part_of(10)
     current_part.set(part)
     for name, seconds in (("gather", 0.5), ("gate", 1.5), ("classify", 9.0)):
-        end = meter.begins(name)
+        end = meter.on_begin(name)
         at[0] += seconds
         end(None)
     (one,) = meter.in_hand()
@@ -98,7 +98,7 @@ def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.Mon
     parts = [part_of(number, author_id=number) for number in (10, 11, 12)]
     for part in parts:
         current_part.set(part)
-        meter.begins("gate")(None)
+        meter.on_begin("gate")(None)
     assert [one.part for one in meter.in_hand()] == [parts[2], parts[1]]
     meter.add(ended(parts[1]))
     meter.add(ended(parts[2]))

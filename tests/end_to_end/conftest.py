@@ -86,7 +86,7 @@ def settings_of(data: Path, **sections: dict[str, Any]) -> Settings:
         "kb": {"settle_minutes": 0},
     }
     merged = {name: quick.get(name, {}) | sections.get(name, {}) for name in {*quick, *sections}}
-    return Settings.model_validate(merged).placed(data.parent)
+    return Settings.model_validate(merged).resolve_paths(data.parent)
 
 
 def llm(server: LLMServer, **changes: Any) -> dict[str, Any]:

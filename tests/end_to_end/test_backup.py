@@ -101,7 +101,7 @@ async def copies(config: Path, folder: Path, made: list[Copied]) -> None:
         file = folder / f"{len(made)}.zip"
         answered, captured = answered_in(data), captured_in(data)
         done = await asyncio.to_thread(back_up, data.root, file, copy_order(settings), rfc3339(0))
-        assert (done.left, done.damaged) == ((), ())
+        assert (done.left_out, done.damaged) == ((), ())
         made.append(Copied(file, answered, captured))
 
 

@@ -114,7 +114,7 @@ async def virtual_model(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LLMSer
     async def here(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await call()
 
-    monkeypatch.setattr(clock, "real_time", here)
+    monkeypatch.setattr(clock, "run_in_real_time", here)
     async with LLMServer() as server:
         yield server
 

@@ -58,9 +58,9 @@ async def test_a_step_gives_the_inquiry_as_it_goes_on() -> None:
     rx.of(inquiry).pipe(step("sign", sign("Millrace"), 1)).subscribe(signed.append)
     await asyncio.sleep(1)
     assert [each.draft for each in signed if isinstance(each, Inquiry)] == ["With pip.\n\nMillrace"]
-    assert SIGN.decides is not None
-    assert SIGN.decides.says is not None
-    assert SIGN.decides.says(inquiry.decisions["sign"]) == "19 characters with the signature"
+    assert SIGN.decision is not None
+    assert SIGN.decision.describe is not None
+    assert SIGN.decision.describe(inquiry.decisions["sign"]) == "19 characters with the signature"
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ async def test_a_step_has_a_model_change_the_draft(
     after = await simplify(script)(inquiry)
     assert (after.draft, after.first_draft) == (draft, "With pip.")
     assert script.asked[0].text == "With pip."
-    assert SIMPLIFY.decides is not None
-    assert SIMPLIFY.decides.says is not None
-    assert SIMPLIFY.decides.says(inquiry.decisions["simplify"]) == told
+    assert SIMPLIFY.decision is not None
+    assert SIMPLIFY.decision.describe is not None
+    assert SIMPLIFY.decision.describe(inquiry.decisions["simplify"]) == told
 
 
 async def test_an_event_source_feeds_the_same_graph(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from settings import Settings, SettingsError, load
-from settings.errors import all_keys, variable
+from settings.errors import all_keys, variable_name
 from tests.fuzzing.mutations import DEEP, TEXTS, THOROUGHLY, damaged, one_line
 
 SECRET = "aVerySecretValueOfSomebody"
@@ -82,7 +82,7 @@ ODD_YAML = (
         "2001-12-14t21:59:43.10-05:99",
     ),
 )
-VARIABLES = [variable(key.path).replace("…", "5") for key in all_keys()]
+VARIABLES = [variable_name(key.path).replace("…", "5") for key in all_keys()]
 
 
 def refused_in_one_line(path: Path, environ: dict[str, str]) -> Settings | None:

@@ -60,13 +60,13 @@ def test_a_list_of_ids_is_read_or_damaged(tmp_path: Path, data: bytes) -> None:
 def test_lines_are_edited_and_what_is_damaged_is_counted_and_stays(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_bytes(data)
-    edits = json_state.edit(path, lambda record: None if record.get("voter") == "ab" else {**record, "x": 1})
+    edits = json_state.edit_records(path, lambda record: None if record.get("voter") == "ab" else {**record, "x": 1})
     left = path.read_bytes().splitlines()
     assert (
         len([line for line in left if line.strip()])
         == len([line for line in data.splitlines() if line.strip()]) - edits.dropped
     )
-    again = json_state.edit(path, lambda record: {**record, "x": 1} if record != {} else record)
+    again = json_state.edit_records(path, lambda record: {**record, "x": 1} if record != {} else record)
     assert (again.damaged, again.dropped) == (edits.damaged, 0)
 
 

@@ -57,7 +57,7 @@ class LLMServer:
         self.script.extend(scene)
 
     async def __aenter__(self) -> Self:
-        await clock.real_time(self._start)
+        await clock.run_in_real_time(self._start)
         return self
 
     async def __aexit__(
@@ -65,7 +65,7 @@ class LLMServer:
     ) -> None:
         runner = self._runner
         if runner is not None:
-            await clock.real_time(runner.cleanup)
+            await clock.run_in_real_time(runner.cleanup)
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=100_000_000)

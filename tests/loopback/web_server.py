@@ -34,14 +34,14 @@ class WebServer:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> Self:
-        await clock.real_time(self._start)
+        await clock.run_in_real_time(self._start)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._runner is not None
-        await clock.real_time(self._runner.cleanup)
+        await clock.run_in_real_time(self._runner.cleanup)
 
     async def _start(self) -> None:
         app = web.Application()

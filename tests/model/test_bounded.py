@@ -3,14 +3,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.bounded import Bounded
+from model.bounded import BoundedDict
 from tests.services.quickly import QUICKLY
 
 
 @QUICKLY
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans())), st.integers(1, 5))
 def test_the_keys_that_were_set_last_are_kept_in_this_order(steps: list[tuple[int, bool]], most: int) -> None:
-    kept, model = Bounded[int, int](most), list[tuple[int, int]]()
+    kept, model = BoundedDict[int, int](most), list[tuple[int, int]]()
     for number, (key, touched) in enumerate(steps):
         known = dict(model).get(key)
         value = known if touched and known is not None else number

@@ -34,7 +34,7 @@ def pair(conversation_id: str, stamp: str, *said: CapturedMessage) -> Pair:
 async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over(
     kind: ConversationKind, number: int
 ) -> None:
-    name = kind.make(number)
+    name = kind.make_id(number)
     assert kind_of(name) is kind
     stored = pair(name, STAMP, ASKED, ANSWERED)
     assert archive.parse(archive.render(stored)) == [stored]
@@ -51,7 +51,7 @@ async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(kind: ConversationKind) -> None:
-    name, other = kind.make(50), kind.make(60)
+    name, other = kind.make_id(50), kind.make_id(60)
     known = Captures([pair(name, STAMP, ASKED, ANSWERED)])
     joined = known.join(Capture(PART, other, (ASKED, THANKED)))
     assert (joined.conversation_id == name) is kind.joins_by_messages

@@ -67,21 +67,21 @@ def test_all_who_tell_of_a_reason_go_by_the_table(reason: Reason) -> None:
     assert bool(part_outcome_of(skipped(reason), str).question) is traits.is_asked
     assert is_gap(read) is traits.is_gap
     assert not (traits.is_gap and traits.is_textless), "a gap without words is none"
-    assert routed_to(skipped(reason)) is (Destination.NOTHING if traits.is_left_alone else Destination.ANSWER)
+    assert routed_to(skipped(reason)) is (Destination.NOTHING if traits.is_not_routed else Destination.ANSWER)
 
     result = AIResult(False, None, (), {"result": "skipped", "reason": reason})
     said = answer_text(result, phrases("en"))
-    assert said == getattr(phrases("en"), traits.said)
+    assert said == getattr(phrases("en"), traits.private_reply)
 
     tally = ResultCounts()
     tally.add(skipped(reason))
     tally.add(Ignored(reason, 7, (1, 2)))
     printed = printed_by_import(tally)
-    assert [each for each in REASONS.values() if each.captures and f"      1  {each.captures}\n" in printed] == (
-        [traits] if traits.captures else []
-    )
-    assert (", 2 of them " in printed) is bool(traits.messages)
-    assert traits.messages in printed
+    assert [
+        each for each in REASONS.values() if each.import_captures and f"      1  {each.import_captures}\n" in printed
+    ] == ([traits] if traits.import_captures else [])
+    assert (", 2 of them " in printed) is bool(traits.import_messages)
+    assert traits.import_messages in printed
 
     lines = printed_by_terminal(tally, skipped(reason))
     examples = [line for line in lines if line.startswith(f"    1 {reason}") and "such as “how do I" in line]

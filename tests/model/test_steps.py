@@ -13,7 +13,7 @@ from dashboard.meter import StepDuration
 from dashboard.views import steps_of
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
-from model.steps import DECISIONS, STEP_NAMES, STEPS, Decision, StepInfo
+from model.steps import DECISIONS, STEP_NAMES, STEPS, DecisionInfo, StepInfo
 from reporting.cost import KNOWLEDGE_STEPS
 from services.telemetry import part_outcome_of, render_part_outcome
 from settings import AnswerSettings, KnowledgeSettings
@@ -30,7 +30,7 @@ def named_in(pattern: re.Pattern[str], *folders: str) -> set[str]:
     return {name for path in files for name in pattern.findall(path.read_text())}
 
 
-def recorded(decision: Decision, decided: object) -> object:
+def recorded(decision: DecisionInfo, decided: object) -> object:
     message = Message(41, 7, Author(3, "ada"), "how?", 90.0, 1)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)
     outcome = Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={decision.name: decided})
@@ -49,31 +49,31 @@ def test_what_steps_decide_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("decision", DECISIONS.values(), ids=lambda decision: decision.name)
-def test_the_record_keeps_what_the_table_says_and_no_words_of_a_model(decision: Decision) -> None:
+def test_the_record_keeps_what_the_table_says_and_no_words_of_a_model(decision: DecisionInfo) -> None:
     fields: dict[str, object] = {"score": 0.5, "texts": ["a", "b"]}
-    assert recorded(decision, fields) == (fields if decision.recorded else None)
-    if decision.words:
-        assert recorded(decision, {**fields, decision.words: "because of Ada"}) == fields
-        counted = {**fields, decision.words: 2}
-        assert recorded(decision, {**fields, decision.words: ["because", "of Ada"]}) == counted
+    assert recorded(decision, fields) == (fields if decision.is_recorded else None)
+    if decision.reason_field:
+        assert recorded(decision, {**fields, decision.reason_field: "because of Ada"}) == fields
+        counted = {**fields, decision.reason_field: 2}
+        assert recorded(decision, {**fields, decision.reason_field: ["because", "of Ada"]}) == counted
 
 
-@pytest.mark.parametrize("info", [each for each in STEPS if each.of_parts], ids=lambda info: info.name)
+@pytest.mark.parametrize("info", [each for each in STEPS if each.handles_parts], ids=lambda info: info.name)
 def test_the_path_on_the_dashboard_shows_each_step_of_a_part_in_its_place(info: StepInfo) -> None:
     message = Message(41, 7, Author(3, "ada"), "how?", 90.0, 1)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)
-    decided = {} if info.decides is None else {info.decides.name: {"score": 0.5}}
+    decided = {} if info.decision is None else {info.decision.name: {"score": 0.5}}
     entry = part_outcome_of(Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={**decided, "older": {}}), str)
     took = [StepDuration(info.name, 1.0), StepDuration("another", 1.0)]
-    assert [each.name for each in steps_of(entry, took, showing())] == [*info.names, "another", "older"]
+    assert [each.name for each in steps_of(entry, took, showing())] == [*info.path_keys, "another", "older"]
 
 
 def test_decisions_with_words_of_a_model_are_of_steps_that_ask_one() -> None:
-    assert [each.name for each in STEPS if each.decides and each.decides.words and each.asks is None] == []
+    assert [each.name for each in STEPS if each.decision and each.decision.reason_field and each.model is None] == []
 
 
 def test_what_is_asked_of_a_model_has_its_price() -> None:
-    asking = {each.name for each in STEPS if each.asks is not None}
+    asking = {each.name for each in STEPS if each.model is not None}
     assert named_in(ASKED, "services/assistant", "operators") == asking
     assert {*AnswerSettings().tasks, *KnowledgeSettings().tasks} == asking
     assert asking > KNOWLEDGE_STEPS
@@ -83,6 +83,6 @@ def test_what_another_lane_waits_for_is_a_step() -> None:
     assert {each.feeds for each in STEPS if each.feeds} <= set(STEP_NAMES)
 
 
-def test_a_decision_without_words_is_recorded_as_it_is() -> None:
-    plain = replace(DECISIONS["gate"], words="")
-    assert plain.without_words({"": "x", "reason": "so"}) == {"": "x", "reason": "so"}
+def test_a_decision_for_record_is_recorded_as_it_is() -> None:
+    plain = replace(DECISIONS["gate"], reason_field="")
+    assert plain.for_record({"": "x", "reason": "so"}) == {"": "x", "reason": "so"}

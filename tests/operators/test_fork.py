@@ -5,8 +5,8 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from dataflow import fork, supervised
-from dataflow.fork import RESTARTS
+from dataflow import fork, supervise
+from dataflow.fork import MAX_RESTARTS
 from tests.marbles import play
 
 FATAL = logging.CRITICAL
@@ -17,43 +17,43 @@ def deaths(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_a_branch_that_died_is_subscribed_anew(caplog: pytest.LogCaptureFixture) -> None:
-    assert await play("--1--x--2--|", ops.map(int), supervised("numbers")) == "--1-----2--|"
+    assert await play("--1--x--2--|", ops.map(int), supervise("numbers")) == "--1-----2--|"
     assert deaths(caplog) == ["numbers died of a bug and was restarted"]
 
 
 async def test_what_killed_it_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    await play("x-|", ops.map(int), supervised("numbers"))
+    await play("x-|", ops.map(int), supervise("numbers"))
     (record,) = caplog.records
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], ValueError)
 
 
 async def test_an_undisturbed_branch_goes_through_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    assert await play("1-2-|", supervised("numbers")) == "1-2-|"
+    assert await play("1-2-|", supervise("numbers")) == "1-2-|"
     assert deaths(caplog) == []
 
 
 def test_after_too_many_deaths_the_error_goes_through(caplog: pytest.LogCaptureFixture) -> None:
     source, errors = Subject[str](), list[Exception]()
-    source.pipe(ops.map(int), supervised("numbers")).subscribe(on_error=errors.append)
-    for _ in range(RESTARTS - 1):
+    source.pipe(ops.map(int), supervise("numbers")).subscribe(on_error=errors.append)
+    for _ in range(MAX_RESTARTS - 1):
         source.on_next("x")
     assert errors == []
     source.on_next("x")
     assert [type(error) for error in errors] == [ValueError]
-    assert len(deaths(caplog)) == RESTARTS
+    assert len(deaths(caplog)) == MAX_RESTARTS
 
 
 def test_a_source_that_is_dead_for_good_ends_the_branch_instead_of_spinning(caplog: pytest.LogCaptureFixture) -> None:
     errors: list[Exception] = []
-    rx.throw(ValueError("dead")).pipe(supervised("numbers")).subscribe(on_error=errors.append)
+    rx.throw(ValueError("dead")).pipe(supervise("numbers")).subscribe(on_error=errors.append)
     assert [str(error) for error in errors] == ["dead"]
-    assert len(deaths(caplog)) == RESTARTS
+    assert len(deaths(caplog)) == MAX_RESTARTS
 
 
 def test_dispose_leaves_the_source_alone() -> None:
     source: Subject[str] = Subject()
-    subscription = source.pipe(supervised("numbers")).subscribe()
+    subscription = source.pipe(supervise("numbers")).subscribe()
     subscription.dispose()
     assert source.observers == []
 
@@ -92,8 +92,8 @@ def test_a_bug_above_a_fork_costs_the_branches_that_one_item(caplog: pytest.LogC
 def test_a_bug_in_one_branch_is_not_heard_of_in_the_other(caplog: pytest.LogCaptureFixture) -> None:
     source, left, right = Subject[str](), list[int](), list[str]()
     forked = source.pipe(fork("items"))
-    forked.pipe(ops.map(int), supervised("left")).subscribe(left.append)
-    forked.pipe(supervised("right")).subscribe(right.append)
+    forked.pipe(ops.map(int), supervise("left")).subscribe(left.append)
+    forked.pipe(supervise("right")).subscribe(right.append)
     for item in "1x2":
         source.on_next(item)
     assert (left, right) == ([1, 2], ["1", "x", "2"])
@@ -115,7 +115,7 @@ def test_a_fork_that_died_too_often_tells_all_branches(caplog: pytest.LogCapture
     forked = source.pipe(ops.map(int), fork("numbers"))
     for branch in ("left", "right"):
         forked.subscribe(on_error=lambda error, branch=branch: errors.append(f"{branch}: {type(error).__name__}"))
-    for _ in range(RESTARTS):
+    for _ in range(MAX_RESTARTS):
         source.on_next("x")
     assert errors == ["left: ValueError", "right: ValueError"]
-    assert len(deaths(caplog)) == RESTARTS
+    assert len(deaths(caplog)) == MAX_RESTARTS

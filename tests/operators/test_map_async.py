@@ -12,7 +12,7 @@ from reactivex.disposable import SerialDisposable
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
-from dataflow import CancelledWithin, CancelToken, Overflow, map_async
+from dataflow import CancelToken, Overflow, UnexpectedCancellation, map_async
 from tests.marbles import Seen, play, watch
 from tests.operators.slow import as_long_as_it_says, lost, named, takes
 
@@ -104,7 +104,7 @@ async def test_a_function_that_cancels_itself_has_failed() -> None:
         raise asyncio.CancelledError
 
     assert await watch("a-|", map_async(give_up, on_failure=named, max_concurrent=1)) == [
-        (0, f"a:{CancelledWithin.__name__}"),
+        (0, f"a:{UnexpectedCancellation.__name__}"),
         (2, "|"),
     ]
 
@@ -400,10 +400,10 @@ class Watched:
         self.ends: list[str | None] = []
         self.begun = 0
 
-    def waits(self, count: int) -> None:
+    def on_waiting(self, count: int) -> None:
         self.waiting.append(count)
 
-    def begins(self) -> Callable[[Exception | None], object]:
+    def on_begin(self) -> Callable[[Exception | None], object]:
         self.begun += 1
         return lambda error: self.ends.append(None if error is None else type(error).__name__)
 
@@ -424,7 +424,7 @@ async def test_a_watch_hears_of_each_item_what_it_failed_of_and_how_many_wait() 
     assert max(heard.waiting) == 3
     assert heard.waiting[-1] == 0
     assert heard.begun == 4
-    assert heard.ends == [None, "ValueError", "CancelledWithin", None]
+    assert heard.ends == [None, "ValueError", "UnexpectedCancellation", None]
 
 
 async def test_a_watch_hears_that_nothing_waits_once_the_subscriber_has_left() -> None:

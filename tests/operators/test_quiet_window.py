@@ -222,7 +222,7 @@ async def test_whoever_leaves_at_the_first_batch_gets_nothing_more_and_leaves_no
 @pytest.mark.parametrize("late", ["a2", "b2"])
 async def test_whoever_leaves_when_an_item_closes_a_window_leaves_no_timer(late: str) -> None:
     seconds = dict.fromkeys(("a1", "b1"), 0.0) | {"a2": 50.0, "b2": 50.0}
-    window: Open = Open(3, lambda _: window.subscription.dispose(), at=seconds.__getitem__)
+    window: Open = Open(3, lambda _: window.subscription.dispose(), time_of=seconds.__getitem__)
     window.push("a1", "b1", late)
     await asyncio.sleep(0)
     assert len(window.got) == 1
@@ -274,7 +274,7 @@ async def test_whoever_leaves_after_raising_at_completion_leaves_no_timer() -> N
 
 async def test_an_item_that_closes_a_window_is_kept_even_if_the_subscriber_raises() -> None:
     moments = {"a1": 0.0, "a2": 5.0}
-    window = Open(3, fail_at("a1"), at=moments.__getitem__)
+    window = Open(3, fail_at("a1"), time_of=moments.__getitem__)
     window.push("a1")
     with pytest.raises(ValueError, match="a1"):
         window.push("a2")
@@ -293,7 +293,7 @@ async def test_an_item_pushed_by_whoever_gets_a_batch_is_not_lost() -> None:
 
 async def test_an_item_pushed_while_another_closes_the_window_joins_that_one() -> None:
     moments = {"a1": 0.0, "a2": 50.0, "a3": 51.0}
-    window: Open = Open(3, lambda got: window.push("a3") if got == "a1" else None, at=moments.__getitem__)
+    window: Open = Open(3, lambda got: window.push("a3") if got == "a1" else None, time_of=moments.__getitem__)
     window.push("a1", "a2")
     await asyncio.sleep(60)
     assert window.got == ["a1", "a2a3"]
@@ -336,7 +336,7 @@ async def test_items_from_the_past_are_grouped_by_their_own_times() -> None:
     """After a reconnect the missed messages come all at once."""
     source, got = Subject[Any](), list[Any]()
     await asyncio.sleep(1000)
-    source.pipe(quiet_window(5, whose, at=second)).subscribe(got.append)
+    source.pipe(quiet_window(5, whose, time_of=second)).subscribe(got.append)
     for at, name in [(100.0, "a"), (104.0, "a"), (109.0, "a"), (200.0, "a"), (997.0, "b")]:
         source.on_next((at, name))
     assert got == [[(100.0, "a"), (104.0, "a")], [(109.0, "a")]]
@@ -348,7 +348,7 @@ async def test_items_from_the_past_are_grouped_by_their_own_times() -> None:
 
 async def test_keys_may_come_out_of_order_among_each_other() -> None:
     source, got = Subject[Any](), list[str]()
-    source.pipe(quiet_window(5, whose, at=second)).subscribe(
+    source.pipe(quiet_window(5, whose, time_of=second)).subscribe(
         lambda batch: got.append(joined([whose(i) for i in batch]))
     )
     for at, name in [(3.0, "c"), (1.0, "a"), (2.0, "b"), (2.5, "a")]:
@@ -363,7 +363,7 @@ async def test_keys_may_come_out_of_order_among_each_other() -> None:
 
 async def test_a_late_item_of_a_key_never_shortens_its_window() -> None:
     source, got = Subject[Any](), list[Any]()
-    source.pipe(quiet_window(5, whose, at=second)).subscribe(got.append)
+    source.pipe(quiet_window(5, whose, time_of=second)).subscribe(got.append)
     for at in (3.0, 1.0):
         source.on_next((at, "a"))
     await asyncio.sleep(7.9)
@@ -378,7 +378,7 @@ async def test_a_late_item_of_a_key_never_shortens_its_window() -> None:
 def test_another_clock_may_tell_the_time() -> None:
     async def main() -> list[tuple[float, str]]:
         loop, source, got = asyncio.get_running_loop(), Subject[Any](), list[tuple[float, str]]()
-        source.pipe(quiet_window(5, whose, at=second, clock=lambda loop: lambda: loop.time() - 1e6)).subscribe(
+        source.pipe(quiet_window(5, whose, time_of=second, clock=lambda loop: lambda: loop.time() - 1e6)).subscribe(
             lambda batch: got.append((loop.time(), batch[0][1]))
         )
         source.on_next((1.0, "a"))

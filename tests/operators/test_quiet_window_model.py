@@ -88,7 +88,9 @@ def windows(events: Sequence[Happening], *, delays: Sequence[int] = (), end: boo
     async def main() -> list[list[Item]]:
         loop, source, got = asyncio.get_running_loop(), Subject[Any](), list[list[Item]]()
         source.pipe(
-            quiet_window(QUIET, lambda item: item.key, max_seconds=CAP, quiet_seconds=quiet, at=lambda item: item.at)
+            quiet_window(
+                QUIET, lambda item: item.key, max_seconds=CAP, quiet_seconds=quiet, time_of=lambda item: item.at
+            )
         ).subscribe(got.append)
         for event, delay in zip(events, delays or [0] * len(events), strict=True):
             loop.call_at(event.at + delay if delays else 1000, source.on_next, pushed(event))

@@ -10,8 +10,8 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 from reactivex.scheduler import ImmediateScheduler
 
-from dataflow import fork, supervised
-from dataflow.basics import Handlers, concat_map_iterable, only, operator, pass_through
+from dataflow import fork, supervise
+from dataflow.basics import Handlers, concat_map_iterable, make_operator, of_type, pass_through
 from dataflow.serialize_by_key import serialize_by_key
 from tests.marbles import Operator
 
@@ -35,16 +35,16 @@ def twice(item: Any) -> list[Any]:
 @pytest.mark.parametrize(
     "through",
     [
-        operator(doing_nothing),
-        operator(cleaning_up),
+        make_operator(doing_nothing),
+        make_operator(cleaning_up),
         fork("items"),
-        supervised("items"),
-        only(str),
+        supervise("items"),
+        of_type(str),
         concat_map_iterable(twice),
-        pass_through(str, only(int)),
-        serialize_by_key(first, only(int), key_of_result=first, max_active=1, max_waiting=1, on_overflow=first),
+        pass_through(str, of_type(int)),
+        serialize_by_key(first, of_type(int), key_of_result=first, max_active=1, max_waiting=1, on_overflow=first),
     ],
-    ids=["operator", "with an end", "fork", "supervised", "only", "concat_map", "pass_through", "serialize_by_key"],
+    ids=["operator", "with an end", "fork", "supervise", "only", "concat_map", "pass_through", "serialize_by_key"],
 )
 def test_the_scheduler_of_a_subscription_reaches_the_source(through: Operator) -> None:
     seen: list[object] = []

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 import pytest
 from reactivex.subject import Subject
 
-from dataflow import concat_map_iterable, only
+from dataflow import concat_map_iterable, of_type
 from tests.marbles import play
 
 
@@ -66,9 +66,9 @@ def test_a_raising_subscriber_is_heard_by_whoever_pushed_and_gets_the_next_item(
 
 
 async def test_only_lets_one_type_through() -> None:
-    assert await play("--1--a--2--b--|", only(str), values={"1": 1, "2": 2}) == "-----a-----b--|"
+    assert await play("--1--a--2--b--|", of_type(str), values={"1": 1, "2": 2}) == "-----a-----b--|"
 
 
 async def test_only_takes_several_types() -> None:
     values = {"1": 1, "2": 2.5}
-    assert await play("-1-a-2-|", only(int, str), values=values) == "-1-a---|"
+    assert await play("-1-a-2-|", of_type(int, str), values=values) == "-1-a---|"

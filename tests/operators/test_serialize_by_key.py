@@ -311,7 +311,13 @@ def test_each_keys_items_come_out_once_and_in_order_and_no_bound_is_exceeded(
 async def test_how_many_wait_is_told_whenever_it_has_changed() -> None:
     counts: list[int] = []
     operator = serialize_by_key(
-        letter, slow(2), key_of_result=letter, max_active=2, max_waiting=9, on_overflow=dropped, waits=counts.append
+        letter,
+        slow(2),
+        key_of_result=letter,
+        max_active=2,
+        max_waiting=9,
+        on_overflow=dropped,
+        on_waiting=counts.append,
     )
     await watch("(aab)-----|", operator)
     assert counts == [0, 1, 1, 0, 0, 0]

@@ -12,7 +12,7 @@ import reactivex as rx
 
 import operators.step
 from clock import now
-from dataflow.metering import in_flight, watched
+from dataflow.metering import measure_item, operator_watch
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, Reason
 from operators.step import Item, Step, TookTooLong, expected, in_order, in_turn, step
@@ -95,7 +95,7 @@ async def test_the_clock_is_asked_only_where_the_time_is_logged(
         ([slow, ended, broken], "--o--|", Reason.NO_SOURCES),
         ([slow, given_up, broken], "--u--|", Reason.NO_SOURCES),
         ([slow, broken, slow], "----o|", "ValueError at 1"),
-        ([slow, stopped_inside, slow], "--o--|", "CancelledWithin at 1"),
+        ([slow, stopped_inside, slow], "--o--|", "UnexpectedCancellation at 1"),
     ],
     ids=["all go on", "one ends it", "one leaves it unanswered", "one fails", "one is cancelled by what it awaits"],
 )
@@ -242,10 +242,10 @@ class Heard:
     def __call__(self, operator: str, count: int) -> None:
         self.lines.append(f"{operator} works on {count}")
 
-    def waits(self, operator: str, count: int) -> None:
+    def on_waiting(self, operator: str, count: int) -> None:
         self.lines.append(f"{operator} lets {count} wait")
 
-    def begins(self, operator: str) -> Callable[[Exception | None], object]:
+    def on_begin(self, operator: str) -> Callable[[Exception | None], object]:
         self.lines.append(f"{operator} begins")
         return lambda error: self.lines.append(f"{operator} ends with {error}")
 
@@ -265,9 +265,9 @@ async def test_a_meter_hears_of_each_item_of_a_step() -> None:
 
 def test_a_meter_hears_of_work_in_a_block_and_what_it_failed_of() -> None:
     heard = Heard()
-    with in_flight(heard, "classify"):
+    with measure_item(heard, "classify"):
         pass
-    with pytest.raises(ValueError, match="no"), in_flight(heard, "classify"):
+    with pytest.raises(ValueError, match="no"), measure_item(heard, "classify"):
         raise ValueError("no")
     one = ["classify begins", "classify works on 1", "classify works on 0"]
     assert heard.lines == [*one, "classify ends with None", *one, "classify ends with no"]
@@ -279,19 +279,19 @@ def test_a_gauge_that_only_counts_is_not_asked_for_more() -> None:
     def gauge(operator: str, count: int) -> None:
         counts.append((operator, count))
 
-    assert watched(gauge, "gate") is None
-    assert watched(None, "gate") is None
-    with in_flight(gauge, "classify"):
+    assert operator_watch(gauge, "gate") is None
+    assert operator_watch(None, "gate") is None
+    with measure_item(gauge, "classify"):
         assert counts == [("classify", 1)]
-    with in_flight(None, "classify"):
+    with measure_item(None, "classify"):
         pass
 
 
 def test_a_meter_hears_how_many_items_wait() -> None:
     heard = Heard()
-    queue = watched(heard, "queue")
+    queue = operator_watch(heard, "queue")
     assert queue is not None
-    queue.waits(3)
+    queue.on_waiting(3)
     assert heard.lines == ["queue lets 3 wait"]
 
 

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from settings.loading import from_dotenv, with_values, with_variables
+from settings.loading import edit_dotenv, edit_yaml, read_dotenv
 from settings.reference import render_config
 
 ROLES, MEMBERS = ("discord", "team_role_ids"), ("discord", "team_member_ids")
@@ -19,7 +19,7 @@ SOURCES = ("kb", "sources_dir")
 
 
 def test_an_empty_file_gets_sections_with_a_comment_for_each_key() -> None:
-    assert with_values("", {ROLES: [5, 7], SOURCES: "docs", MEMBERS: []}) == (
+    assert edit_yaml("", {ROLES: [5, 7], SOURCES: "docs", MEMBERS: []}) == (
         "discord:\n"
         "  # Roles whose holders answer for the team.\n"
         "  team_role_ids: [5, 7]\n"
@@ -48,7 +48,7 @@ kb:
 
 
 def test_what_is_written_by_hand_keeps_its_comments_and_its_place() -> None:
-    edited = with_values(HAND_WRITTEN, {ROLES: [3], MEMBERS: [9], SOURCES: "new", URL: "http://x"})
+    edited = edit_yaml(HAND_WRITTEN, {ROLES: [3], MEMBERS: [9], SOURCES: "new", URL: "http://x"})
     assert (
         edited
         == """\
@@ -99,7 +99,7 @@ def test_whatever_the_form_of_a_file_it_says_what_it_said_and_the_change(
     text: str, path: tuple[str, ...], value: Any
 ) -> None:
     before: Any = yaml.safe_load(text)
-    after: Any = yaml.safe_load(with_values(text, {path: value}))
+    after: Any = yaml.safe_load(edit_yaml(text, {path: value}))
     for word in path:
         old, new = named(before), named(after)
         before, after = old.pop(word, None), new.pop(word)
@@ -114,7 +114,7 @@ def named(values: dict[Any, Any] | None) -> dict[str, Any]:
 
 def test_the_file_that_is_shipped_can_be_edited_as_well() -> None:
     shipped = render_config()
-    edited = with_values(shipped, {URL: "http://x", ROLES: [5]})
+    edited = edit_yaml(shipped, {URL: "http://x", ROLES: [5]})
     changed = set(edited.splitlines()) - set(shipped.splitlines())
     assert changed == {"  llm:", '    base_url: "http://x"', "  team_role_ids: [5]"} | {
         line for line in edited.splitlines() if "The endpoint, up to" in line and "base_url" not in line
@@ -135,7 +135,7 @@ SECTIONS = st.dictionaries(
 def test_editing_is_setting_one_key(values: dict[str, Any], value: Any, flow: bool) -> None:
     text = yaml.safe_dump(values, default_flow_style=flow)
     expected: dict[str, Any] = {**values, "kb": {**named(values.get("kb")), "sources_dir": value}}
-    assert yaml.safe_load(with_values(text, {SOURCES: value})) == expected
+    assert yaml.safe_load(edit_yaml(text, {SOURCES: value})) == expected
 
 
 KEY, TOKEN = ("ai_response", "llm", "api_key"), ("discord", "token")
@@ -143,23 +143,23 @@ KEY, TOKEN = ("ai_response", "llm", "api_key"), ("discord", "token")
 
 def test_variables_are_replaced_where_they_stand_and_others_stay() -> None:
     text = "# mine\nOTHER='a b'\n\nexport app__discord__token=old # was\nAPP__METRICS__PORT=5"
-    assert with_variables(text, {TOKEN: "new", KEY: "sk"}) == (
+    assert edit_dotenv(text, {TOKEN: "new", KEY: "sk"}) == (
         "# mine\nOTHER='a b'\n\nAPP__DISCORD__TOKEN=new\nAPP__METRICS__PORT=5\nAPP__AI_RESPONSE__LLM__API_KEY=sk\n"
     )
 
 
 def test_of_a_variable_that_is_set_twice_one_is_left() -> None:
     text = "APP__DISCORD__TOKEN=a\nX=1\nAPP__DISCORD__TOKEN=b\n"
-    assert with_variables(text, {TOKEN: "c"}) == "APP__DISCORD__TOKEN=c\nX=1\n"
+    assert edit_dotenv(text, {TOKEN: "c"}) == "APP__DISCORD__TOKEN=c\nX=1\n"
 
 
 def test_a_mapping_is_taken_away_with_all_that_is_below_it() -> None:
     text = "APP__AI_RESPONSE__LLM__MODEL=m\nAPP__AI_RESPONSE__LLM_ENABLE_IMAGE=true\nAPP__AI_RESPONSE__LLM={}\n"
-    assert with_variables(text, {MODEL: None}) == "APP__AI_RESPONSE__LLM_ENABLE_IMAGE=true\n"
+    assert edit_dotenv(text, {MODEL: None}) == "APP__AI_RESPONSE__LLM_ENABLE_IMAGE=true\n"
 
 
 @given(value=st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_categories=["Cc"])))
 def test_a_value_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     file: Path = tmp_path_factory.getbasetemp() / "variables.env"
-    file.write_text(with_variables("A='1'\n", {TOKEN: value, SOURCES: "x"}), "utf-8")
-    assert {each.path: each.text for each in from_dotenv(file)} == {TOKEN: value, SOURCES: "x"}
+    file.write_text(edit_dotenv("A='1'\n", {TOKEN: value, SOURCES: "x"}), "utf-8")
+    assert {each.path: each.text for each in read_dotenv(file)} == {TOKEN: value, SOURCES: "x"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from settings import ChannelSettings, LLMSettings, Settings, SettingsError, load, usable_token
+from settings import ChannelSettings, LLMSettings, Settings, SettingsError, discord_token, load
 from settings.sections import DiscordSettings
 from tests.settings.conftest import Failure, Loader
 
@@ -16,7 +16,7 @@ LLM = "ai_response: {llm: {base_url: 'http://127.0.0.1:8080/v1/', api_key: none,
 
 
 def test_an_empty_file_gives_the_defaults(loaded: Loader, tmp_path: Path) -> None:
-    assert loaded() == Settings().placed(tmp_path)
+    assert loaded() == Settings().resolve_paths(tmp_path)
 
 
 def test_a_section_whose_lines_are_all_comments_has_its_defaults(loaded: Loader) -> None:
@@ -221,12 +221,12 @@ def test_no_log_file_is_an_empty_path_or_null(loaded: Loader) -> None:
 
 def test_placing_twice_changes_nothing(loaded: Loader, tmp_path: Path) -> None:
     settings = loaded("kb: {sources_dir: docs}")
-    assert settings.placed(tmp_path) == settings
+    assert settings.resolve_paths(tmp_path) == settings
 
 
 def test_a_rehearsal_moves_what_is_learned_and_leaves_the_documents(loaded: Loader, tmp_path: Path) -> None:
     settings = loaded("kb: {sources_dir: docs, team_raw_dir: /srv/raw}")
-    rehearsed = settings.for_replay_in(Path("/scratch"))
+    rehearsed = settings.for_replay(Path("/scratch"))
     assert rehearsed.app.data_dir == Path("/scratch")
     assert rehearsed.kb.team_raw_dir == Path("/scratch/team-knowledge/raw")
     assert rehearsed.kb.team_index_path == Path("/scratch/team-knowledge/index-team.txt")
@@ -236,7 +236,7 @@ def test_a_rehearsal_moves_what_is_learned_and_leaves_the_documents(loaded: Load
 
 def test_a_token_is_handed_out_as_it_stands(loaded: Loader) -> None:
     assert (
-        usable_token(loaded(dotenv="APP__DISCORD__TOKEN=MTk4.Cl2FMQ.ZnCjm1XVW7vRze4b\n"))
+        discord_token(loaded(dotenv="APP__DISCORD__TOKEN=MTk4.Cl2FMQ.ZnCjm1XVW7vRze4b\n"))
         == "MTk4.Cl2FMQ.ZnCjm1XVW7vRze4b"
     )
 
@@ -246,7 +246,7 @@ def test_a_placeholder_is_no_token(loaded: Loader, token: str) -> None:
     """Pitfall 45: a placeholder token is accepted."""
     settings = loaded(environ={"APP__DISCORD__TOKEN": token})
     with pytest.raises(SettingsError, match=r"^discord\.token is not set: .*APP__DISCORD__TOKEN") as caught:
-        usable_token(settings)
+        discord_token(settings)
     assert "\n" not in str(caught.value)
 
 
@@ -255,7 +255,7 @@ def test_a_token_that_no_header_can_carry_is_refused_without_quoting_it(loaded: 
     """Pitfall 22: secrets in error texts."""
     settings = loaded(environ={"APP__DISCORD__TOKEN": token})
     with pytest.raises(SettingsError) as caught:
-        usable_token(settings)
+        discord_token(settings)
     assert token not in str(caught.value)
 
 

@@ -9,7 +9,7 @@ import yaml
 from settings import AnswerSettings, Settings, load
 from settings.errors import ANY, all_keys
 from settings.knowledge import TEAM_CLASSIFICATION
-from settings.reference import COMMON, common_table, main, render_config, render_reference, stale
+from settings.reference import COMMON, common_table, find_stale, main, render_config, render_reference
 
 ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- settings:begin -->", "<!-- settings:end -->"
@@ -37,7 +37,7 @@ def test_every_default_is_valid() -> None:
 
 
 def test_the_config_in_the_repository_equals_the_defaults() -> None:
-    assert load(ROOT / "config.yaml", {}) == Settings().placed(ROOT)
+    assert load(ROOT / "config.yaml", {}) == Settings().resolve_paths(ROOT)
 
 
 def test_every_key_is_in_the_config_below_a_comment() -> None:
@@ -60,7 +60,7 @@ def test_examples_in_the_config_can_be_uncommented(tmp_path: Path) -> None:
 
 
 def test_the_files_in_the_repository_are_fresh() -> None:
-    assert stale(ROOT) == []
+    assert find_stale(ROOT) == []
 
 
 def test_writing_replaces_the_table_and_leaves_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

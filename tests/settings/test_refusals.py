@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from settings import Settings, SettingsError, load
-from settings.errors import ANY, SettingKey, all_keys, find
+from settings.errors import ANY, SettingKey, all_keys, find_key
 from tests.settings.conftest import Failure
 
 SECRET = "Sup3rS3cr3tV4lue"
@@ -55,7 +55,7 @@ def _properties(model: type[BaseModel]) -> dict[str, Any]:
 def _bounds() -> Iterator[tuple[SettingKey, int, bool]]:
     """The bounds in the schema of each key, and the nearest values beyond them: the value, and if it is allowed."""
     for key in LEAVES:
-        above = find(key.path[:-1])
+        above = find_key(key.path[:-1])
         model = Settings if above is None or above.section is None else above.section
         schema = _properties(model)[key.path[-1]]
         for each in (schema, *schema.get("anyOf", ())):
@@ -381,10 +381,10 @@ def test_a_placeholder_that_was_left_in_is_named(refused: Failure) -> None:
     assert "discord.channels" in refused("discord: {channels: {<id>: {token: x}}}")
 
 
-@given(places=st.lists(st.tuples(paths, junk), min_size=1, max_size=4), from_environment=st.booleans())
+@given(places=st.lists(st.tuples(paths, junk), min_size=1, max_size=4), read_environment=st.booleans())
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_value_ever_gets_into_an_error_text(
-    tmp_path: Path, places: list[tuple[tuple[str, ...], object]], *, from_environment: bool
+    tmp_path: Path, places: list[tuple[tuple[str, ...], object]], *, read_environment: bool
 ) -> None:
     """Pitfall 22: validation errors print the offending value."""
     tree: dict[str, object] = {}
@@ -396,8 +396,8 @@ def test_no_value_ever_gets_into_an_error_text(
         for word in reversed(path):
             node = {word: node}
         tree[section] = node
-    (tmp_path / "config.yaml").write_text("" if from_environment else yaml.safe_dump(tree), "utf-8")
-    line = _error_of(lambda: load(tmp_path / "config.yaml", environ if from_environment else {}))
+    (tmp_path / "config.yaml").write_text("" if read_environment else yaml.safe_dump(tree), "utf-8")
+    line = _error_of(lambda: load(tmp_path / "config.yaml", environ if read_environment else {}))
     assert SECRET not in line
     assert "\n" not in line
     assert SECRET not in _error_of(lambda: Settings.model_validate(tree))

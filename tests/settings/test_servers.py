@@ -65,7 +65,7 @@ def test_the_files_of_a_server_are_in_a_folder_of_its_own(loaded: Loader, tmp_pa
 
 def test_a_rehearsal_learns_elsewhere_and_reads_the_same_documents(loaded: Loader, tmp_path: Path) -> None:
     settings = loaded("guilds: {311: {}}")
-    rehearsed = settings.for_replay_in(tmp_path / "replay").servers[311]
+    rehearsed = settings.for_replay(tmp_path / "replay").servers[311]
     assert rehearsed.kb.index_path == settings.servers[311].kb.index_path
     assert rehearsed.app.data_dir == tmp_path / "replay" / "guilds" / "311"
     assert rehearsed.kb.team_raw_dir == tmp_path / "replay" / "guilds" / "311" / "team-knowledge" / "raw"

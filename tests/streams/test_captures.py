@@ -19,7 +19,7 @@ from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capt
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
-from dataflow import only
+from dataflow import of_type
 from model.events import Event, Posted
 from model.messages import Author, Destination, Message
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
@@ -57,7 +57,7 @@ async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob) -> li
     source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, talk.tracker, ContextRules())
-    captures(source, context, archive.keep).pipe(only(Outcome), ops.to_list()).subscribe(
+    captures(source, context, archive.keep).pipe(of_type(Outcome), ops.to_list()).subscribe(
         done.set_result, done.set_exception
     )
     for each in given:
@@ -89,7 +89,7 @@ async def test_lessons_are_stored_in_order_although_their_look_ups_take_differen
     source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     slow = Slow(talk.history, talk.people, talk.tracker, ContextRules())
-    captures(source, slow, archive_in(tmp_path).keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result)
+    captures(source, slow, archive_in(tmp_path).keep).pipe(of_type(Outcome), ops.to_list()).subscribe(done.set_result)
     for each in given:
         source.on_next(each)
     source.on_completed()
@@ -203,7 +203,7 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
     source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, talk.tracker, ContextRules())
-    captures(source, context, keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result, done.set_exception)
+    captures(source, context, keep).pipe(of_type(Outcome), ops.to_list()).subscribe(done.set_result, done.set_exception)
     source.on_next(one)
     source.on_next(two)
     source.on_completed()
@@ -274,7 +274,7 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
     config = tmp_path / "config.yaml"
     ids = json.dumps(list(staff))
     config.write_text(f"discord:\n  reply_mode: '{reply_mode}'\n  team_member_ids: {ids}\n")
-    return load(config, {}).for_replay_in(data)
+    return load(config, {}).for_replay(data)
 
 
 def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> Parts:

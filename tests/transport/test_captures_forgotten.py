@@ -9,7 +9,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js import JetStreamContext
 
-from dataflow import only
+from dataflow import of_type
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from services.team import Capture, Revision
@@ -57,7 +57,7 @@ async def test_what_waits_for_the_archive_is_dropped(client: Client, handed: Cap
     assert await handed.take()
     assert await handed.forget(ADA) == 2
     emitted: list[str] = []
-    handed.captures.pipe(only(Capture)).subscribe(lambda capture: emitted.append(capture.conversation_id))
+    handed.captures.pipe(of_type(Capture)).subscribe(lambda capture: emitted.append(capture.conversation_id))
     handed.begin()
     await given.send(capture_of(ADA, 40))  # said after they were forgotten
     await until(lambda: len(emitted) == 2)
@@ -76,7 +76,7 @@ async def test_edits_of_theirs_are_dropped_and_deletions_stay(client: Client, ha
 async def test_what_is_being_stored_is_waited_for(client: Client, handed: CaptureReceiver) -> None:
     assert await handed.take()
     emitted: list[Capture] = []
-    handed.captures.pipe(only(Capture)).subscribe(emitted.append)
+    handed.captures.pipe(of_type(Capture)).subscribe(emitted.append)
     handed.begin()
     await CaptureSender(client).send(capture_of(ADA, 10))
     await until(lambda: emitted)
@@ -111,7 +111,7 @@ async def test_what_stays_in_hand_is_an_error(
     monkeypatch.setattr(captures, "FORGET_SECONDS", 0.1)
     assert await handed.take()
     emitted: list[Capture] = []
-    handed.captures.pipe(only(Capture)).subscribe(emitted.append)
+    handed.captures.pipe(of_type(Capture)).subscribe(emitted.append)
     handed.begin()
     await CaptureSender(client).send(capture_of(ADA, 10))
     await until(lambda: emitted)

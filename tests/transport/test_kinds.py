@@ -105,7 +105,7 @@ async def test_every_kind_is_filed_live_and_in_a_replay(discord_server: DiscordS
     played = Played(discord_server, tmp_path)
     await played.by(("--record", str(recording)))
     assert filed(played.data) == EVERY_KIND
-    settings = Settings.model_validate(played.sections).placed(tmp_path)
+    settings = Settings.model_validate(played.sections).resolve_paths(tmp_path)
     assert await asyncio.to_thread(replay, settings, ReplayOptions(recording, again)) == 0
     assert filed(again) == EVERY_KIND
 

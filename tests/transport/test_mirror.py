@@ -60,14 +60,14 @@ def change_all(root: Path) -> None:
 
 async def test_a_copy_is_the_folder(file_connection: FileConnection, tmp_path: Path) -> None:
     log = await opened(file_connection)
-    with files.journaled(tmp_path / "one", LogJournal(file_connection, log)):
+    with files.use_journal(tmp_path / "one", LogJournal(file_connection, log)):
         await asyncio.to_thread(change_all, tmp_path / "one")
     assert await copied(file_connection, log, tmp_path / "two") == contents(tmp_path / "one") != {}
 
 
 async def test_a_copy_writes_only_what_differs(file_connection: FileConnection, tmp_path: Path) -> None:
     log, copy = await opened(file_connection), tmp_path / "two"
-    with files.journaled(tmp_path / "one", LogJournal(file_connection, log)):
+    with files.use_journal(tmp_path / "one", LogJournal(file_connection, log)):
         change_all(tmp_path / "one")
     assert sorted(await file_connection.do(restore(log, copy))) == ["index.txt.old", "lines.jsonl", "state/ä b.json"]
     (copy / "lines.jsonl").write_bytes(b"something else, and longer")
@@ -80,7 +80,7 @@ async def test_a_copy_writes_only_what_differs(file_connection: FileConnection, 
 
 async def test_a_file_may_become_a_folder(file_connection: FileConnection, tmp_path: Path) -> None:
     log, one, copy = await opened(file_connection), tmp_path / "one", tmp_path / "two"
-    with files.journaled(one, LogJournal(file_connection, log)):
+    with files.use_journal(one, LogJournal(file_connection, log)):
         files.replace(one / "a", b"file")
         files.replace(one / "b" / "c", b"below")
         await copied(file_connection, log, copy)
@@ -95,7 +95,7 @@ async def test_what_was_committed_before_a_crash_is_healed(file_connection: File
     """The log has the change, the disk does not."""
     log, root = await opened(file_connection), tmp_path / "one"
     journal = LogJournal(file_connection, log)
-    with files.journaled(root, journal):
+    with files.use_journal(root, journal):
         files.replace(root / "a", b"before")
         files.append(root / "b", b"before\n")
     for change in (
@@ -115,7 +115,7 @@ async def test_an_append_that_failed_on_the_disk_counts_once(
     def full(_descriptor: int, _data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    with files.journaled(root, LogJournal(file_connection, log)):
+    with files.use_journal(root, LogJournal(file_connection, log)):
         files.append(root / "b", b"one\n")
         with monkeypatch.context() as broken:
             broken.setattr(files, "write_all", full)
@@ -135,7 +135,7 @@ async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
     await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
     for _ in range(2):  # the second time by a process that has to find out what there is
         journal = LogJournal(file_connection, log)
-        with files.journaled(root, journal), journal.erasing():
+        with files.use_journal(root, journal), journal.erasing():
             for number in range(5):
                 files.append(root / "lines", f"{number}\n".encode())
     assert contents(root) == {"lines": b"0\n1\n2\n3\n4\n" * 2}
@@ -155,7 +155,7 @@ async def test_a_late_change_is_neither_in_the_log_nor_on_the_disk(
     file_connection: FileConnection, tmp_path: Path
 ) -> None:
     former, late = await opened(file_connection), tmp_path / "late"
-    with files.journaled(late, LogJournal(file_connection, former)):
+    with files.use_journal(late, LogJournal(file_connection, former)):
         files.replace(late / "a", b"early")
         log = await opened(file_connection, owner="b")
         for change in (lambda: files.replace(late / "a", b"late"), lambda: files.remove(late / "a")):
@@ -167,7 +167,7 @@ async def test_a_late_change_is_neither_in_the_log_nor_on_the_disk(
 async def test_large_contents_go_round_and_leave_no_garbage(file_connection: FileConnection, tmp_path: Path) -> None:
     log, root = await opened(file_connection), tmp_path / "one"
     large = bytes(range(256)) * 40_960
-    with files.journaled(root, LogJournal(file_connection, log)):
+    with files.use_journal(root, LogJournal(file_connection, log)):
         files.replace(root / "a", large)
         files.append(root / "a", large[:600_000])
         files.move_aside(root / "a", ".old")
@@ -176,7 +176,7 @@ async def test_large_contents_go_round_and_leave_no_garbage(file_connection: Fil
         assert len(await blobs(file_connection)) == 2
         files.replace(root / "b", large)  # the same again
         assert await copied(file_connection, log, tmp_path / "three") == contents(root)
-    with files.journaled(root, LogJournal(file_connection, log)):  # another process: it has to find out what there is
+    with files.use_journal(root, LogJournal(file_connection, log)):  # another process: it has to find out what there is
         files.replace(root / "b", b"small")
         assert len(await blobs(file_connection)) == 1
         files.remove(root / "a.old")
@@ -229,7 +229,7 @@ async def test_a_follower_keeps_up_and_outlives_the_server(
     files.replace(copy / "old", b"of an earlier run")
     told: list[str] = []
     follower = FolderFollower(file_connection, "team", copy, on_change=told.extend)
-    with files.journaled(one, LogJournal(file_connection, log)):
+    with files.use_journal(one, LogJournal(file_connection, log)):
         await asyncio.to_thread(change_all, one)
         following = asyncio.create_task(follower.run())
         await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
@@ -262,7 +262,7 @@ async def test_a_change_is_told_of_although_something_seems_to_follow_it(
     follower = FolderFollower(file_connection, "team", tmp_path / "two", on_change=told.extend)
     following = asyncio.create_task(follower.run())
     await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
-    with files.journaled(one, LogJournal(file_connection, log)):
+    with files.use_journal(one, LogJournal(file_connection, log)):
         await asyncio.to_thread(files.replace, one / "a", b"1")
         await until(lambda: told == ["a"])
     following.cancel()
@@ -273,7 +273,7 @@ async def test_a_change_is_told_of_although_something_seems_to_follow_it(
 async def test_a_copy_that_somebody_else_changed_is_made_again(file_connection: FileConnection, tmp_path: Path) -> None:
     log, one, copy = await opened(file_connection, "team"), tmp_path / "one", tmp_path / "two"
     follower = FolderFollower(file_connection, "team", copy)
-    with files.journaled(one, LogJournal(file_connection, log)):
+    with files.use_journal(one, LogJournal(file_connection, log)):
         files.append(one / "lines", b"one\n")
         following = asyncio.create_task(follower.run())
         await asyncio.wait_for(follower.wait_caught_up(), SECONDS)
@@ -296,7 +296,7 @@ async def test_what_is_forgotten_is_overwritten_in_the_servers_files(
     """H5."""
     log, one = await opened(file_connection), tmp_path / "one"
     journal = LogJournal(file_connection, log)
-    with files.journaled(one, journal):
+    with files.use_journal(one, journal):
         files.append(one / "words", b"blorptang" + b" " * size)
         files.append(one / "words", b"blorptang again")
         files.replace(one / "gone", b"blorptang")
@@ -308,7 +308,7 @@ async def test_what_is_forgotten_is_overwritten_in_the_servers_files(
     assert not held(nats_server.root, b"blorptang")
     assert held(nats_server.root, b"quendry")
     assert await copied(file_connection, log, tmp_path / "two") == {"words": b"[removed]", "stays": b"quendry"}
-    with files.journaled(one, LogJournal(file_connection, log)):
+    with files.use_journal(one, LogJournal(file_connection, log)):
         files.append(one / "words", b" and on")
     assert (await copied(file_connection, log, tmp_path / "two"))["words"] == b"[removed] and on"
 
@@ -360,14 +360,14 @@ async def test_what_was_replaced_before_a_forgetting_is_overwritten_too(
     monkeypatch.setattr("transport.folder_log.MOST_ENTRIES", 3)
     log, one = await opened(file_connection), tmp_path / "one"
     journal = LogJournal(file_connection, log)
-    with monkeypatch.context() as killed, files.journaled(one, journal):
+    with monkeypatch.context() as killed, files.use_journal(one, journal):
         if later:
             killed.setattr(SupersededEntries, "add", nothing)
             killed.setattr("transport.folder_log.drop_blob", nothing_now)
         change(one, size)
     if later:
         journal = LogJournal(file_connection, log)
-    with files.journaled(one, journal), journal.erasing():
+    with files.use_journal(one, journal), journal.erasing():
         if (one / "lines").exists():
             files.replace(one / "lines", b"[removed]")
     assert not held(nats_server.root, b"blorptang")
@@ -382,7 +382,7 @@ async def test_a_forgetting_waits_for_what_cannot_be_erased_now(
 
     log, one = await opened(file_connection), tmp_path / "one"
     journal = LogJournal(file_connection, log)
-    with files.journaled(one, journal):
+    with files.use_journal(one, journal):
         with monkeypatch.context() as silent:
             silent.setattr("transport.folder_log.erase_entry", away)
             silent.setattr("transport.folder_log.FILE_PATIENCE_SECONDS", 0.2)
@@ -408,7 +408,7 @@ async def test_a_file_is_told_as_a_whole_while_its_older_entries_are_erased(
         numbers = [entry.metadata.sequence.stream async for entry in entries]
         await erase_entry(file_connection.streams, LOG, numbers[0])
 
-    with files.journaled(one, LogJournal(file_connection, log)):
+    with files.use_journal(one, LogJournal(file_connection, log)):
         for number in range(8):
             files.append(one / "lines", b"%d\n" % number)
             if number == 3:

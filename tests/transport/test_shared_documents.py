@@ -52,7 +52,7 @@ async def process(name: str, client: Client, folder: Path, stack: AsyncExitStack
     stack.push_async_callback(store.close)
     stack.push_async_callback(notes.aclose)
     together = Together(store, notes)
-    settings = Settings().placed(root)
+    settings = Settings().resolve_paths(root)
     documents = await stack.enter_async_context(documents_for(settings, None, Uploads(), None, shared=together))
     assert documents is not None
     return documents
@@ -151,7 +151,7 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     nats_server.end()
     copies = SqliteCollections(cases.folders(tmp_path))
     together = Together(open_bucket_store(client, tmp_path, copies), SharedFlags(client))
-    async with documents_for(Settings().placed(tmp_path), None, Uploads(), None, shared=together) as documents:
+    async with documents_for(Settings().resolve_paths(tmp_path), None, Uploads(), None, shared=together) as documents:
         assert documents is None
     assert "documents: NATS does not serve" in caplog.text
     with pytest.raises(OSError, match="NATS does not serve"):

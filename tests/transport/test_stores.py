@@ -91,7 +91,7 @@ async def test_a_store_writes_the_same_and_all_of_it_is_in_the_log(
 ) -> None:
     await asyncio.to_thread(play, work, tmp_path / "plain")
     log = await opened(file_connection)
-    with files.journaled(tmp_path / "kept", LogJournal(file_connection, log)):
+    with files.use_journal(tmp_path / "kept", LogJournal(file_connection, log)):
         await asyncio.to_thread(play, work, tmp_path / "kept")
     assert contents(tmp_path / "kept") == contents(tmp_path / "plain") != {}
     assert await copied(file_connection, log, tmp_path / "copy") == contents(tmp_path / "plain")

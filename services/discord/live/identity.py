@@ -90,7 +90,7 @@ async def _ask(
             return await request(session)
 
     try:
-        return await clock.real_time(in_time)
+        return await clock.run_in_real_time(in_time)
     except TimeoutError:
         return Identity(unknown=f"Discord did not answer within {timeout_seconds:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:

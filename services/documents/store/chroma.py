@@ -492,7 +492,9 @@ async def chroma_unreachable_because(address: str, *, timeout_seconds: float = P
     if importlib.util.find_spec("chromadb") is None:
         return MISSING
     try:
-        status = await clock.real_time(lambda: _status(f"{address.rstrip('/')}/api/v2/heartbeat", timeout_seconds))
+        status = await clock.run_in_real_time(
+            lambda: _status(f"{address.rstrip('/')}/api/v2/heartbeat", timeout_seconds)
+        )
     except TimeoutError:
         return f"did not answer within {timeout_seconds:g} s"
     except (aiohttp.ClientError, ValueError, OSError) as error:

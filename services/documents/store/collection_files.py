@@ -306,7 +306,7 @@ class ReadOnlyFiles(CollectionFiles):
     def look(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
         path = self._path(name)
         for left in range(TRIES, 0, -1):
-            before = confined.look(path)
+            before = confined.read_signature(path)
             if before is None:
                 return nothing
             alone = not path.with_name(f"{path.name}-wal").exists()
@@ -315,10 +315,10 @@ class ReadOnlyFiles(CollectionFiles):
                     made = connection.execute("PRAGMA user_version").fetchone()[0] != 0
                     result = work(OpenFile(path, connection)) if made else nothing
             except sqlite3.Error:
-                if left == 1 or (alone and confined.look(path) == before):
+                if left == 1 or (alone and confined.read_signature(path) == before):
                     raise
                 continue
-            if not alone or confined.look(path) == before:
+            if not alone or confined.read_signature(path) == before:
                 return result
         raise sqlite3.OperationalError("the file changes all the time")
 

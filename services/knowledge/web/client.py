@@ -69,7 +69,7 @@ class CheckedClient:
         while True:
             seen.add(at)
             await self._turns.take(at.raw_host or "")
-            answer = await clock.real_time(partial(self._ask, budget, at, sent, None, max_bytes))
+            answer = await clock.run_in_real_time(partial(self._ask, budget, at, sent, None, max_bytes))
             if answer.status not in _REDIRECTS:
                 return answer
             at = next_url(answer, self._private_hosts)
@@ -87,7 +87,7 @@ class CheckedClient:
         """
         at = check_url(url, self._private_hosts)
         await self._turns.take(at.raw_host or "")
-        return await clock.real_time(partial(self._ask, _TimeBudget(seconds), at, headers, body, max_bytes))
+        return await clock.run_in_real_time(partial(self._ask, _TimeBudget(seconds), at, headers, body, max_bytes))
 
     def pause(self, url: str, seconds: float) -> None:
         """Keep requests to a host at least `seconds` apart from now on."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import ParamSpec, Protocol, TypeVar, cast
 from xml.parsers import expat
 
-from clock import Run, WorkStopped
+from clock import WorkRunner, WorkStopped
 from services.knowledge.web_interface import FetchFailed, PageText
 
 P = ParamSpec("P")
@@ -37,7 +37,7 @@ class Extraction:
     Pitfall 38: parsing a page takes up to seconds, in which the gateway's heartbeat would be late.
     """
 
-    def __init__(self, run: Run, *, max_bytes: int) -> None:
+    def __init__(self, run: WorkRunner, *, max_bytes: int) -> None:
         self._run = run
         self._max_bytes = max_bytes
 
@@ -48,7 +48,7 @@ class Extraction:
         return await run_parser(self._run, "its text", read, body, content_type, self._max_bytes)
 
 
-async def run_parser(run: Run, what: str, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_parser(run: WorkRunner, what: str, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a parser of a server's answer in a process of its own, as anybody may have made the answer. Raises
     FetchFailed: as `work`, or the process was stopped; `what` begins the message then.
     """

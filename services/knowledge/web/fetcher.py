@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 from urllib.parse import urljoin
 
-from clock import Run
+from clock import WorkRunner
 from services.knowledge.page_lists import crawl_pause
 from services.knowledge.web.client import CheckedClient, ask, content_type, validators
 from services.knowledge.web.contents import Extraction, decode, run_parser
@@ -30,7 +30,7 @@ class RendererMissing(Exception):
 
 
 def open_web(
-    run: Run,
+    run: WorkRunner,
     *,
     renderer: Literal["http", "browser"],
     timeout_seconds: float,
@@ -98,7 +98,7 @@ _TOO_MANY = 429
 class CheckedReader:
     """A `WebReader` over the checked client. `run`: runs the parsers in other processes."""
 
-    def __init__(self, client: CheckedClient, run: Run) -> None:
+    def __init__(self, client: CheckedClient, run: WorkRunner) -> None:
         self._client, self._run = client, run
 
     async def read(self, url: str, known: V | None, parse: Callable[[bytes, str], V], max_bytes: int) -> V:

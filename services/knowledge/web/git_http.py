@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from clock import Run
+from clock import WorkRunner
 from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.contents import run_parser
 from services.knowledge.web.exchange import PAGES
@@ -39,7 +39,7 @@ _DATA, _ERROR = 1, 3
 class GitFetcher:
     """A `RepositoryWeb` over the checked client. `run`: runs the parsers of packs in other processes."""
 
-    def __init__(self, client: CheckedClient, run: Run) -> None:
+    def __init__(self, client: CheckedClient, run: WorkRunner) -> None:
         self._client, self._run = client, run
 
     async def files(

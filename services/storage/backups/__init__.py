@@ -1,8 +1,7 @@
-"""Backups of a data folder: one file, made while the folder is being written, and brought back as a whole.
+"""Makes backups of a data folder while it is being written, each as one file, and restores them as a whole.
 
-`CopyOrder` says why files that are copied one after another belong together all the same. The backup is a zip archive:
-first the files, below `data/`, then `millrace-backup.json`, which names each with its size and SHA-256. Everything here
-blocks.
+`CopyOrder` explains why files that are copied one after another are consistent. The backup is a zip archive: first the
+files, below `data/`, then `millrace-backup.json`, which lists each with its size and SHA-256. Everything here blocks.
 """
 
 # pyright: reportUnusedImport=false

@@ -1,4 +1,4 @@
-"""The manifest of a backup: its format, and which names of files it may contain.
+"""The manifest of a backup: its format, and the names that its files may have.
 
 {"millrace_backup": 1, "made_at": "2026-02-01T03:10:56.000Z", "folders": ["knowledge-base/sources"],
  "files": [{"path": "state/seen.json", "size": 12, "mtime_ns": 1769915456000000000, "sha256": "9f86…"}]}
@@ -16,26 +16,26 @@ from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 
 FORMAT = 1
 NAME = "millrace-backup.json"
-"""Of the manifest in the archive."""
+"""The name of the manifest in the archive."""
 PREFIX = "data/"
-"""Before the path of each file in the archive."""
-MOST_BYTES = 32 * 1024 * 1024
-"""Of a manifest: more than 100,000 files."""
-MOST_VALUES = 1_000_000
-"""In a manifest: five for each file. What reads it takes a hundred times the bytes of the smallest values."""
-MOST_STEPS = 32
-MOST_FOLDERS = 50_000
-"""That the paths of an archive lead through: each is made, and a short archive can name millions."""
-LONGEST_PATH = 1024
-"""In bytes: the data folder itself has room above it."""
+"""The beginning of the path of each file in the archive."""
+MAX_BYTES = 32 * 1024 * 1024
+"""The limit of a manifest: more than 100,000 files."""
+MAX_VALUES = 1_000_000
+"""The limit of values in a manifest, five for each file. Reading it takes a hundred times the bytes of small values."""
+MAX_STEPS = 32
+MAX_FOLDERS = 50_000
+"""The limit of folders in the paths of an archive: each is made, and a short archive can name millions."""
+MAX_PATH_BYTES = 1024
+"""The limit of a path: the path of the data folder itself comes before it."""
 
-_LONGEST_NAME = 255
-_UNSOUND = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\\]")
+_MAX_NAME_BYTES = 255
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\\]")
 _RESERVED = {".lock", ".restoring", ".restored"}
 
 
 class BadBackup(Exception):
-    """A file is no backup, or a damaged one: half a line that says why, fit to follow the file's name."""
+    """A file is no backup, or a damaged one. The message is a reason that can follow the file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CopiedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The list of files in a backup. `made_at`: when the copying began. `folders`: those that hold no file."""
+    """The list of files in a backup. `made_at`: when the copying began. `folders`: the folders without files."""
 
     made_at: str
     files: Annotated[tuple[CopiedFile, ...], FailFast()] = ()
@@ -62,8 +62,8 @@ class Manifest:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     @property
-    def total(self) -> int:
-        """Bytes, unpacked."""
+    def total_bytes(self) -> int:
+        """The size of all files, unpacked."""
         return sum(each.size for each in self.files)
 
 
@@ -75,8 +75,8 @@ def render(manifest: Manifest) -> bytes:
 
 
 def parse(data: bytes) -> Manifest:
-    """Raises BadBackup."""
-    if len(data) > MOST_BYTES or data.count(b",") > MOST_VALUES:
+    """Parse and check a manifest. Raises BadBackup."""
+    if len(data) > MAX_BYTES or data.count(b",") > MAX_VALUES:
         raise BadBackup(f"is damaged: its {NAME} is too large; use another backup")
     try:
         manifest = _MANIFEST.validate_json(data)
@@ -89,32 +89,32 @@ def parse(data: bytes) -> Manifest:
 
 
 def _check(files: Sequence[str], folders: Sequence[str]) -> None:
-    """Every path stays below its folder, is what it says, and is there once (Pitfall 16)."""
-    kept: set[str] = set()
-    above: set[str] = set()
+    """Check that every path stays inside the data folder and occurs once, as a file or as a folder (Pitfall 16)."""
+    seen: set[str] = set()
+    parents: set[str] = set()
     for path in (*files, *folders):
-        if not is_sound(path):
+        if not is_safe_path(path):
             raise BadBackup(f"holds a name that no data folder has ({path[:80]!r}); do not use it")
-        if path in kept:
+        if path in seen:
             raise BadBackup(f"holds {path[:80]!r} twice; do not use it")
-        kept.add(path)
+        seen.add(path)
         folder = path.rpartition("/")[0]
-        while folder and folder not in above:
-            above.add(folder)
+        while folder and folder not in parents:
+            parents.add(folder)
             folder = folder.rpartition("/")[0]
-        if len(above) + len(folders) > MOST_FOLDERS:
-            raise BadBackup(f"holds more than {MOST_FOLDERS:,} folders; do not use it")
-    if not above.isdisjoint(files):
+        if len(parents) + len(folders) > MAX_FOLDERS:
+            raise BadBackup(f"holds more than {MAX_FOLDERS:,} folders; do not use it")
+    if not parents.isdisjoint(files):
         raise BadBackup("holds a file that is a folder as well; do not use it")
 
 
-def is_sound(path: str) -> bool:
-    """True if a relative path stays inside the folder, avoids the names of the lock and of restores, and is short
-    enough for every command to handle.
+def is_safe_path(path: str) -> bool:
+    """Return True if a relative path stays inside the folder, avoids the names of the lock and of restores, and is
+    short enough for every command.
     """
     steps = path.split("/")
-    if _UNSOUND.search(path) or steps[0] in _RESERVED:
+    if _UNSAFE.search(path) or steps[0] in _RESERVED:
         return False
-    if len(steps) > MOST_STEPS or len(path.encode()) > LONGEST_PATH:
+    if len(steps) > MAX_STEPS or len(path.encode()) > MAX_PATH_BYTES:
         return False
-    return all(step not in {"", ".", ".."} and len(step.encode()) <= _LONGEST_NAME for step in steps)
+    return all(step not in {"", ".", ".."} and len(step.encode()) <= _MAX_NAME_BYTES for step in steps)

@@ -10,7 +10,7 @@ from commands.evaluating import steps
 from commands.evaluating.judging import QuestionResult
 from commands.evaluating.steps import question_result
 from model.outcomes import OutcomeKind
-from model.steps import DECISIONS, Decision
+from model.steps import DECISIONS, DecisionInfo
 from streams.answers import AIResult
 
 GATE = {"question": True, "answerable": True, "reason": "It asks."}
@@ -47,7 +47,7 @@ def test_an_answer_says_what_steps_have_changed_of_it(monkeypatch: pytest.Monkey
     def says(decided: dict[str, int]) -> str:
         return f"{decided['characters']} characters more"
 
-    sign = Decision(name="sign", recorded=True, alters=True, says=says)
+    sign = DecisionInfo(name="sign", is_recorded=True, alters_answer=True, describe=says)
     monkeypatch.setattr(steps, "DECISIONS", {**DECISIONS, "sign": sign})
     for path, why in (({"sign": {"characters": 9}}, "sign: 9 characters more"), ({}, "")):
         debug = ended("replied", "", gate=GATE, **path).debug

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, compared, figures, fits, grade
+from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, compare, grade, matches_source, measure
 from commands.evaluating.questions import EvalQuestion, Share
 from tests.commands.evaluating.examples import FAILURE, SILENCE, answer, pointer, question
 from tests.services.quickly import QUICKLY
@@ -64,7 +64,7 @@ def test_a_reply_is_worth(asked: EvalQuestion, got: QuestionResult, worth: Grade
     ],
 )
 def test_a_source_is_named_by_its_id_or_a_glob(expected: str, source: str, is_it: bool) -> None:
-    assert fits(expected, source) is is_it
+    assert matches_source(expected, source) is is_it
 
 
 SOURCES = st.sampled_from(["kb:a", "kb:b"])
@@ -84,7 +84,7 @@ RUNS = st.lists(st.tuples(QUESTIONS, REPLIES), max_size=30)
 @QUICKLY
 @given(RUNS)
 def test_figures_add_up(judged: list[tuple[EvalQuestion, QuestionResult]]) -> None:
-    found = figures(judged)
+    found = measure(judged)
     assert found.questions == len(judged) == sum(found.grades.values()) == found.answerable + found.silences
     assert found.grades[Grade.RIGHT] == found.right_answers + found.kept
     for share in Share:
@@ -92,7 +92,7 @@ def test_figures_add_up(judged: list[tuple[EvalQuestion, QuestionResult]]) -> No
         assert 0 <= some <= whole <= len(judged)
         part = found.share(share)
         assert part is None if not whole else part == some / whole
-    assert found.answered == sum(got.answers for _, got in judged)
+    assert found.answered == sum(got.is_answer for _, got in judged)
     assert found.counts(Share.RECALL)[0] <= found.counts(Share.SHOWN)[0]
 
 
@@ -102,13 +102,13 @@ def test_figures_of_two_halves_are_those_of_the_whole(
     one: list[tuple[EvalQuestion, QuestionResult]], other: list[tuple[EvalQuestion, QuestionResult]]
 ) -> None:
     for share in Share:
-        halves = zip(figures(one).counts(share), figures(other).counts(share), strict=True)
-        assert figures(one + other).counts(share) == tuple(map(sum, halves))
+        halves = zip(measure(one).counts(share), measure(other).counts(share), strict=True)
+        assert measure(one + other).counts(share) == tuple(map(sum, halves))
 
 
 def test_a_threshold_is_met_by_the_very_share() -> None:
     """9 of 10 are no less than 0.9, whatever a float makes of it."""
-    found = figures([(INSTALL, answer("kb:install.md"))] * 9 + [(INSTALL, answer("kb:x"))])
+    found = measure([(INSTALL, answer("kb:install.md"))] * 9 + [(INSTALL, answer("kb:x"))])
     assert found.share(Share.PRECISION) == 0.9
     assert found.below({Share.PRECISION: 0.9, Share.RECALL: 0.9}) == []
     assert found.below({Share.RECALL: 0.91, Share.PRECISION: 0.5}) == [Share.RECALL]
@@ -132,7 +132,7 @@ def test_two_runs_are_judged_by_what_is_expected_now() -> None:
         ("gone", False): answer("kb:a"),
     }
     now = [(one, answer("kb:a")), (other, answer("kb:b")), (third, answer("kb:a")), (quiet, SILENCE), (new, SILENCE)]
-    found = compared(now, earlier)
+    found = compare(now, earlier)
     assert [(each.question.text, each.before, each.after) for each in found.better] == [
         ("one", Grade.MISSED, Grade.RIGHT),
         ("quiet", Grade.WRONG, Grade.RIGHT),
@@ -145,6 +145,6 @@ def test_two_runs_are_judged_by_what_is_expected_now() -> None:
 
 
 def test_to_be_silent_is_better_than_to_be_wrong() -> None:
-    found = compared([(INSTALL, SILENCE)], {INSTALL.key: answer("kb:x")})
+    found = compare([(INSTALL, SILENCE)], {INSTALL.key: answer("kb:x")})
     assert [(each.before, each.after) for each in found.better] == [(Grade.WRONG, Grade.MISSED)]
-    assert compared([(INSTALL, answer("kb:x"))], {INSTALL.key: answer("kb:y")}).worse == []
+    assert compare([(INSTALL, answer("kb:x"))], {INSTALL.key: answer("kb:y")}).worse == []

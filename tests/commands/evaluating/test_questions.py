@@ -48,7 +48,7 @@ questions:
     )
     assert (pizza.silent, pizza.addressed, pizza.where) == (True, False, f"{tmp_path}/q.yaml:9")
     assert [each.text for each in found.todo] == ["And now?"]
-    assert found.least == {Share.PRECISION: 0.9, Share.SILENCE: 1.0}
+    assert found.thresholds == {Share.PRECISION: 0.9, Share.SILENCE: 1.0}
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_the_example_can_be_read() -> None:
 def test_so_can_what_the_documentation_shows(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
     found = read(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])
-    assert (len(found.questions), len(found.todo), len(found.least)) == (3, 1, 2)
+    assert (len(found.questions), len(found.todo), len(found.thresholds)) == (3, 1, 2)

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assembly import Unusable
-from commands.evaluating.judging import QuestionResult, figures
+from commands.evaluating.judging import QuestionResult, measure
 from commands.evaluating.questions import EvalQuestion
 from commands.evaluating.runs import (
     EvalRun,
     SavedRun,
     expected_text,
     read_run,
-    render_got,
+    read_unfinished,
+    render_result,
     render_summary,
     result_text,
-    unfinished,
 )
 from model.outcomes import OutcomeKind
 from reporting.cost import Price
@@ -50,22 +50,22 @@ def test_what_is_written_is_read_again(
 ) -> None:
     path = tmp_path_factory.mktemp("run") / "run.jsonl"
     asked = [(EvalQuestion(text=text, addressed=addressed, silent=True), got) for text, addressed, got in run]
-    lines = [render_got(each, got, "k") for each, got in asked]
+    lines = [render_result(each, got, "k") for each, got in asked]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     got_by_key = {each.key: got for each, got in asked}
     assert read_run(path, "--baseline") == SavedRun(got_by_key, dict.fromkeys(got_by_key, "k"))
-    path.write_text(path.read_text(encoding="utf-8") + render_summary(figures(asked), {}, {}, {}), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8") + render_summary(measure(asked), {}, {}, {}), encoding="utf-8")
     assert read_run(path, "--baseline").finished
 
 
 def test_half_a_surrogate_pair_of_a_model_can_be_written() -> None:
-    assert "So ?" in render_got(question(silent=True), answer(reply="So \ud83d"), "k")
+    assert "So ?" in render_result(question(silent=True), answer(reply="So \ud83d"), "k")
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "3", '{"question": "How?"}', '{"a": "b"}', "[" * 100_000, '{"at": 1e400}'])
 def test_what_is_no_run_is_refused_with_its_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "run.jsonl"
-    path.write_text(f"{render_got(question(silent=True), SILENCE, 'k')}\n{line}\n")
+    path.write_text(f"{render_result(question(silent=True), SILENCE, 'k')}\n{line}\n")
     with pytest.raises(Unusable) as caught:
         read_run(path, "--baseline")
     assert str(caught.value) == f"--baseline: {path}:2: this is no line of a run; name a file of --save"
@@ -84,14 +84,14 @@ def test_a_run_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     path, price = tmp_path / "run.jsonl", Price(1.0, 0.0)
     one, other, third, fourth = (question(text, sources=("kb:a",)) for text in ("one", "other", "third", "fourth"))
     first = EvalRun([one, other, third, fourth], price, path, key="k")
-    first.resume(unfinished(path, "--save"))
+    first.resume(read_unfinished(path, "--save"))
     first.add(other, answer("kb:a", llm_calls=2, tokens={"gate": (1_000_000, 5)}))
     first.add(one, SILENCE)
     first.add(third, FAILURE)
     with path.open("a") as file:
         file.write('{"question": "fou')
     again = EvalRun([one, other, third, fourth], price, path, key="k")
-    again.resume(unfinished(path, "--save"))
+    again.resume(read_unfinished(path, "--save"))
     assert ([each.text for each in again.left], again.resumed) == (["third", "fourth"], 2)
     assert str(again.count) == "2 of 4 questions, 1,000,005 tokens, cost 1.0000"
     again.add(fourth, SILENCE)
@@ -105,10 +105,10 @@ def test_a_run_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
         None,
     ]
     with pytest.raises(Unusable, match="holds a finished run"):
-        unfinished(path, "--save")
+        read_unfinished(path, "--save")
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
     changed = EvalRun([one], price, path, key="other knowledge")
-    changed.resume(unfinished(path, "--save"))
+    changed.resume(read_unfinished(path, "--save"))
     assert changed.left == [one]
 
 
@@ -117,8 +117,8 @@ def test_a_run_in_which_something_failed_is_not_finished(tmp_path: Path) -> None
     run = EvalRun([question(silent=True)], None, path, key="k")
     run.add(question(silent=True), FAILURE)
     run.finish('{"summary": {}}')
-    assert not unfinished(path, "--save").finished
-    assert unfinished(tmp_path / "none", "--save") == unfinished(None, "--save") == SavedRun()
+    assert not read_unfinished(path, "--save").finished
+    assert read_unfinished(tmp_path / "none", "--save") == read_unfinished(None, "--save") == SavedRun()
 
 
 @pytest.mark.parametrize(

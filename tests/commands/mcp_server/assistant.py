@@ -9,8 +9,8 @@ from typing import Any
 
 from mcp import Client, types
 
-from commands.mcp_server.protocol import server_of
-from commands.mcp_server.serving import served_tools
+from commands.mcp_server.protocol import make_server
+from commands.mcp_server.serving import open_tools
 from services.redaction import Redactor
 from settings import load
 
@@ -20,7 +20,7 @@ async def assistant(config: Path) -> AsyncGenerator[Client]:
     """In memory, of a server as the command makes it."""
     settings = load(config)
     redact = Redactor(settings.secrets).documentation_text
-    async with served_tools(settings) as tools, Client(server_of(tools, redact)) as client:
+    async with open_tools(settings) as tools, Client(make_server(tools, redact)) as client:
         yield client
 
 

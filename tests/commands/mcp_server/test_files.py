@@ -168,8 +168,8 @@ async def test_a_thread_is_closed_to_assistants_when_its_record_is_gone(tmp_path
     """As after `--forget` of who asked there."""
     posts = tmp_path / "posts.jsonl"
     threads = ReadableThreads(frozenset({HELP}), posts)
-    assert not await threads.admits(OPENED)
+    assert not await threads.allows(OPENED)
     record(posts, (OPENED, HELP, True))
-    assert await threads.admits(OPENED)
+    assert await threads.allows(OPENED)
     record(posts)
-    assert not await threads.admits(OPENED)
+    assert not await threads.allows(OPENED)

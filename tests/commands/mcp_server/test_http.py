@@ -20,7 +20,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from commands.mcp_server.http import AT_ONCE, MCP_LOGGERS
+from commands.mcp_server.http import MAX_CONNECTIONS, MCP_LOGGERS
 from dashboard.access import FREE_TRIES
 from services.telemetry import limit_log_lines
 from services.telemetry.connections import LogLineLimit
@@ -130,7 +130,7 @@ async def test_idle_connections_lock_nobody_out(served: Served) -> None:
     port = int(served.address.split(":")[2].partition("/")[0])
     async with AsyncExitStack() as stack:
         readers: list[asyncio.StreamReader] = []
-        for _ in range(AT_ONCE + 20):
+        for _ in range(MAX_CONNECTIONS + 20):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             stack.callback(writer.close)
             readers.append(reader)

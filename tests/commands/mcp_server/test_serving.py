@@ -66,7 +66,7 @@ def test_a_signal_ends_it_also_before_it_serves(
         signal.raise_signal(number)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(serving, "over_stdio", over_stdio)
+    monkeypatch.setattr(serving, "serve_over_stdio", over_stdio)
     # What would end the tests must end only the command.
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:

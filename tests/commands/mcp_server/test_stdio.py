@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from commands.mcp_server.protocol import LONGEST
+from commands.mcp_server.protocol import MAX_MESSAGE_BYTES
 from commands.mcp_server.serving import AT_TERMINAL
 from services.storage import lock
 from tests.commands.mcp_server.assistant import call, data, words
@@ -80,7 +80,7 @@ def test_a_client_that_stops_reading_is_no_traceback(knowing: Path) -> None:
 def test_what_is_no_message_is_survived(knowing: Path) -> None:
     """Pitfall 64: also a line that does not end."""
     process = started(knowing)
-    stream(process.stdin).write(b"nonsense\n\xff\xfe\n[]\n" + b"x" * 3 * LONGEST + b"\n" + INITIALIZE)
+    stream(process.stdin).write(b"nonsense\n\xff\xfe\n[]\n" + b"x" * 3 * MAX_MESSAGE_BYTES + b"\n" + INITIALIZE)
     stream(process.stdin).flush()
     line = stream(process.stdout).readline()
     while b'"result"' not in line:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commands.setting_up.answers import OperatorFiles, WrongAnswer, covers, signals_delayed
+from commands.setting_up.answers import OperatorFiles, WrongAnswer, covers, delay_signals
 from services.storage import files
 from settings import load
 from tests.commands.conftest import SECRET_KEY
@@ -44,7 +44,7 @@ def test_ctrl_c_while_files_are_written_waits_until_they_fit_together(
 
 def test_signals_mean_afterwards_what_they_meant_before() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    with signals_delayed():
+    with delay_signals():
         assert signal.getsignal(signal.SIGINT) is not before[0]
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
@@ -60,7 +60,7 @@ def test_what_is_not_written_yet_counts_for_the_next_question(clone: Clone) -> N
 def test_what_the_configuration_cannot_hold_is_a_wrong_answer(clone: Clone, values: dict[str, Any]) -> None:
     """Pitfall 22: the line repeats no value."""
     with pytest.raises(WrongAnswer, match=r"^ai_response\.llm") as caught:
-        OperatorFiles(clone.config).tried(values)
+        OperatorFiles(clone.config).try_values(values)
     assert SECRET_KEY not in str(caught.value)
 
 

@@ -84,10 +84,10 @@ class CDN:
 @pytest.fixture
 async def cdn() -> AsyncIterator[CDN]:
     cdn = CDN()
-    await clock.real_time(cdn.start)
+    await clock.run_in_real_time(cdn.start)
     assert cdn.runner is not None
     yield cdn
-    await clock.real_time(cdn.runner.cleanup)
+    await clock.run_in_real_time(cdn.runner.cleanup)
 
 
 def status(code: int, **headers: str) -> Play:

@@ -44,7 +44,7 @@ def contents(root: Path) -> dict[str, bytes]:
 def test_a_journaled_folder_ends_as_a_plain_one(tmp_path: Path) -> None:
     journal = Taken()
     change_all(tmp_path / "plain")
-    with files.journaled(tmp_path / "kept", journal):
+    with files.use_journal(tmp_path / "kept", journal):
         change_all(tmp_path / "kept")
     assert contents(tmp_path / "kept") == contents(tmp_path / "plain")
     assert journal.changes == [
@@ -64,7 +64,7 @@ def test_a_journaled_folder_ends_as_a_plain_one(tmp_path: Path) -> None:
 
 def test_what_the_changes_say_is_what_the_disk_has(tmp_path: Path) -> None:
     journal, made = Taken(), dict[str, bytearray]()
-    with files.journaled(tmp_path, journal):
+    with files.use_journal(tmp_path, journal):
         change_all(tmp_path)
     for change in journal.changes:
         change.apply(content := made.setdefault(change.path, bytearray()))
@@ -85,7 +85,7 @@ def test_what_the_journal_refuses_does_not_happen(tmp_path: Path, verb: str) -> 
     file.write_bytes(b"before")
     journal.error = OSError(5, "the other disk is gone")
     data = {"truncate": 2, "move_aside": ".old"}.get(verb, b"after")
-    with files.journaled(tmp_path, journal), pytest.raises(OSError, match="the other disk is gone") as raised:
+    with files.use_journal(tmp_path, journal), pytest.raises(OSError, match="the other disk is gone") as raised:
         getattr(files, verb)(file, *(() if verb == "remove" else (data,)))
     assert contents(tmp_path) == {"a": b"before"}
     assert str(raised.value.filename).startswith(str(file))
@@ -94,14 +94,14 @@ def test_what_the_journal_refuses_does_not_happen(tmp_path: Path, verb: str) -> 
 def test_other_errors_of_the_journal_pass_through(tmp_path: Path) -> None:
     journal = Taken()
     journal.error = KeyError("taken over")
-    with files.journaled(tmp_path, journal), pytest.raises(KeyError, match="taken over"):
+    with files.use_journal(tmp_path, journal), pytest.raises(KeyError, match="taken over"):
         files.replace(tmp_path / "a", b"late")
     assert contents(tmp_path) == {}
 
 
 def test_other_folders_and_later_changes_are_not_told(tmp_path: Path) -> None:
     journal = Taken()
-    with files.journaled(tmp_path / "one", journal):
+    with files.use_journal(tmp_path / "one", journal):
         files.replace(tmp_path / "one-more" / "a", b"x")
         files.replace(tmp_path / "one" / ".." / "b", b"x")
     files.replace(tmp_path / "one" / "a", b"x")
@@ -110,7 +110,7 @@ def test_other_folders_and_later_changes_are_not_told(tmp_path: Path) -> None:
 
 def test_several_folders_have_journals_of_their_own(tmp_path: Path) -> None:
     one, other = Taken(), Taken()
-    with files.journaled(tmp_path / "one", one), files.journaled(tmp_path / "two", other):
+    with files.use_journal(tmp_path / "one", one), files.use_journal(tmp_path / "two", other):
         files.replace(tmp_path / "two" / "a", b"2")
         files.replace(tmp_path / "one" / "a", b"1")
     assert (one.changes, other.changes) == ([FileChange("replace", "a", b"1")], [FileChange("replace", "a", b"2")])
@@ -124,7 +124,7 @@ def test_the_disk_has_the_order_of_the_journal(tmp_path: Path) -> None:
         for count in range(50):
             files.replace(tmp_path / "a", f"{number} {count}".encode())
 
-    with files.journaled(tmp_path, journal):
+    with files.use_journal(tmp_path, journal):
         threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
@@ -140,7 +140,7 @@ def test_nothing_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     (tmp_path / "lines").write_bytes(b"")
     monkeypatch.setattr("os.fsync", flush)
-    with files.journaled(tmp_path, Taken()):
+    with files.use_journal(tmp_path, Taken()):
         files.append(tmp_path / "lines", b"one\n")
         files.truncate(tmp_path / "lines", 2)
         files.replace(tmp_path / "index", b"x")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.storage import files, json_state
-from services.storage.json_state import LineEdits, Record, edit, read_object, read_records, read_text
+from services.storage.json_state import LineEdits, Record, edit_records, read_object, read_records, read_text
 
 
 def test_text_that_is_not_there_is_empty_and_bytes_that_are_no_text_spoil_only_themselves(tmp_path: Path) -> None:
@@ -64,13 +64,13 @@ def halved(record: Record) -> Record | None:
 def test_an_edit_changes_and_drops_objects_and_leaves_the_other_lines_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_bytes(b'{"n":2}\r\n{"n":3}\n{ "m": 1 }\n\n{"n"\n \n{"n":4, "m":"\xc3\xa9"}')
-    assert edit(path, halved) == LineEdits(changed=2, dropped=1, damaged=1)
+    assert edit_records(path, halved) == LineEdits(changed=2, dropped=1, damaged=1)
     assert path.read_bytes() == b'{"n": 1}\n{ "m": 1 }\n\n{"n"\n \n' + json.dumps({"n": 2, "m": "é"}).encode() + b"\n"
 
 
 def test_an_edit_in_which_nothing_changes_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "lines.jsonl"
-    assert edit(path, halved) == LineEdits()
+    assert edit_records(path, halved) == LineEdits()
     assert not path.exists()
     path.write_bytes(b'{"n":0}\n{"m":1}\n')
 
@@ -78,12 +78,12 @@ def test_an_edit_in_which_nothing_changes_writes_nothing(tmp_path: Path, monkeyp
         raise AssertionError
 
     monkeypatch.setattr(files, "replace", refused)
-    assert edit(path, halved) == LineEdits()
+    assert edit_records(path, halved) == LineEdits()
 
 
 def test_an_edit_that_only_drops_or_only_changes_is_written(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     for before, after in ((b'{"n":1}\n', b""), (b'{"n":2}\n', b'{"n": 1}\n')):
         path.write_bytes(before)
-        edit(path, halved)
+        edit_records(path, halved)
         assert path.read_bytes() == after

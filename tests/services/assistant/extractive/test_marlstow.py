@@ -93,7 +93,7 @@ WANTED: Final = {
 async def backend(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Backend]:
     """The demo's sources, and an index of them as the program makes it."""
     embedder = PackagedEmbedder() if request.param == "meaning" else None
-    with temporary_index(load(DEMO).for_replay_in(tmp_path)) as settings:
+    with temporary_index(load(DEMO).for_replay(tmp_path)) as settings:
         books = library_of(settings)
         search = LibrarySearch(books, PassageStore(None), PassageStore(None), embedder)
         await search.refresh()

@@ -331,7 +331,7 @@ async def _babble(data: bytes) -> tuple[asyncio.Server, int]:
     "data", [b"SSH-2.0-mill\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", b"\0" * 50]
 )
 async def test_what_is_no_http_is_an_error(data: bytes) -> None:
-    server, port = await clock.real_time(lambda: _babble(data))
+    server, port = await clock.run_in_real_time(lambda: _babble(data))
     async with fetching() as fetcher:
         failure = await failure_of(fetcher, f"http://127.0.0.1:{port}/")
     assert re.fullmatch(r"its answer is not understood \([A-Z][A-Za-z]+Error\)", failure)

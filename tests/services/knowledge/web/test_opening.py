@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from clock import Run
+from clock import WorkRunner
 from services.knowledge.web.fetcher import RendererMissing, WebFetcher, open_web
 from services.knowledge.web_interface import FetchFailed, Web
 from services.storage import in_thread
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def opened(renderer: str, run: Run = in_thread) -> Web:
+def opened(renderer: str, run: WorkRunner = in_thread) -> Web:
     return open_web(
         run,
         renderer="browser" if renderer == "browser" else "http",

@@ -125,7 +125,7 @@ async def test_the_last_gate_is_at_the_dialling_itself(inside: WebServer) -> Non
     """Should a URL ever get by its check."""
     exchange = HttpExchange(max_bytes=100, private_hosts=(), user_agent="mill", resolver=lambda: Names(LOOPBACK))
     with pytest.raises(FetchFailed, match="cannot be reached"):
-        await clock.real_time(lambda: exchange.ask(URL(inside.origin), {}))
+        await clock.run_in_real_time(lambda: exchange.ask(URL(inside.origin), {}))
     assert inside.seen == []
 
 

@@ -13,7 +13,7 @@ from tests.services.storage.backups.folders import MADE_AT
 
 HASH = "0" * 64
 STEPS = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/\\"), min_size=1, max_size=20)
-PATHS = st.lists(STEPS, min_size=1, max_size=4).map("/".join).filter(manifest.is_sound)
+PATHS = st.lists(STEPS, min_size=1, max_size=4).map("/".join).filter(manifest.is_safe_path)
 COPIED = st.builds(
     CopiedFile,
     path=PATHS.map(lambda path: f"{path}/file"),

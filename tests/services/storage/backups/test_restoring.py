@@ -83,8 +83,8 @@ def test_how_far_it_is_can_be_told(file: Path) -> None:
     with lock(target, "a test"):
         restore(file, target, count)
     packed = back_up(target, file.with_name("again.zip"), ANY_ORDER, MADE_AT, again := CopyProgress())
-    assert (count.files, count.size, count.total) == (len(EXPECTED), packed.manifest.total, len(EXPECTED))
-    assert (again.files, again.size, again.total) == (len(EXPECTED), packed.manifest.total, None)
+    assert (count.files, count.size, count.total) == (len(EXPECTED), packed.manifest.total_bytes, len(EXPECTED))
+    assert (again.files, again.size, again.total) == (len(EXPECTED), packed.manifest.total_bytes, None)
 
 
 def test_a_new_disk_counts_as_empty(file: Path) -> None:
@@ -183,7 +183,7 @@ def test_an_entry_that_unpacks_to_more_than_it_says_is_cut_off(file: Path) -> No
 
 
 def test_a_manifest_that_is_a_bomb_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoring, "MOST_BYTES", 10)
+    monkeypatch.setattr(restoring, "MAX_BYTES", 10)
     refused(archive(file, ("data/a", b"x")), "is too large")
 
 

@@ -49,7 +49,7 @@ def brought_back(root: Path) -> Path:
 def test_what_is_brought_back_is_what_was_there(root: Path) -> None:
     os.utime(root / "knowledge-base" / "index.txt", ns=(1, 1769915456123456789))
     made = copied(root)
-    assert (made.left, made.damaged, made.manifest.made_at) == ((), (), MADE_AT)
+    assert (made.left_out, made.damaged, made.manifest.made_at) == ((), (), MADE_AT)
     assert made.size == root.with_name("backup.zip").stat().st_size
     restored = brought_back(root)
     assert files_in(restored) == EXPECTED
@@ -77,7 +77,7 @@ def test_files_are_copied_in_the_order_that_is_asked_for_and_each_once(root: Pat
     order = CopyOrder(
         first=[root / "state" / "posts.jsonl", root / "state", root / "missing", root.with_name("elsewhere")],
         last=[root / "team-knowledge", root / "state" / "seen.json"],
-        without=[root / "evidence"],
+        excluded=[root / "evidence"],
     )
     assert [each.path.split("/")[-1] for each in copied(root, order).manifest.files] == [
         "posts.jsonl",
@@ -98,7 +98,7 @@ def test_what_is_no_plain_file_is_named_and_not_copied(root: Path) -> None:
     (root / os.fsdecode(b"\xff")).write_text("")
     (root / "lost+found").mkdir()
     made = copied(root)
-    assert sorted(made.left) == [
+    assert sorted(made.left_out) == [
         "a\\b (a name that not every system takes)",
         "knowledge-base/gone.md (a link to elsewhere)",
         "line\nfeed (a name that not every system takes)",
@@ -319,7 +319,7 @@ def test_a_folder_whose_restore_was_cut_off_is_not_copied_half(root: Path) -> No
     with pytest.raises(BackupRefused, match="start the bot, which finishes it"):
         copied(root)
     with lock(root, "app.py"):
-        assert copied(root).left == ()
+        assert copied(root).left_out == ()
 
 
 def test_two_backups_to_one_file_at_once_are_refused(root: Path) -> None:
