@@ -45,7 +45,7 @@ LOG = "\n".join(
 def first_reader(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
     """The first process that is started to read something: it stands still as soon as it is there."""
     stopped: list[Process] = []
-    real = Processes._started  # pyright: ignore[reportPrivateUsage]  # else it might have read before it is killed
+    real = Processes._start_process  # pyright: ignore[reportPrivateUsage]  # else it might have read before it is killed
 
     async def started(processes: Processes) -> Process:
         process = await real(processes)
@@ -54,7 +54,7 @@ def first_reader(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
             stopped.append(process)
         return process
 
-    monkeypatch.setattr(Processes, "_started", started)
+    monkeypatch.setattr(Processes, "_start_process", started)
     return stopped
 
 
