@@ -1,1 +1,1 @@
-"""The verbs of the command line, one module each. `dispatch` finds the one that was asked for."""
+"""The commands of the command line, one module each; `dispatch` runs the chosen one."""
