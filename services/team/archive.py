@@ -225,7 +225,7 @@ def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
     )
 
 
-def without(pair: Pair, author_id: int) -> Pair:
+def remove_texts(pair: Pair, author_id: int) -> Pair:
     """Return the pair with the texts of one person replaced by `REMOVED`."""
     turns = tuple(
         replace(turn, text=REMOVED) if author == author_id else turn

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from services.knowledge import Correction, Exchange, Speaker, TopicBlock, exchanges
 from services.team import archive
-from services.team.archive import REMOVED, Pair, labelled_turns, without
+from services.team.archive import REMOVED, Pair, labelled_turns, remove_texts
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 
 
@@ -65,7 +65,7 @@ class Topic:
 
     def quotes(self, author_id: int) -> bool:
         """True if the topic holds anything that this person wrote."""
-        return any(pair != without(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
+        return any(pair != remove_texts(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
 
 
 def sort_key(pair: Pair) -> tuple[Decimal, Decimal]:
@@ -344,14 +344,14 @@ class TopicFold:
         changed = [name for name, topic in topics.items() if topic.quotes(author_id)]
         for name in changed:
             before = topics.pop(name).pairs
-            left = [pair for each in before if has_team_text(pair := archive.without(each, author_id))]
+            left = [pair for each in before if has_team_text(pair := archive.remove_texts(each, author_id))]
             if left:
                 topics[name] = Topic(name, tuple(left))
         for pair in list(self.active.values()):
             if author_id in pair.author_ids:
                 self._leave(pair)
                 if any(topics[name].holds(pair.key) for name in self.placement.parts(pair.key) if name in topics):
-                    self._enter(archive.without(pair, author_id))
+                    self._enter(archive.remove_texts(pair, author_id))
         corrected = _apply_corrections(topics, self.placement, self.active)
         self.topics = topics
         return sorted({*changed, *corrected})
