@@ -146,7 +146,7 @@ def capture_parts(
     """
     raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.not_captured)
-    on_stored = None if curation is None else curation.library.stored
+    on_stored = None if curation is None else curation.library.add_block
     archive = RawArchive(raw, captures, on_stored=on_stored, places=places, rehearsed=curation is None and rehearsal)
 
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:

@@ -363,9 +363,9 @@ def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[d
     names, similar = dict[str, str](), list[str]()
     for topic in sorted(theirs):
         words = own - words_of_others[topic]
-        if (name := library.name_without(topic, words, {*taken, *names.values()})) != topic:
+        if (name := library.remove_words(topic, words, {*taken, *names.values()})) != topic:
             names[topic] = name
-        if library.holds_word(name, words, INNER_WORD_CHARS):
+        if library.has_inner_word(name, words, INNER_WORD_CHARS):
             similar.append(name)
     kept = {topic for topic in names if data.library is None or belongs_to(topic, data.named_by_operator)}
     return {topic: name for topic, name in names.items() if topic not in kept}, kept, similar
