@@ -101,7 +101,7 @@ def route_rules(settings: Settings) -> RouteRules:
 def tracking_rules(settings: Settings) -> TrackingRules:
     """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
     rules = TrackingRules()
-    return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
+    return replace(rules, intro_gap=min(rules.intro_gap, settings.discord.message_batch_wait_seconds))
 
 
 def teams(settings: Settings) -> Servers[TeamIds]:
