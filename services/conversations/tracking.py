@@ -203,7 +203,7 @@ class LastMessage(NamedTuple):
 
 @dataclass(slots=True)
 class PersonState:
-    """What is remembered of a person in one place.
+    """The memory of a person in one place.
 
     Attributes:
         last_from, last_to: the last message from the person, and to the person.
@@ -223,7 +223,7 @@ class PersonState:
 
 @dataclass(slots=True)
 class ConversationState:
-    """What is remembered of a conversation.
+    """The memory of a conversation.
 
     Attributes:
         asker_id: the first community user in it.
@@ -241,7 +241,7 @@ class ConversationState:
 
 @dataclass(slots=True)
 class PlaceState:
-    """What is remembered of a channel or thread.
+    """The memory of a channel or thread.
 
     Attributes:
         waiting: by conversation in which a community user, not the team, has the last word, the time since then.

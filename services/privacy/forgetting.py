@@ -449,7 +449,7 @@ def collect_texts(teams: Sequence[TeamData], user_id: int, others: Sequence[Path
     Raises OSError.
     """
     texts = [text for team in teams for text in texts_in(team.folder, team.raw, user_id)]
-    return [*texts, *(text for raw in others for text in texts_in(teams[0].folder, raw, user_id))]
+    return [*texts, *(text for raw in others for text in _texts_by(raw, user_id))]
 
 
 def planned_renames(shared: TeamData, servers: Sequence[TeamData], user_id: int) -> dict[str, str]:

@@ -24,7 +24,7 @@ from services.telemetry import number_of
 
 @dataclass(frozen=True, slots=True)
 class DroppedCalls:
-    """How many calls of models were dropped, and how many of others lost lines; `left`: lines for the operator."""
+    """The numbers of calls that were dropped, and that lost lines; `left`: lines for the operator."""
 
     calls: int
     redacted: int

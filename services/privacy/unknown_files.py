@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FolderContents:
-    """What the configuration says about files in the data folder.
+    """The files in the data folder that the configuration knows.
 
     Attributes:
         ours: further files and folders of this program, or of the operator's documents.

@@ -36,7 +36,7 @@ class ArchiveUnwritable(Exception):
 
 
 def week_files(folder: Path) -> list[Path]:
-    """The files of an archive, oldest week first; none if the folder does not exist."""
+    """List the files of an archive, oldest week first; none if the folder does not exist."""
     try:
         return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def warn_once(line: str) -> None:
 
 
 def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
-    """The pairs of the newest `weeks` files, or of all if that is 0, oldest first. Logs and skips malformed blocks."""
+    """Read the pairs of the newest `weeks` files (0: all), oldest first. Logs and skips malformed blocks."""
     return [
         pair
         for path in week_files(folder)[-weeks:]
