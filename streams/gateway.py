@@ -132,9 +132,10 @@ async def catch_up(
         _, strangers = await _all(meetings, "author", seconds)
         failed |= {place_id for place_id, author in written_by.values() if author and author.id in strangers}
     found = (payload for place_id, page in pages.items() if place_id not in failed for payload in page)
+    # Not later than now, as this machine's clock may be behind Discord's.
     missed = [
-        Dispatch(at=snowflake_time(_message_id(payload)), t="MESSAGE_CREATE", d={**payload, "guild_id": str(guild_id)})
-        for payload in sorted(found, key=_message_id)
+        Dispatch(min(snowflake_time(_message_id(each)), now()), "MESSAGE_CREATE", {**each, "guild_id": str(guild_id)})
+        for each in sorted(found, key=_message_id)
     ]
     return CaughtUp(missed, failed)
 
@@ -417,7 +418,8 @@ class Gateway:
             begun.task = asyncio.create_task(self._catch_up(begun, guild, marks), name=f"catch-up in {guild_id}")
 
     def _starts(self, guild_id: int, marks: Mapping[int, int], of: Iterable[CatchUpPlace]) -> dict[int, int]:
-        return starts(marks, of, since=now() - self._rules.catch_up_minutes * 60, otherwise=marks.get(-guild_id))
+        since = self._client.discord_time() - self._rules.catch_up_minutes * 60
+        return starts(marks, of, since=since, otherwise=marks.get(-guild_id))
 
     async def _catch_up(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
         """Fetch what was missed in a guild, and put it into the queue, until each place that can be read was read. An
