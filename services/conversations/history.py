@@ -133,7 +133,7 @@ class Timeline:
         self._covered = [(max(low, oldest), high) for low, high in self._covered if high >= oldest]
 
     def discard(self) -> None:
-        """Drop all messages. Whoever still waits for a page of them counts for itself."""
+        """Drop all messages. Pages that are still being fetched no longer count for the total weight."""
         self.trim(0)
         self._weight = Weight()
 
@@ -142,7 +142,7 @@ M = TypeVar("M", Message, Edited)
 
 PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
-KEPT_ARCHIVED = KEPT_PLACES  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
+KEPT_ARCHIVED = KEPT_PLACES  # threads; Discord reports a dropped one again when a message unarchives it
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
 KEPT_WEIGHT = 100_000_000  # live, of all places together: some 150,000 messages of a line or two
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
@@ -167,7 +167,7 @@ class History:
         self._places: dict[int, Place] = {}
         self._archived: dict[int, None] = {}  # archived threads among the places, the newest last
         self.names: dict[int, str] = {}
-        self._timelines: OrderedDict[int, Timeline] = OrderedDict()  # that of the longest unused place first
+        self._timelines: OrderedDict[int, Timeline] = OrderedDict()  # the longest unused first
         self._weight = Weight()
         self._dropped_until = 0  # up to this id, messages of a place without a timeline may have been dropped
         self._gone = Bounded[int, None](KEPT_GONE)
