@@ -89,7 +89,7 @@ def gateway_for(
     """The source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are notified."""
 
     def arrived(guild_id: int, at: float) -> None:
-        parts.state.seen.met(guild_id, at)
+        parts.state.seen.note_guild(guild_id, at)
         if slash is not None:
             slash.register_in(guild_id)
         arrivals.on_next(None)

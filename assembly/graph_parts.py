@@ -101,7 +101,7 @@ def route_rules(settings: Settings) -> RouteRules:
 def tracking_rules(settings: Settings) -> TrackingRules:
     """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
     rules = TrackingRules()
-    return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
+    return replace(rules, intro_gap=min(rules.intro_gap, settings.discord.message_batch_wait_seconds))
 
 
 def teams(settings: Settings) -> Servers[TeamIds]:
@@ -146,7 +146,7 @@ def capture_parts(
     """
     raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.not_captured)
-    on_stored = None if curation is None else curation.library.stored
+    on_stored = None if curation is None else curation.library.add_block
     archive = RawArchive(raw, captures, on_stored=on_stored, places=places, rehearsed=curation is None and rehearsal)
 
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:

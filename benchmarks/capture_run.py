@@ -90,7 +90,7 @@ class Run:
     def __post_init__(self) -> None:
         self.places = places_in(self.folder)
         self.library: TeamLibrary = open_library(self.places, describer_key=Describing.key, time=time.time)
-        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.stored)
+        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.add_block)
         self.parts = CurationServices(self.library, self.curator, Describing())
 
     def begin(self) -> None:

@@ -186,7 +186,7 @@ async def build_library(settings: Settings, build: Build, report: RebuildReport,
     at = from_rfc3339(begun.at)
     library = await in_thread(
         open_library,
-        build.places,
+        build.paths,
         max_topic_chars=settings.kb.max_topic_chars,
         describer_key=describer.key,
         described_in=build.live.cache,

@@ -120,9 +120,9 @@ def summarise_images(
             raise
 
     async def attempt(waiting: PendingCapture, loaded: dict[CapturedImage, Image]) -> Capture:
-        summaries = {picture: known[file] for picture in waiting.pictures if (file := picture.attachment.id) in known}
+        summaries = {picture: known[file] for picture in waiting.image_refs if (file := picture.attachment.id) in known}
         capture = with_image_summaries(waiting.capture, summaries, redact)
-        unknown = [picture for picture in waiting.pictures if picture not in summaries]
+        unknown = [picture for picture in waiting.image_refs if picture not in summaries]
         chosen = choose_images(picture.attachment for picture in reversed(unknown))
         new = [picture for picture in unknown if picture.attachment.id in chosen]
         if not new:
@@ -215,8 +215,8 @@ def retry_pending(
     def without(waiting: PendingCapture) -> PendingCapture:
         said = tuple(each for each in waiting.capture.said if not withheld(each))
         ids = {each.message_id for each in said}
-        pictures = tuple(picture for picture in waiting.pictures if picture.message_id in ids)
+        refs = tuple(ref for ref in waiting.image_refs if ref.message_id in ids)
         images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
-        return replace(waiting, capture=replace(waiting.capture, said=said), pictures=pictures, images=images)
+        return replace(waiting, capture=replace(waiting.capture, said=said), image_refs=refs, images=images)
 
     return begin

@@ -55,7 +55,7 @@ def inferred_votes(
     def answer_to(message: Message) -> Post | None:
         """The answer that its author was given here, as far as that is what they may speak of."""
         if message.reply_to is not None:
-            post = posts.about(message.reply_to.message_id)
+            post = posts.find(message.reply_to.message_id)
             return post if post is not None and post.asker_id == message.author.id else None
         post = posts.latest_for(message.channel_id, message.author.id)
         if post is None or not goes_on(message, post):

@@ -174,7 +174,7 @@ def screen(
             return Reason.OPTED_OUT
         if message.is_empty:
             return Reason.EMPTY
-        known = not history.is_untold(message.channel_id)
+        known = not history.is_unlisted(message.channel_id)
         channel_id = history.place(message.channel_id).channel_id if known else None
         if not rules.lets_read(channel_id, history.guild_of(message)):
             return Reason.NOT_ADDRESSED

@@ -83,7 +83,7 @@ class Feedback:
             await self._infer(vote)
 
     async def _react(self, reaction: Reaction) -> None:
-        post = self._posts.about(reaction.message_id)
+        post = self._posts.find(reaction.message_id)
         voter = Author(reaction.user_id, "", reaction.is_bot, reaction.role_ids)
         guild_id = self._guild_of(reaction.channel_id)
         if post is None or self._people.type_of(voter, guild_id) is not AuthorType.COMMUNITY_USER:
@@ -110,7 +110,7 @@ class Feedback:
     async def _infer(self, said: InferredVote) -> None:
         post, vote = said.post, UP if said.worked else DOWN
         key = (post.message_id, post.asker_id)
-        forgotten = self._posts.about(post.message_id) is None  # since it was said
+        forgotten = self._posts.find(post.message_id) is None  # since it was said
         if forgotten or key in self._votes or self._inferred.get(key) == vote:
             return
         await self._write(post, post.asker_id, said.at, vote, inferred=True)

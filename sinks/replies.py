@@ -117,7 +117,7 @@ class Replies:
                 owner_id=self.people.bot_id,
                 public=part.place.public,
             )
-            self.history.meet(opened)
+            self.history.add_place(opened)
         return thread_id
 
     def _started(self, inquiry: Inquiry, place_id: int, text: str) -> StartedReply:
@@ -145,7 +145,7 @@ class Replies:
             await self._take_back(reply, posted_ids, failure)
             raise
         last_id = posted_ids[-1]
-        await self.posts.add(reply.posted(last_id))
+        await self.posts.add(reply.as_post(last_id))
         await self.outbox.end(reply)
         self.budgets[reply.guild_id].answered(now())
         if self.feedback:

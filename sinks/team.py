@@ -28,11 +28,11 @@ from services.team import (
     StoredBlock,
     TeamLibrary,
     Topic,
+    apply_revisions,
     archive,
     archive_files,
     captured_messages,
     pair_link_line,
-    revised,
 )
 from services.telemetry import number_of
 
@@ -134,7 +134,7 @@ class RawArchive:
             changed: list[_Waiting] = []
             for pair in held:
                 said = captured_messages(pair)
-                now_said = revised(said, by_message)
+                now_said = apply_revisions(said, by_message)
                 if now_said != tuple(said):
                     changed.append(_Waiting(Capture(None, pair.conversation_id, now_said), pair.id))
             await self._store(changed)

@@ -190,7 +190,7 @@ def unfinished(
     """
 
     def left(_: Ready) -> Iterable[StartedReply]:
-        return outbox.left
+        return outbox.unfinished
 
     def failed(reply: StartedReply, error: Exception) -> Outcome:
         return failure_of(reply.part(), "reply", error)

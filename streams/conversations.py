@@ -34,7 +34,7 @@ def observed(
     def observe(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
-            seen.arrived(event.message.channel_id, event.message.id)
+            seen.note_arrival(event.message.channel_id, event.message.id)
             typists.posted(event.message)
         elif isinstance(event, Typing):
             typists.note(event)
@@ -53,7 +53,7 @@ def released(
         # The first delivery of a duplicate may still be in flight; a whole part is one only when catch-up repeats it.
         if not (isinstance(result, Ignored) and result.reason is Reason.DUPLICATE and result.part_number is None):
             in_flight.release(result)
-            seen.ended(result)
+            seen.note_result(result)
         for sink in sinks:
             sink(result)
 
@@ -99,7 +99,7 @@ def batches(
         is_full = len(window) >= MOST_MESSAGES or sum(len(item.message.text) for item in window) >= MOST_CHARS
         if is_full or not tracker.kind_of(window[-1].message.id).settles:
             return 0.0
-        finished = typists.tells(key_of(window[-1]), window[-1].at) and looks_finished(written(window))
+        finished = typists.reports_typing(key_of(window[-1]), window[-1].at) and looks_finished(written(window))
         return min(rules.settle, rules.quiet) if finished else rules.quiet
 
     return screened.pipe(

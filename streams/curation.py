@@ -256,7 +256,7 @@ class CurationQueue:
         """
         if self._hurried or not self._settle_seconds or not pair.kind.settles:
             return True
-        return self._time() >= self._quiet_at(pair) or self._parts.library.later(pair) is not None
+        return self._time() >= self._quiet_at(pair) or self._parts.library.later_undecided(pair) is not None
 
     async def _take_back(self) -> Decision | None:
         """Withdraw a pair of which something was edited or deleted. It needs no model, and waits for none."""
@@ -305,7 +305,7 @@ class CurationQueue:
         try:
             await asyncio.wait({task}, timeout=QUICK_SECONDS)
             quick = task.done() and task.exception() is None
-            if not quick and self._parts.library.behind:
+            if not quick and self._parts.library.is_behind:
                 with suppress(LibraryUnwritable):  # the next call of the library will raise it
                     await run_blocking(self._parts.library.flush)
             return await task, quick
@@ -327,7 +327,7 @@ class CurationQueue:
     async def _describe_grown(self) -> Described | None:
         while self._grown:
             topic = self._parts.library.topics.get(self._grown[0])
-            lacks = topic is not None and await run_blocking(self._parts.library.lacking, [topic])
+            lacks = topic is not None and await run_blocking(self._parts.library.find_undescribed, [topic])
             described = await self._describe(topic) if topic is not None and lacks else None
             self._grown.pop(0)
             if described is not None:
@@ -368,9 +368,9 @@ class CurationQueue:
         """See what there is to do. Blocking."""
         library, reasons = self._parts.library, self._reasons
         self._pair = library.undecided(self._is_ready)
-        self._later = None if self._pair is None else library.later(self._pair)
+        self._later = None if self._pair is None else library.later_undecided(self._pair)
         self._private = self._pair is not None and self._parts.is_private(self._pair)
-        self._taken_back = library.taken_back()
+        self._taken_back = library.outdated_pair()
         self._left = [] if self._pair is not None else list(library.undescribed())
         self._looked_for = reasons
 

@@ -189,7 +189,9 @@ def candidates(
         message = event.message
         place = parts.history.place(message.channel_id)
         ours = (
-            place.owner_id == parts.people.bot_id or parts.posts.in_thread(place.id) or parts.cases.has_files(place.id)
+            place.owner_id == parts.people.bot_id
+            or parts.posts.has_posted_in(place.id)
+            or parts.cases.has_files(place.id)
         )
         if place.is_thread and ours:
             yield from of(message, place.id)

@@ -152,7 +152,7 @@ class Rebuild:
             await self._foresight.turn(self._turn)
         decision = await _with_retries(lambda: self._studied(task.pair))
         changed = set(await write_decision(self._parts.library, decision, task.pair))
-        if (kept := rebuilding.keeping(task, decision)) is not None:
+        if (kept := rebuilding.keep_in_topic(task, decision)) is not None:
             changed |= set(await write_decision(self._parts.library, kept, task.pair))
         self._turn += 1
         self._growth.note(self._parts.library.topics, sorted(changed))
@@ -168,7 +168,7 @@ class Rebuild:
         if not self._due:
             return
         due, self._due = self._due, []
-        lacking = await run_blocking(self._parts.library.lacking, due)
+        lacking = await run_blocking(self._parts.library.find_undescribed, due)
         texts = await asyncio.gather(*map(self._text, lacking))
         for topic, text in zip(lacking, texts, strict=True):
             if text is not None:

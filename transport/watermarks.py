@@ -54,12 +54,12 @@ class PublishWatermarks:
 
     def note_guild(self, guild_id: int, at: float) -> None:
         """Note that the bot is in a server. No message in it after `at` may be missed, also in new places."""
-        self._seen_of(guild_id).met(guild_id, at)
+        self._seen_of(guild_id).note_guild(guild_id, at)
 
     def note_publishing(self, guild_id: int, place_id: int, message_id: int) -> Callable[[], None]:
         """Note that a message is being published. Call the returned function once NATS has it."""
         seen = self._seen_of(guild_id)
-        seen.arrived(place_id, message_id)
+        seen.note_arrival(place_id, message_id)
         return lambda: seen.close(place_id, (message_id,))
 
     def _seen_of(self, guild_id: int, stored: Mapping[int, Watermark] | None = None) -> Seen:

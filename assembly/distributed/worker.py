@@ -355,7 +355,7 @@ def sending_capture_parts(
     async def keep(capture: Capture) -> Outcome:
         outcome = await known.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
-            await given.send(captures.as_it_reads(capture))
+            await given.send(captures.with_revisions(capture))
         # Its id is given where it is kept.
         return replace(outcome, qa_id=None)
 

@@ -17,7 +17,7 @@ from services.storage import in_thread
 
 THREAD_MESSAGES = 200  # how much of a thread is read, newest first
 _AT_ONCE_CHARS = 20_000
-"""So much is freed of secrets on the event loop, in some milliseconds; more in a thread."""
+"""Secrets in texts of this length are removed on the event loop, in some milliseconds; longer ones in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,11 @@ class Context:
         return self._in_order(found)
 
     async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
-        """Return what is captured of a team member's part: the id of the conversation (`KINDS` says of which message or
-        place), and its messages in order of id.
+        """Return the id of a team member's conversation (see `KINDS`), and its messages to capture, in order of id.
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
-        The part is as it was when its window closed: later edits have no effect. A community user's text is taken as it
-        was when the team answered. Otherwise a later edit could change the question above the answer.
+        The part is as it was when its window closed: later edits have no effect. A community user's text is as it was
+        when the team answered: else a later edit could change the question above the answer.
         """
         place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
         kind = self._tracker.kind_of(part.last.id)
@@ -103,7 +102,7 @@ class Context:
             if kind is AuthorType.TEAM_MEMBER:
                 answer = message.id
             elif kind is AuthorType.COMMUNITY_USER and answer is not None:
-                read = self._history.as_read_at(message, answer)
+                read = self._history.version_at(message, answer)
             if read is message or self._in_order({read.id: read}):  # it may have been withheld then
                 found.append(read)
         return found[::-1]
@@ -121,7 +120,7 @@ class Context:
             if message is None:
                 continue
             known = self._tracker.conversation_of(message.id) is not None
-            run = [message] if known else await self._history.run(message, self._rules.grouping_seconds)
+            run = [message] if known else await self._history.adjacent_messages(message, self._rules.grouping_seconds)
             for adjacent in run:
                 if adjacent.id not in found:
                     found[adjacent.id] = adjacent
@@ -143,9 +142,7 @@ class Context:
         return text if self._rules.redact is None else self._rules.redact(text)
 
     def reads(self, edit: Edited) -> Message | None:
-        """Return a message as it reads after an edit; None: nothing is left of it that may be captured, or nothing is
-        known of it.
-        """
+        """Return a message after an edit; None: it is unknown, or nothing of it may be captured."""
         message = self._history.known(edit.channel_id, edit.message_id)
         if message is None and edit.text is not None:
             files = edit.attachments or ()
@@ -156,9 +153,7 @@ class Context:
     async def conversation(
         self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]
     ) -> Conversation:
-        """Build the turns that a model sees. Messages of other bots are left out; `asked` holds the ids of the messages
-        to answer.
-        """
+        """Build the turns that a model sees, without messages of other bots. `asked`: ids of the messages to answer."""
         turns: list[Turn] = []
         messages = list(messages)
         if sum(len(message.text) for message in messages) <= _AT_ONCE_CHARS:

@@ -76,16 +76,16 @@ class Timeline:
 
     def cover(self, low: int, high: int) -> None:
         """Note that every message from `low` to `high` is known."""
-        apart: list[tuple[int, int]] = []
+        others: list[tuple[int, int]] = []
         for interval in self._covered:
             if interval[1] + 1 < low or high + 1 < interval[0]:
-                apart.append(interval)
+                others.append(interval)
             else:
                 low, high = min(low, interval[0]), max(high, interval[1])
-        self._covered = sorted([*apart, (low, high)])
+        self._covered = sorted([*others, (low, high)])
 
     def pause(self) -> None:
-        """Note that messages may be missed from now on: the interval of the newest ends here."""
+        """Note that messages may be missed from now on: the last interval ends with the newest message."""
         last = self._ids[-1] if self._ids else 0
         self._covered = [(low, min(high, last)) for low, high in self._covered if low <= last]
 
@@ -93,7 +93,7 @@ class Timeline:
         return self._around(message_id) is not None
 
     def newest(self, limit: int) -> list[Message] | None:
-        """The last `limit` messages, oldest first; None where some of them are not known."""
+        """Return the last `limit` messages, oldest first; None if some of them are not known."""
         if not self._covered or self._covered[-1][1] < ENDLESS:
             return None
         low = self._covered[-1][0]
@@ -101,12 +101,12 @@ class Timeline:
         return None if len(known) < limit and low > 0 else known
 
     def before(self, message_id: int) -> Iterator[Message | None]:
-        """Iterate backwards from a message. Yields None, and ends, where the next message is not known."""
+        """Iterate backwards from a message. Yields None, and ends, if the next message is not known."""
         index = bisect_left(self._ids, message_id)
         return self._walk(message_id, (self._messages[i] for i in range(index - 1, -1, -1)), to=0)
 
     def after(self, message_id: int) -> Iterator[Message | None]:
-        """Iterate forwards from a message. Yields None, and ends, where the next message is not known."""
+        """Iterate forwards from a message. Yields None, and ends, if the next message is not known."""
         index = bisect_right(self._ids, message_id)
         return self._walk(message_id, (self._messages[i] for i in range(index, len(self._ids))), to=ENDLESS)
 
@@ -133,7 +133,7 @@ class Timeline:
         self._covered = [(max(low, oldest), high) for low, high in self._covered if high >= oldest]
 
     def discard(self) -> None:
-        """Drop all messages. Whoever still waits for a page of them counts for itself."""
+        """Drop all messages. Pages that are still being fetched no longer count for the total weight."""
         self.trim(0)
         self._weight = Weight()
 
@@ -142,7 +142,7 @@ M = TypeVar("M", Message, Edited)
 
 PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
-KEPT_ARCHIVED = KEPT_PLACES  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
+KEPT_ARCHIVED = KEPT_PLACES  # threads; Discord reports a dropped one again when a message unarchives it
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
 KEPT_WEIGHT = 100_000_000  # live, of all places together: some 150,000 messages of a line or two
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
@@ -153,34 +153,34 @@ KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old a
 class History:
     """Messages and places as far as they are known now.
 
-    With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
-    channel once. Without one (replay) it knows the stream only. Where the bot posts anew in a replay, its recorded
-    posts are left out, or it would seem to say everything twice. Each coroutine may raise `LookupFailed`.
+    With a `fetcher` (live) it asks Discord for messages that the stream lacks, each message and each part of a channel
+    once. Without one (replay) it knows the stream only. In places where the bot posts anew in a replay, its recorded
+    posts are left out, as they would be repetitions. Each coroutine may raise `LookupFailed`.
 
     Attributes:
-        names: of the bot, by id: how its mentions read.
-        newest_id: of the messages that the stream has brought.
+        names: the names of the bot by id, for its mentions.
+        newest_id: the highest id of a message from the stream.
     """
 
     def __init__(self, fetcher: Fetcher | None) -> None:
         self._fetcher = fetcher
         self._places: dict[int, Place] = {}
-        self._archived: dict[int, None] = {}  # those of the places that are archived threads, the newest last
+        self._archived: dict[int, None] = {}  # archived threads among the places, the newest last
         self.names: dict[int, str] = {}
-        self._timelines: OrderedDict[int, Timeline] = OrderedDict()  # that of the longest unused place first
+        self._timelines: OrderedDict[int, Timeline] = OrderedDict()  # the longest unused first
         self._weight = Weight()
         self._dropped_until = 0  # up to this id, messages of a place without a timeline may have been dropped
         self._gone = BoundedDict[int, None](KEPT_GONE)
         self._gone_places = BoundedDict[int, None](KEPT_GONE)
         self._edited = BoundedDict[int, None](KEPT_GONE)
-        self._early = BoundedDict[int, Edited](KEPT_EARLY)  # edits that came before their message, by its id
+        self._early = BoundedDict[int, Edited](KEPT_EARLY)  # edits that came before their message, by message id
         self.newest_id = 0
-        self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # and the newest message when it was edited
+        self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # with the newest id at the edit
         self._live_from = 0
-        self._posted_in: dict[int, int] = {}  # by place where the bot has posted in this run: its user id
+        self._posted_in: dict[int, int] = {}  # the bot's user id, by place where it has posted in this run
 
     def observe(self, event: Event) -> None:
-        """Take in an event, before anything asks about it."""
+        """Note an event, before anything asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
                 self.newest_id = max(self.newest_id, message.id)
@@ -194,7 +194,7 @@ class History:
                     self._timeline(channel_id).remove(message_id)
                     self._gone[message_id] = None
             case PlaceSeen(place=place):
-                self.meet(place)
+                self.add_place(place)
             case PlaceGone(place_id=place_id):
                 self._gone_places[place_id] = None
                 self._forget_place(place_id)
@@ -211,7 +211,7 @@ class History:
             self._posted_in[message.channel_id] = message.author.id
         self._add(message)
 
-    def meet(self, place: Place) -> None:
+    def add_place(self, place: Place) -> None:
         """Add a channel or thread, such as one that the bot has just opened."""
         self._places[place.id] = place
         self._archived.pop(place.id, None)
@@ -225,13 +225,13 @@ class History:
         self._archived.pop(place_id, None)
 
     def place(self, place_id: int) -> Place:
-        """A channel or thread. An unknown one counts as a channel, and is not public where Discord tells of all that
-        the bot can view.
+        """Return a channel or thread. An unknown one counts as a channel, which is not public if Discord lists the
+        places that the bot can view.
         """
-        return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL, public=not self.is_untold(place_id))
+        return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL, public=not self.is_unlisted(place_id))
 
-    def is_untold(self, place_id: int) -> bool:
-        """True if Discord has not told of a place, as it should have: it may be private, or in any channel."""
+    def is_unlisted(self, place_id: int) -> bool:
+        """True if Discord has not listed a place, as it should have: the place may be private, or in any channel."""
         return self._fetcher is not None and place_id not in self._places
 
     def guild_of(self, message: Message) -> int | None:
@@ -239,7 +239,7 @@ class History:
         return self.place(message.channel_id).guild_id if message.guild_id is None else message.guild_id
 
     def name_of(self, place_id: int) -> str:
-        """A place's name, or its id where the name is not known."""
+        """Return a place's name, or its id if the name is not known."""
         return self.place(place_id).name or str(place_id)
 
     def knows(self, place_id: int) -> bool:
@@ -251,7 +251,7 @@ class History:
         if known is None and self._fetcher is not None:
             known = await self._fetcher.place(place_id)
             if known is not None:
-                self.meet(known)
+                self.add_place(known)
         return known
 
     def is_from_before(self, message_id: int) -> bool:
@@ -266,17 +266,17 @@ class History:
         """Return the message with its latest edit, which may have arrived before it."""
         return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
 
-    def as_read_at(self, message: Message, message_id: int) -> Message:
-        """Return the message as it read when another one was written, as far as its edits have been seen; without the
-        files that have been taken off since.
+    def version_at(self, message: Message, message_id: int) -> Message:
+        """Return the message as it was when another one was written, as far as its edits have been seen; without files
+        that were removed since.
         """
         if message.id not in self._edited:
             return message
         replaced = (old for newest, old in self._replaced if old.id == message.id and newest >= message_id)
         if (old := next(replaced, None)) is None:
             return message
-        then = _file_ids(old)
-        return replace(old, attachments=tuple(file for file in message.attachments if file.id in then))
+        old_ids = _file_ids(old)
+        return replace(old, attachments=tuple(file for file in message.attachments if file.id in old_ids))
 
     def is_gone(self, message_id: int) -> bool:
         """True if a message is known to be deleted."""
@@ -291,7 +291,7 @@ class History:
         return self._timeline(channel_id).newest(KEPT_MESSAGES) or ()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
-        """One message, fetched together with its surroundings; None: it no longer exists."""
+        """Return one message, fetched together with its neighbours; None: it no longer exists."""
         timeline = self._timeline(channel_id)
         found = timeline.get(message_id)
         if found is not None or self._fetcher is None or message_id in self._gone or timeline.covers(message_id):
@@ -316,7 +316,7 @@ class History:
         return found
 
     async def newest(self, place_id: int, limit: int) -> Sequence[Message]:
-        """The newest messages of a place, oldest first."""
+        """Return the newest messages of a place, oldest first."""
         timeline = self._timeline(place_id)
         known = timeline.newest(limit)
         if known is not None or self._fetcher is None:
@@ -324,7 +324,7 @@ class History:
         before: int | None = None
         for _ in range(0, limit, PAGE):
             page = await self._fetcher.messages(place_id, limit=PAGE, before=before)
-            self._take(timeline, page)
+            self._add_page(timeline, page)
             full = len(page) == PAGE
             timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
             if not full:
@@ -332,9 +332,9 @@ class History:
             before = page[0].id
         return timeline.newest(limit) or ()
 
-    async def run(self, message: Message, seconds: float) -> Sequence[Message]:
-        """Return `message` with its author's adjacent messages: nobody else's in between, no further apart than
-        `seconds`.
+    async def adjacent_messages(self, message: Message, seconds: float) -> Sequence[Message]:
+        """Return `message` and its author's messages before and after it, without anybody else's in between and no
+        further apart than `seconds`.
         """
         timeline = self._timeline(message.channel_id)
         before, more_before = _adjacent(timeline.before(message.id), message, seconds)
@@ -348,7 +348,7 @@ class History:
     async def _fetch_around(self, fetcher: Fetcher, channel_id: int, message_id: int) -> None:
         timeline = self._timeline(channel_id)
         page = await fetcher.messages(channel_id, limit=PAGE, around=message_id)
-        self._take(timeline, page)
+        self._add_page(timeline, page)
         # Half of the page lies on each side; a side with fewer has been read to its end.
         older = sum(1 for message in page if message.id < message_id)
         newer = sum(1 for message in page if message.id > message_id)
@@ -356,8 +356,8 @@ class History:
         high = page[-1].id if newer >= PAGE // 2 - 1 else ENDLESS
         timeline.cover(min(low, message_id), max(high, message_id))
 
-    def _take(self, timeline: Timeline, page: Sequence[Message]) -> None:
-        """Take in what was fetched, except what has been deleted meanwhile."""
+    def _add_page(self, timeline: Timeline, page: Sequence[Message]) -> None:
+        """Add fetched messages, except those that were deleted meanwhile."""
         for message in page:
             if message.id not in self._gone:
                 timeline.add(message)
@@ -385,9 +385,9 @@ class History:
             timeline.discard()
 
     def _begin(self, at: float) -> None:
-        """A new session: messages between the last one and this one may be missing."""
+        """Begin a session: messages between the last one and this one may be missing."""
         self._live_from = snowflake_at(at)
-        self._early.clear()  # what was missed is fetched as it reads now
+        self._early.clear()  # missed messages are fetched with their edits
         if self._fetcher is not None:
             for timeline in self._timelines.values():
                 timeline.pause()
@@ -398,7 +398,7 @@ class History:
         if edit is not None:
             self._edited[message.id] = None
             message = edited(message, edit)
-        # A second delivery knows nothing of an edit or deletion since.
+        # A message that is delivered again lacks later edits.
         outdated = message.id in self._edited and self.known(message.channel_id, message.id) is not None
         posts_anew = self._fetcher is None and self._posted_in.get(message.channel_id) == message.author.id
         if message.id not in self._gone and not outdated and not posts_anew:
@@ -416,7 +416,7 @@ class History:
         message = timeline.get(edit.message_id)
         if message is not None:
             changed = edited(message, edit)
-            # Discord also says so where it adds a preview.
+            # Discord also reports an edit when it adds a preview.
             if changed.text != message.text or _file_ids(changed) != _file_ids(message):
                 self._replaced.append((self.newest_id, message))
             timeline.add(changed)
@@ -427,7 +427,7 @@ class History:
 
 
 def edited(message: M, edit: Edited) -> M:
-    """The message, or an earlier edit of it, as it reads after an edit."""
+    """Apply an edit to a message, or to an earlier edit of it."""
     return replace(
         message,
         text=message.text if edit.text is None else edit.text,
@@ -440,7 +440,7 @@ def _file_ids(message: Message) -> frozenset[int]:
 
 
 def _adjacent(walk: Iterator[Message | None], start: Message, seconds: float) -> tuple[list[Message], bool]:
-    """Return the author's own messages along a walk, and whether it reached the end of what is known."""
+    """Return the author's own messages along a walk; and True if the walk came to unknown messages."""
     found: list[Message] = []
     last = start
     for message in walk:

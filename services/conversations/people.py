@@ -18,10 +18,8 @@ from services.discord import Fetcher, LookupFailed
 from services.storage import files, json_state
 
 KNOWN_PEOPLE = 20_000  # people whose type is kept in memory; those seen longest ago are forgotten first
-KNOWN_HELPED = (
-    10_000  # places and people of which the times of replies are kept; those of longest ago are forgotten first
-)
-REPLY_TIMES = 16  # kept of each, newest last: a part is judged a while after it was written, when more has been said
+KNOWN_HELPED = 10_000  # places and people with times of replies; the oldest are dropped first
+REPLY_TIMES = 16  # kept of each, newest last: a part is routed some time after it was written
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +35,8 @@ class People:
     """Tells team members, community users and bots apart.
 
     Somebody with one of the two kinds of ids is a team member. Live messages carry roles, and the type is remembered;
-    for somebody known from history only, one look-up decides, and only where the team has roles. Who is in the team of
-    a server of its own is a community user elsewhere, and the other way round.
+    people known from history only are looked up, if the team has roles. A team member of a server that has its own team
+    is a community user elsewhere, and the other way round.
 
     Attributes:
         bot_id: the bot's own user; None until the session is ready.
@@ -75,7 +73,7 @@ class People:
         return author.id == self.bot_id
 
     def _owner(self, guild_id: int | None) -> int | None:
-        """The server, if it has a team of its own."""
+        """Return the server if it has a team of its own."""
         return guild_id if guild_id in self._teams else None
 
     def _known(self, author: Author, owner: int | None) -> AuthorType | None:
@@ -100,8 +98,8 @@ class People:
 class ThreadAccess:
     """Decides who can view a thread now.
 
-    With a `fetcher` (live) Discord is asked each time who is a member of a private thread. Without one (replay) the
-    authors of messages in it are: Discord makes them members.
+    With a `fetcher` (live) Discord is asked each time who is a member of a private thread. Without one (replay) its
+    members are the authors of its messages: Discord makes them members.
     """
 
     def __init__(self, history: History, fetcher: Fetcher | None) -> None:
@@ -109,10 +107,9 @@ class ThreadAccess:
         self._fetcher = fetcher
 
     async def can_view(self, user_id: int, place_id: int, *, seen_in: int | None) -> bool:
-        """True if somebody can view a thread; False if they cannot, or if that is unknown.
+        """True if a person can view a thread; False if not, or if that is unknown.
 
-        `seen_in`: the channel or thread where they have just written, or called a command; None: Discord does not
-        say that they can view any.
+        `seen_in`: the channel or thread where the person has just written or called a command; None: none is known.
         """
         try:
             place = await self.history.find_place(place_id)
@@ -136,12 +133,12 @@ class TeamActivity:
         self._helped = BoundedDict[Key, tuple[float, ...]](KNOWN_HELPED)
 
     def observe(self, message: Message) -> None:
-        """Take in a message of a team member; each once, in the order received."""
+        """Note a message of a team member; each once, in the order received."""
         if message.reply_to is not None:
             target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
                 key = Key(message.channel_id, target.author.id)
-                # Most have one: a deque takes 600 bytes at least.
+                # Mostly one time: a deque takes 600 bytes at least.
                 self._helped[key] = (*self._helped.get(key, ()), message.at)[-REPLY_TIMES:]
 
     def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
@@ -152,7 +149,7 @@ class TeamActivity:
 class OptOutRegistry(Protocol):
     """The people who opted out with `/privacy opt-out`: checked for every message, kept durably.
 
-    A change takes effect before it is written, so also for what is in progress.
+    A change takes effect before it is written, also for work in progress.
     """
 
     def __contains__(self, user_id: object, /) -> bool: ...
@@ -161,7 +158,7 @@ class OptOutRegistry(Protocol):
         """Opt somebody out.
 
         Raises:
-            OSError: it was not written, and is lost when this process ends.
+            OSError: the change was not written, and is lost when this process ends.
         """
         ...
 
@@ -191,7 +188,7 @@ class OptOutFile:
         await self._save()
 
     async def discard(self, user_id: int) -> None:
-        """Opt somebody in again. Raises OSError: it was not written."""
+        """As `OptOutRegistry`."""
         self._ids.discard(user_id)
         await self._save()
 
@@ -210,12 +207,12 @@ def _replace_opt_outs(path: Path, content: bytes) -> None:
 
 
 TYPING_SECONDS = 15.0
-"""Somebody types until this long after it was last heard of. Discord's clients repeat it about every ten seconds, for
-as long as it is shown (API reference, "Trigger Typing Indicator"); half as long again outlasts a late one."""
-TELLS_SECONDS = 600.0
-"""Whoever was heard typing this recently has a client that tells. Not for ever: the same person may write from another
-one, or after the connection was lost."""
-KNOWN_TYPISTS = 20_000  # people and places; those heard longest ago are forgotten first
+"""Somebody counts as typing for this long after a typing event. Discord's clients repeat the event about every ten
+seconds (API reference, "Trigger Typing Indicator"); five more seconds allow for a late one."""
+REPORTS_SECONDS = 600.0
+"""A typing event this recent shows that the author's client reports typing. Limited, as the same person may write from
+another client, or after the connection was lost."""
+KNOWN_TYPISTS = 20_000  # people and places; the oldest are dropped first
 
 
 class TypingTracker:
@@ -233,24 +230,24 @@ class TypingTracker:
         self._team = BoundedDict[Key, float](KNOWN_TYPISTS)
 
     def note(self, event: Typing) -> None:
-        """Take in a typing event; each once, in the order received."""
+        """Note a typing event; each once, in the order received."""
         key = Key(event.channel_id, event.author.id)
-        _add_typing_time(self._heard, key, event.at, TELLS_SECONDS)
+        _add_typing_time(self._heard, key, event.at, REPORTS_SECONDS)
         if self._people.is_team(event.author, self._guild_of(event.channel_id)):
             _add_typing_time(self._team, key, event.at, TYPING_SECONDS)
 
     def posted(self, message: Message) -> None:
-        """Take in a message: its author no longer counts as typing."""
+        """Note a message: its author no longer counts as typing."""
         if self._team:
             self._team.pop(Key(message.channel_id, message.author.id), None)
 
-    def tells(self, key: Key, at: float) -> bool:
-        """True if typing events of this author arrived from this place within `TELLS_SECONDS` before `at`, or since."""
-        return self._heard.get(key, float("-inf")) >= at - TELLS_SECONDS
+    def reports_typing(self, key: Key, at: float) -> bool:
+        """True if this author's client reported typing in this place within `REPORTS_SECONDS` before `at`, or since."""
+        return self._heard.get(key, float("-inf")) >= at - REPORTS_SECONDS
 
     def team_types_until(self, place_ids: Collection[int]) -> float:
-        """Return the time at which the last team member who types in one of the places counts as having stopped; far in
-        the past if nobody types.
+        """Return the time until which a team member counts as typing in one of the places; far in the past if nobody
+        types.
         """
         times = (at for key, at in self._team.items() if key.place_id in place_ids)
         return max(times, default=float("-inf")) + TYPING_SECONDS

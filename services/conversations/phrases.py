@@ -14,7 +14,7 @@ from typing import Any, cast
 
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "pt", "ru", "zh", "ja")
-"""ISO 639-1. Whoever speaks another language reads English."""
+"""ISO 639-1. Other languages get English."""
 
 _FEW = 4
 _BOOKS = Path(__file__).with_name("phrasebook")
@@ -26,8 +26,8 @@ class Fixed:
     def __set_name__(self, _: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, said: Phrases, _: type) -> str:
-        return said.say(self.name)
+    def __get__(self, phrases: Phrases, _: type) -> str:
+        return phrases.say(self.name)
 
 
 class Filled:
@@ -39,8 +39,8 @@ class Filled:
     def __set_name__(self, _: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, said: Phrases, _: type) -> Callable[..., str]:
-        return lambda *given: said.say(self.name, **dict(zip(self.values, given, strict=True)))
+    def __get__(self, phrases: Phrases, _: type) -> Callable[..., str]:
+        return lambda *given: phrases.say(self.name, **dict(zip(self.values, given, strict=True)))
 
 
 class Phrases:
@@ -152,7 +152,7 @@ class Phrases:
         self.sentences = sentences
 
     def say(self, sentence: str, **values: object) -> str:
-        """A sentence by its name; values that it does not show are left out."""
+        """Return a sentence by its name; `values` may have names that it does not use."""
         forms = self.sentences[sentence].split("|")
         count = values.get("count")
         form = forms[min(_form(self.language, count), len(forms) - 1)] if isinstance(count, int) else forms[0]
@@ -160,16 +160,14 @@ class Phrases:
 
 
 def in_language(reply_language: str, heard: str) -> str:
-    """Return the language to answer in: that of the question (`heard`), unless `reply_language` names a fixed one such
+    """Return the language to answer in: the question's (`heard`), unless `reply_language` names a fixed one such
     as `en`.
     """
     return heard if reply_language == "question" else reply_language
 
 
 def phrases(language: str) -> Phrases:
-    """Return the sentences of a language, given its ISO 639-1 code or Discord's name for it (`pt-BR`); English if there
-    are none.
-    """
+    """Return the sentences of a language, given its ISO 639-1 code or Discord's name for it (`pt-BR`); else English."""
     code = language.lower().partition("-")[0]
     return _read(code if code in LANGUAGES else ENGLISH)
 

@@ -25,16 +25,16 @@ _Id = Annotated[int, Field(ge=0, lt=2**64)]
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The record of one reply, by its last piece."""
+    """The record of one reply; its id and time are those of the last piece."""
 
     at: FiniteFloat
     message_id: _Id
-    place_id: _Id  # the thread that it is in
-    asked_in: _Id  # where the question was written: a channel or a thread
+    place_id: _Id  # the thread with the reply
+    asked_in: _Id  # the channel or thread of the question
     asker_id: _Id
-    last_asked_id: _Id  # the last message of the part that it answers
+    last_asked_id: _Id  # the last message of the answered part
     opened_thread: bool  # the bot opened the thread for this asker
-    question: str  # empty where the bot was killed before it recorded the post, and found it later
+    question: str  # empty if the bot was killed before it recorded the post
     sources: tuple[str, ...]
 
 
@@ -55,16 +55,16 @@ class Posts:
         self._path = path
         self._posts: dict[int, Post] = {}  # by message; the newest last
         self._last_in: dict[int, int] = {}  # by thread: its last post
-        self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is the last of all in that thread
+        self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is in `_last_in`
         self._opened: dict[Key, int] = {}  # by channel and asker: the newest thread
         self._answered: dict[int, int] = {}  # by the last message of the part
-        self._forgotten: dict[int, int] = {}  # by asker: the id that Discord made when they asked for it
+        self._forgotten: dict[int, int] = {}  # by asker: the id of the request
         for post in earlier:
             self._add(post)
 
     async def add(self, post: Post) -> None:
-        """Record a post, unless its asker was forgotten since they asked. The reply is on Discord already: a file that
-        cannot be written is logged, not raised.
+        """Record a post, unless its asker was forgotten since the question. The reply is on Discord already: an error
+        of the file is logged, not raised.
         """
         if post.last_asked_id <= self._forgotten.get(post.asker_id, -1):
             return
@@ -75,35 +75,35 @@ class Posts:
             except OSError as error:
                 log.error("a reply was not recorded, so its thread will not be found again: %s", error)  # noqa: TRY400 (a line for the operator)
 
-    def about(self, message_id: int) -> Post | None:
+    def find(self, message_id: int) -> Post | None:
         """Return the record of the reply whose last piece is this message."""
         return self._posts.get(message_id)
 
-    def in_thread(self, place_id: int) -> bool:
+    def has_posted_in(self, place_id: int) -> bool:
         """True if the bot has posted in this thread."""
         return place_id in self._last_in
 
-    def answered(self, message_id: int) -> bool:
+    def has_answered(self, message_id: int) -> bool:
         """True if the part that ended with this message has been replied to."""
         return message_id in self._answered
 
     def newest_in(self, place_id: int) -> int:
-        """The id of the newest recorded post there; 0 where there is none."""
+        """Return the id of the newest recorded post in a thread; 0 if there is none."""
         return self._last_in.get(place_id, 0)
 
-    def opened_for(self, channel_id: int, asker_id: int) -> int | None:
-        """The newest thread that the bot opened for this asker in this channel."""
+    def thread_opened_for(self, channel_id: int, asker_id: int) -> int | None:
+        """Return the newest thread that the bot opened for this asker in this channel."""
         return self._opened.get(Key(channel_id, asker_id))
 
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
         """Return the newest thread opened for this asker in this channel, if the bot has posted there after `since`."""
-        thread_id = self.opened_for(channel_id, asker_id)
+        thread_id = self.thread_opened_for(channel_id, asker_id)
         last = None if thread_id is None else self._last_post_in(thread_id)
         return None if last is None or last.at <= since else thread_id
 
     def latest_for(self, place_id: int, asker_id: int) -> Post | None:
-        """The newest reply to this asker in this thread; in a channel, in the newest thread opened there for them."""
-        thread_id = self.opened_for(place_id, asker_id)
+        """Return the newest reply to this asker in this thread; for a channel, in the newest thread opened for them."""
+        thread_id = self.thread_opened_for(place_id, asker_id)
         place_id = place_id if thread_id is None else thread_id
         last = self._last_post_in(place_id)
         if last is not None and last.asker_id == asker_id:
@@ -111,13 +111,13 @@ class Posts:
         return self._posts.get(self._last_for.get(Key(place_id, asker_id), 0))
 
     def forget(self, asker_id: int, until: int) -> None:
-        """Remove the records of replies to a person, also of those to come to messages with ids up to `until`."""
+        """Remove the records of replies to a person, also of later replies to messages with ids up to `until`."""
         self._forgotten[asker_id] = until
         for message_id in [each for each, post in self._posts.items() if post.asker_id == asker_id]:
             self._forget(message_id)
 
     def rename_sources(self, ids: Mapping[str, str]) -> None:
-        """Replace the ids of sources that have new ones. `ids`: the new by the old."""
+        """Replace the ids of sources. `ids`: new by old."""
         for message_id, post in self._posts.items():
             if not ids.keys().isdisjoint(post.sources):
                 self._posts[message_id] = replace(post, sources=tuple(ids.get(each, each) for each in post.sources))
@@ -151,9 +151,9 @@ class Posts:
 
 
 def read_posts(path: Path) -> list[Post]:
-    """One JSON object a line, oldest first. Damaged lines are reported and left out."""
+    """Read a file of posts, one JSON object a line, oldest first. Damaged lines are reported and left out."""
     posts: list[Post] = []
-    # Not `splitlines`, which also breaks at characters that a question may hold.
+    # Not `splitlines`, which also splits at characters that a question may contain.
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line:
             continue
@@ -170,12 +170,11 @@ def render_post(post: Post) -> bytes:
 
 @dataclass(slots=True)
 class Watermark:
-    """Which messages of one place have their outcome.
+    """The state of the messages of one place.
 
     Attributes:
         below: every message up to this id has its outcome.
-        done: ids above it that have theirs already.
-        open: ids above it that do not.
+        done, open: ids above it that have their outcome, and that do not.
     """
 
     below: int
@@ -184,8 +183,8 @@ class Watermark:
 
 
 class Seen:
-    """Records which messages have their outcome, so that a restart knows where to catch up. `earlier`: the marks of an
-    earlier run, by place. `on_change` is called when there is something new to save.
+    """Records which messages have their outcome, so that a restart knows where to catch up. `earlier`: the watermarks
+    of an earlier run, by place. `on_change`: called when there is something new to save.
     """
 
     def __init__(
@@ -194,23 +193,23 @@ class Seen:
         self._marks = dict(earlier or {})
         self._on_change = on_change
 
-    def met(self, guild_id: int, at: float) -> None:
-        """Note that the bot is in a server: from now on none of its messages may be missed, not even in places without
-        a message so far.
+    def note_guild(self, guild_id: int, at: float) -> None:
+        """Note that the bot is in a server: from now on no message in it may be missed, also in places without messages
+        so far.
         """
         if -guild_id not in self._marks:
             self._marks[-guild_id] = Watermark(snowflake_at(at))
             self._changed()
 
-    def arrived(self, place_id: int, message_id: int) -> None:
+    def note_arrival(self, place_id: int, message_id: int) -> None:
         mark = self._marks.get(place_id)
         if mark is None:
             mark = self._marks[place_id] = Watermark(message_id - 1)
         if message_id > mark.below and message_id not in mark.done:
             mark.open.add(message_id)
 
-    def ended(self, end: Result) -> None:
-        """Note the outcome of messages. Those that a shutdown cancelled are left open: catch-up brings them again."""
+    def note_result(self, end: Result) -> None:
+        """Note the outcome of messages. Those that a shutdown cancelled stay open: catch-up reads them again."""
         match end:
             case Outcome(part=part):
                 if end.reason != Reason.SHUTDOWN:
@@ -226,8 +225,8 @@ class Seen:
         return mark is not None and (message_id <= mark.below or message_id in mark.done)
 
     def below(self) -> Mapping[int, int]:
-        """Return, for each place, the id up to which every message has its outcome; under minus the id of a server, the
-        same for its places without a mark.
+        """Return, by place, the id up to which every message has its outcome; by minus the id of a server, the same for
+        its places without a mark.
         """
         return {place_id: mark.below for place_id, mark in self._marks.items()}
 
@@ -235,11 +234,11 @@ class Seen:
         return self._marks
 
     def forget_quiet(self, seconds: float, most: float = math.inf) -> None:
-        """Drop the marks of places where nothing was said in the last `seconds` before the newest message of all, and
-        of the longest quiet ones beyond `most`.
+        """Drop the marks of places without a message in the last `seconds` before the newest message of all, and of the
+        longest quiet ones beyond `most`.
 
-        A message there is new then, and is caught up with by the mark of the guild. This goes by Discord's time: a
-        clock that is ahead drops nothing.
+        A later message in such a place is caught up with by the mark of the guild. The times are Discord's: a clock
+        that is ahead drops nothing.
         """
         newest = max((mark.below for place_id, mark in self._marks.items() if place_id > 0), default=0)
         limit = newest - (round(seconds * 1000) << 22)
@@ -269,10 +268,9 @@ class Seen:
 
 
 def read_watermarks(path: Path) -> dict[int, Watermark]:
-    """Read a file of marks, `{"<place>": {"below": "<id>", "done": ["<id>", …]}}`; the mark of a whole server is under
-    minus its id.
+    """Read a file of marks, `{"<place>": {"below": "<id>", "done": ["<id>", …]}}`; the key of a server is minus its id.
 
-    Damage is reported and left out: that costs a second look at a few messages, never an answer.
+    Damaged marks are reported and left out: a few messages are read twice then, and no answer is lost.
     """
     marks: dict[int, Watermark] = {}
     for place_id, mark in read_object(path).items():
@@ -296,9 +294,9 @@ class StartedReply:
     """A reply that is being posted.
 
     Attributes:
-        post: how it is recorded once it is complete; its message and time are those of the last piece then.
-        pieces: what is posted, one message each.
-        asked_ids: the messages that it answers, the last one last.
+        post: its record once it is complete, but for the id and time of the last piece.
+        pieces: the texts that are posted, one message each.
+        asked_ids: the ids of the answered messages, in order.
     """
 
     post: Post
@@ -316,26 +314,26 @@ class StartedReply:
 
     @property
     def reply_to(self) -> int | None:
-        """The message that the first piece replies to; None in a thread of its own."""
+        """The message that the first piece replies to; None in a thread that the bot opened."""
         return None if self.post.opened_thread else self.post.last_asked_id
 
     @property
     def in_thread_on_question(self) -> bool:
-        """True if the reply's thread is the one on the question, which has the question's id. Somebody else may have
-        opened it.
+        """True if the reply's thread was opened on the question, so that it has the question's id. Somebody else may
+        have opened it.
         """
         return self.post.opened_thread and self.post.place_id == self.post.last_asked_id
 
     def nonce(self, number: int) -> str:
-        """Return the nonce of a piece, by which Discord posts it only once if it is sent again after an error."""
+        """Return the nonce of a piece: Discord posts a piece only once if it is sent again after an error."""
         return f"{self.id:x}-{number}"
 
-    def posted(self, message_id: int) -> Post:
+    def as_post(self, message_id: int) -> Post:
         """Return the record of the reply, given the id of its last message."""
         return replace(self.post, message_id=message_id, at=snowflake_time(message_id))
 
     def part(self) -> Part:
-        """Rebuild the part that is answered, after a restart. It has ids only, since no text or name is stored."""
+        """Rebuild the answered part after a restart. It has ids only, since no text or name is stored."""
         post = self.post
         place = (
             Place(post.asked_in, PlaceKind.CHANNEL, guild_id=self.guild_id)
@@ -354,25 +352,23 @@ _REPLY = TypeAdapter(StartedReply)
 
 
 class Outbox:
-    """The replies that have been started and are not complete. With a `folder`, each reply of at least `pieces` pieces
-    is a file there until it is complete or withdrawn.
+    """The replies that are started and not complete. With a `folder`, each reply of at least `pieces` pieces is a file
+    there until it is complete or withdrawn.
 
     Attributes:
-        left: those of an earlier run, which are to be finished.
+        unfinished: the replies of an earlier run that are to be finished.
     """
 
     def __init__(self, folder: Path | None = None, pieces: int = 2) -> None:
         self._folder, self._pieces = folder, pieces
-        self.left: Sequence[StartedReply] = () if folder is None else tuple(read_started(folder))
-        self._unsettled = {reply.id for reply in self.left}
+        self.unfinished: Sequence[StartedReply] = () if folder is None else tuple(read_started(folder))
+        self._unsettled = {reply.id for reply in self.unfinished}
         self._settled = asyncio.Event()
         if not self._unsettled:
             self._settled.set()
 
     async def begin(self, reply: StartedReply) -> None:
-        """Store a reply before its first piece is posted. If that fails it is logged, and the reply is posted all the
-        same.
-        """
+        """Store a reply before its first piece is posted. An error is logged, and the reply is posted anyway."""
         if self._folder is not None and len(reply.pieces) >= self._pieces:
             try:
                 await run_blocking(files.replace, self._path(self._folder, reply), render_started(reply))
@@ -380,7 +376,7 @@ class Outbox:
                 log.error("a crash would leave a reply half posted: %s", files.describe_error(error))  # noqa: TRY400 (a line for the operator)
 
     async def end(self, reply: StartedReply) -> None:
-        """Remove a reply that is complete and recorded, or of which nothing is left."""
+        """Remove a reply that is complete and recorded, or withdrawn."""
         if self._folder is not None and len(reply.pieces) >= self._pieces:
             try:
                 await run_blocking(files.remove, self._path(self._folder, reply))
@@ -388,15 +384,13 @@ class Outbox:
                 log.error("a reply that is done will be looked at again: %s", files.describe_error(error))  # noqa: TRY400 (as above)
 
     def settle(self, reply: StartedReply) -> None:
-        """Mark one of `left` as finished, as far as this run can finish it."""
+        """Mark one of the `unfinished` replies as finished, as far as this run can finish it."""
         self._unsettled.discard(reply.id)
         if not self._unsettled:
             self._settled.set()
 
     async def settled(self) -> None:
-        """Wait until the replies of an earlier run are finished. Before that nobody can tell which questions were
-        answered.
-        """
+        """Wait for the replies of an earlier run: before that it is unknown which questions were answered."""
         await self._settled.wait()
 
     @staticmethod
@@ -405,7 +399,7 @@ class Outbox:
 
 
 def read_started(folder: Path) -> Iterator[StartedReply]:
-    """The replies in a folder, oldest question first. Damaged ones are reported and left out. Blocking."""
+    """Yield the replies in a folder, oldest question first. Damaged ones are reported and left out. Blocking."""
     for path in sorted(folder.glob("*.json"), key=lambda path: (len(path.name), path.name)):
         try:
             yield _REPLY.validate_json(read_text(path))

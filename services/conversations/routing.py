@@ -22,8 +22,8 @@ class RouteRules:
 
     reply_mode: str = "all"  # `all`, `mention` or `off`
     reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
-    capture_channels: frozenset[int] = frozenset()  # captured from although `@everyone` cannot view them
-    team_active_seconds: float = 120.0  # how long the bot keeps out after a team member replied to the asker
+    capture_channels: frozenset[int] = frozenset()  # captured although `@everyone` cannot view them
+    team_active_seconds: float = 120.0  # of silence after a team member replied to the asker
 
     def reply_mode_in(self, channel_id: int) -> str:
         return self.reply_mode_by_channel.get(channel_id, self.reply_mode)
@@ -33,9 +33,9 @@ class Routing(NamedTuple):
     """The result of routing a part.
 
     Attributes:
-        to: where the routing table sends it.
-        ends: why it goes no further; None: it does.
-        addressed: it mentions the bot, replies to it, or opens a post in a forum.
+        to: where the routing table sends the part.
+        ends: why the part goes no further; None: it goes on.
+        addressed: the part mentions the bot, replies to it, or opens a forum post.
     """
 
     to: Destination
@@ -54,7 +54,7 @@ def is_private(place: Place, allowed: Collection[int]) -> bool:
 class PartFacts:
     """The conditions of the routing table, for one part.
 
-    Discord is asked only where what is known does not decide. Each method may raise `LookupFailed`.
+    Discord is asked only if the known messages do not decide. Each method may raise `LookupFailed`.
 
     Attributes:
         target: the message that the part replies to.
@@ -79,16 +79,16 @@ class PartFacts:
     async def bot_takes_part(self) -> bool:
         """True if the bot owns the thread or has posted in it."""
         place, people = self.part.place, self.router.people
-        if place.owner_id == people.bot_id or self.router.posts.in_thread(place.id):
+        if place.owner_id == people.bot_id or self.router.posts.has_posted_in(place.id):
             return True
         return any(people.is_bot_itself(message.author) for message in self.router.history.recent(place.id))
 
-    async def is_own_post_without_team(self) -> bool:
+    async def is_own_forum_post_without_team(self) -> bool:
         return self.part.place.owner_id == self.part.author.id and not await self._has_posted(TEAM)
 
     async def is_private(self) -> bool:
-        """True if the part, or what it replies to, is not public and not in one of the `capture_channels`: private talk
-        must not become public knowledge.
+        """True if the part, or the message it replies to, is not public and not in one of the `capture_channels`:
+        private talk must not become public knowledge.
         """
         allowed, places = self.router.rules[self.part.guild_id].capture_channels, [self.part.place]
         if self.target is not None:
@@ -110,7 +110,8 @@ class PartFacts:
         """True if the part continues a conversation with a community user without being a reply."""
         return self.target is None and self.router.tracker.helps_user(self.part.messages[0].id)
 
-    async def counts_by_itself(self) -> bool:
+    async def needs_no_question(self) -> bool:
+        """True if the part's kind of conversation is captured without a question."""
         return not self.router.tracker.kind_of(self.part.last.id).needs_question
 
     async def team_is_answering(self) -> bool:
@@ -123,7 +124,7 @@ class PartFacts:
         return await self._has_posted(TEAM, after=max(own, default=0))
 
     async def _has_posted(self, kind: AuthorType, *, after: int = 0) -> bool:
-        """True if somebody of this type has asked or answered in the part's thread after a message of it."""
+        """True if somebody of this type has asked or answered in the part's thread, `after` a message id."""
         kind_of = self.router.tracker.kind_of
         for message in await self.router.history.newest(self.part.place.id, THREAD_MESSAGES):
             counts = message.id > after and not message.is_system and kind_of(message.id).needs_question
@@ -136,7 +137,7 @@ class PartFacts:
 
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
-CHANNEL, POST = frozenset({PlaceKind.CHANNEL}), frozenset({PlaceKind.FORUM_POST})
+CHANNEL, FORUM = frozenset({PlaceKind.CHANNEL}), frozenset({PlaceKind.FORUM_POST})
 THREAD, ANY = frozenset({PlaceKind.THREAD, PlaceKind.FORUM_POST}), frozenset(PlaceKind)
 ANSWER, CAPTURE, NOTHING = Destination.ANSWER, Destination.CAPTURE, Destination.NOTHING
 
@@ -151,22 +152,20 @@ TABLE: tuple[Row, ...] = (
     (USER, CHANNEL, None, ANSWER),
     (USER, THREAD, PartFacts.addresses_bot, ANSWER),
     (USER, THREAD, PartFacts.bot_takes_part, ANSWER),
-    (USER, POST, PartFacts.is_own_post_without_team, ANSWER),
+    (USER, FORUM, PartFacts.is_own_forum_post_without_team, ANSWER),
     (USER, THREAD, None, NOTHING),
     (TEAM, ANY, PartFacts.is_private, NOTHING),
-    (TEAM, ANY, PartFacts.counts_by_itself, CAPTURE),
+    (TEAM, ANY, PartFacts.needs_no_question, CAPTURE),
     (TEAM, ANY, PartFacts.replies_to_user, CAPTURE),
     (TEAM, THREAD, PartFacts.helps_in_thread, CAPTURE),
     (TEAM, CHANNEL, PartFacts.helps_user, CAPTURE),
     (TEAM, ANY, None, NOTHING),
 )
-"""What becomes of a part: the first row that matches decides. A thread may be a forum post."""
+"""The destination of a part: the first row that matches decides. A thread may be a forum post."""
 
 
 async def destination(facts: PartFacts) -> Destination:
-    """Look up where the table sends a part. Raises `LookupFailed` if Discord could not be asked for what a row
-    needs.
-    """
+    """Look up the destination of a part. Raises `LookupFailed` if Discord could not be asked about a condition."""
     for author_type, places, condition, to in TABLE:
         fits = facts.part.author_type is author_type and facts.part.place.kind in places
         if fits and (condition is None or await condition(facts)):
@@ -190,7 +189,7 @@ class Router:
         """Decide about one part.
 
         Raises:
-            LookupFailed: Discord could not be asked for what the decision needs. Never taken for "no reply".
+            LookupFailed: Discord could not be asked. Callers must not take this for "no reply".
         """
         target = await self._target(part)
         if part.author_type is USER and await self._answered_before(part):
@@ -200,14 +199,14 @@ class Router:
         if to is NOTHING:
             return Routing(to, Reason.NOT_ADDRESSED)
         if to is ANSWER:
-            # What opens a post in a forum, and has its id, is a question to whoever reads it, as this bot does.
-            opens_post = part.place.kind in POST and part.place.id in part.message_ids
-            addressed = opens_post or await facts.addresses_bot()
+            # The first message of a forum post, which has its id, asks everybody, also the bot.
+            opens_forum_post = part.place.kind in FORUM and part.place.id in part.message_ids
+            addressed = opens_forum_post or await facts.addresses_bot()
             return Routing(to, await self._reason_for_silence(facts), addressed)
         return Routing(to)
 
     async def _target(self, part: Part) -> Message | None:
-        """The first message that the part replies to and that still exists."""
+        """Return the first existing message that the part replies to."""
         for message in part.messages:
             reference = message.reply_to
             if reference is not None and not reference.gone:
@@ -227,28 +226,28 @@ class Router:
         return None
 
     async def _answered_before(self, part: Part) -> bool:
-        """True if an earlier run has answered this part, which catch-up has brought again: its reply is on Discord,
+        """True if an earlier run has answered this part, which catch-up has read again: the reply is on Discord,
         recorded or not.
         """
         last = part.last
-        if self.posts.answered(last.id):
+        if self.posts.has_answered(last.id):
             return True
         if not self.history.is_from_before(last.id):
             return False
-        # Until then, a piece of one answer could be taken for another answer.
+        # Before it settles, a piece could be taken for another answer.
         await self.outbox.settled()
-        if self.posts.answered(last.id):
+        if self.posts.has_answered(last.id):
             return True
         if part.place.is_thread:
             later = await self.history.newest(part.place.id, THREAD_MESSAGES)
             return any(
                 m.reply_to and m.reply_to.message_id == last.id and self.people.is_bot_itself(m.author) for m in later
             )
-        # The thread on the question, or the one in which the asker was answered before.
-        for thread_id in (last.id, self.posts.opened_for(part.place.id, part.author.id)):
+        # The thread on the question, or the asker's earlier thread.
+        for thread_id in (last.id, self.posts.thread_opened_for(part.place.id, part.author.id)):
             post = None if thread_id is None else await self._unrecorded_post(part, thread_id)
             if post is not None:
-                # Recorded now, or the asker's next question would be taken for the one it answers.
+                # Recorded now, else it would be taken for the answer to the asker's next question.
                 await self.posts.add(
                     Post(
                         at=post.at,
@@ -263,10 +262,10 @@ class Router:
                     )
                 )
                 return True
-        return any(map(self._is_post, await self.history.newest(last.id, THREAD_MESSAGES)))
+        return any(map(self._is_by_bot, await self.history.newest(last.id, THREAD_MESSAGES)))
 
     async def _unrecorded_post(self, part: Part, thread_id: int) -> Message | None:
-        """Return the end of an answer in a thread that replies to nothing there and was never recorded.
+        """Return the last message of an unrecorded answer in a thread that is no reply.
 
         An asker's questions in a channel are answered one after another: the first without an outcome is the one that
         the bot was answering when it was killed.
@@ -275,10 +274,10 @@ class Router:
         own = [
             message
             for message in await self.history.newest(thread_id, THREAD_MESSAGES)
-            if message.id > after and message.reply_to is None and self._is_post(message)
+            if message.id > after and message.reply_to is None and self._is_by_bot(message)
         ]
         return own[-1] if own else None
 
-    def _is_post(self, message: Message) -> bool:
+    def _is_by_bot(self, message: Message) -> bool:
         """True if the bot wrote the message. Discord's system message about an opened thread does not count."""
         return self.people.is_bot_itself(message.author) and not message.is_system

@@ -26,25 +26,25 @@ from services.search import terms
 
 @dataclass(frozen=True, slots=True)
 class TrackingRules:
-    """For how many seconds an earlier message still decides which conversation the next one belongs to. In threads only
-    `breath` and `leading` apply.
+    """The seconds for which an earlier message decides which conversation the next one belongs to. In threads only
+    `breath` and `intro_gap` apply.
 
     Attributes:
-        breath: seconds within which a team member or bot goes on with what they were saying. They are few, since the
-            team serves several people in turn.
-        own: seconds within which a community user goes on with what they were saying.
-        heard: seconds within which a message to the author, or a waiting question, is answered without a reply.
-        leading: seconds between a team member's opening line ("let me look…") and the reply that follows it. Both are
+        breath: seconds within which a team member or bot goes on in the same conversation; few, since the team serves
+            several people in turn.
+        own: seconds within which a community user goes on in the same conversation.
+        heard: seconds within which a message that is no reply may answer one to its author, or a waiting question.
+        intro_gap: seconds between a team member's opening line ("let me look…") and the reply that follows it. Both are
             in one batch then, so neither was captured yet.
         remembered: seconds after which a user who turns to the team again begins a new conversation. By then the old
             one is filed (`kb.settle_minutes`).
-        named: seconds for which a name or mention stands for what that person was talking about.
+        named: seconds for which a name or mention stands for that person's last conversation.
     """
 
     breath: float = 90.0
     own: float = 300.0
     heard: float = 600.0
-    leading: float = 60.0
+    intro_gap: float = 60.0
     remembered: float = 600.0
     named: float = 3600.0
 
@@ -52,16 +52,16 @@ class TrackingRules:
 # Words in common
 
 MOST_CHARS = 2_000
-"""Characters of a message: what follows is a log or code."""
+"""The characters of a message that are read: later ones are logs or code."""
 COUNTED_MESSAGES = 1_000
-"""Messages, the newest, that say how rare a word is."""
+"""The number of newest messages that words are counted in."""
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of a message, in any language: stems, or pairs of characters where no blanks are written.
+    """Return the words of a message, in any language: stems, or pairs of characters if the script has no blanks.
 
-    Always read as the same language, so that a question and its answer never differ in what a word becomes. Words that
-    carry no subject in other languages stay in; they weigh little, since they are frequent.
+    Always read as the same language, so that a question and its answer have the same stems. Function words of other
+    languages stay in; they weigh little, since they are frequent.
     """
     return frozenset(terms(text[:MOST_CHARS]))
 
@@ -81,16 +81,14 @@ class Rarity:
         self._counts.update(words)
         if len(self._messages) > COUNTED_MESSAGES:
             for word in self._messages.popleft():
-                left = self._counts[word] - 1
-                if left:
-                    self._counts[word] = left
+                count = self._counts[word] - 1
+                if count:
+                    self._counts[word] = count
                 else:
                     del self._counts[word]
 
     def shared(self, words: Iterable[str], others: Collection[str]) -> float:
-        """Return the weight of the words that both have: for each, the logarithm of one over the share of messages that
-        contain it.
-        """
+        """Return the weight of the common words: the sum of log(1 / share of messages that contain the word)."""
         both = sorted(word for word in words if word in others)  # sorted: a sum must not depend on the order of a set
         return sum(math.log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
 
@@ -112,7 +110,7 @@ class RecentIds:
 
     def __init__(self, most: int, columns: str = "") -> None:
         """`columns`: the type code of each column, as `array` has it."""
-        # Room for those that are kept, those that are forgotten together, and the one that is one too many.
+        # Room for the kept ids, for those that are dropped together, and for one more.
         self._columns: list[array[Any]] = [array(code, [0]) * (most + most // 16 + 1) for code in f"Q{columns}"]
         self._ids: array[int] = self._columns[0]
         self._count = 0
@@ -130,11 +128,11 @@ class RecentIds:
         """Add an id that is not in the table."""
         count, index = self._count, bisect_left(self._ids, message_id, 0, self._count)
         for column, number in zip(self._columns, (message_id, *numbers), strict=True):
-            if index < count:  # nearly always it is the newest, and none has to move
+            if index < count:  # rarely: new ids are nearly always the greatest
                 column[index + 1 : count + 1] = column[index:count]
             column[index] = number
         self._count = count + 1
-        if self._count > self._most + self._most // 16:  # many go at once, since all others move up
+        if self._count > self._most + self._most // 16:  # drops many at once, since all others move up
             for column in self._columns:
                 column[: self._most] = column[self._count - self._most : self._count]
             self._count = self._most
@@ -151,7 +149,7 @@ class RecentIds:
 
 
 class KnownMessage(NamedTuple):
-    """What is remembered of one message."""
+    """A row of the table of messages."""
 
     conversation: int
     place_id: int
@@ -197,7 +195,7 @@ KEPT_WAITING = 32
 
 
 class LastMessage(NamedTuple):
-    """The time and conversation of somebody's last message, or of the last message to them."""
+    """The time and conversation of the last message from or to a person."""
 
     at: float
     conversation: int
@@ -205,26 +203,27 @@ class LastMessage(NamedTuple):
 
 @dataclass(slots=True)
 class PersonState:
-    """What is remembered of a person in one place.
+    """The memory of a person in one place.
 
     Attributes:
-        leading: their newest messages, as far as these may turn out to lead to a reply.
+        last_from, last_to: the last message from the person, and to the person.
+        intro: the ids of their newest messages, as far as these may be the opening lines of a reply.
     """
 
     author_type: AuthorType = AuthorType.COMMUNITY_USER
-    said: LastMessage | None = None
-    heard: LastMessage | None = None
-    leading: tuple[int, ...] = ()
+    last_from: LastMessage | None = None
+    last_to: LastMessage | None = None
+    intro: tuple[int, ...] = ()
 
     def newest(self, at: float, own: float, heard: float) -> LastMessage | None:
-        """Return the newer of the last messages said and heard, if it is less than `own` or `heard` seconds old."""
-        near = [last for last, most in ((self.said, own), (self.heard, heard)) if last and at - last.at < most]
+        """Return the newer of the last messages from and to the person, if less than `own` or `heard` seconds old."""
+        near = [last for last, most in ((self.last_from, own), (self.last_to, heard)) if last and at - last.at < most]
         return max(near, key=lambda last: last.at, default=None)
 
 
 @dataclass(slots=True)
 class ConversationState:
-    """What is remembered of a conversation.
+    """The memory of a conversation.
 
     Attributes:
         asker_id: the first community user in it.
@@ -242,11 +241,11 @@ class ConversationState:
 
 @dataclass(slots=True)
 class PlaceState:
-    """What is remembered of a channel or thread.
+    """The memory of a channel or thread.
 
     Attributes:
-        waiting: the conversations in which a community user, not the team, has the last word; and since when.
-        latest: the one that was spoken in last.
+        waiting: by conversation in which a community user, not the team, has the last word, the time since then.
+        latest: the conversation of the newest message.
     """
 
     waiting: dict[int, float] = field(default_factory=dict[int, float])
@@ -254,7 +253,7 @@ class PlaceState:
 
 
 class ConversationMemory:
-    """All that the tracker remembers. What was unused for longest is dropped first; of messages, the oldest."""
+    """The memory of the tracker. Entries unused for longest are dropped first; of messages, the oldest."""
 
     def __init__(self) -> None:
         self.messages = KnownMessages(KEPT_MESSAGES)
@@ -274,8 +273,8 @@ class ConversationMemory:
         state = self.conversations.get(conversation)
         return state is not None and user_id in state.members
 
-    def named(self, place_id: int, name: str) -> int | None:
-        """Return the id of the person who lately wrote in this place under a name."""
+    def find_person(self, place_id: int, name: str) -> int | None:
+        """Return the id of the person who lately wrote in this place under this name."""
         return self.names.get((place_id, name.casefold()))
 
     def add(
@@ -291,7 +290,7 @@ class ConversationMemory:
         self.messages.add(message.id, KnownMessage(conversation, message.channel_id, author.id, author_type, at))
         if author.name:
             self.names[message.channel_id, author.name.casefold()] = author.id
-        state = self._joined(message.id, author.id, conversation)
+        state = self._join(message.id, author.id, conversation)
         state.words.update(dict.fromkeys(map(sys.intern, words)))  # one string for all conversations
         _drop_oldest(state.words, KEPT_WORDS)
         place_state.latest = conversation
@@ -311,11 +310,11 @@ class ConversationMemory:
         if known is None or known.conversation == conversation:
             return False
         self.messages.move(message_id, conversation)
-        self._joined(message_id, known.author_id, conversation)
-        self._left(message_id, known.conversation, self.place_state(place_id))
+        self._join(message_id, known.author_id, conversation)
+        self._leave(message_id, known.conversation, self.place_state(place_id))
         return True
 
-    def _joined(self, message_id: int, author_id: int, conversation: int) -> ConversationState:
+    def _join(self, message_id: int, author_id: int, conversation: int) -> ConversationState:
         state = self.conversations.touch(conversation, ConversationState)
         insort(state.message_ids, message_id)
         del state.message_ids[:-KEPT_OF_CONVERSATION]
@@ -324,7 +323,7 @@ class ConversationMemory:
         _drop_oldest(state.members, KEPT_MEMBERS)
         return state
 
-    def _left(self, message_id: int, conversation_id: int, place_state: PlaceState) -> None:
+    def _leave(self, message_id: int, conversation_id: int, place_state: PlaceState) -> None:
         """Update a conversation that a message has left: it waits again if a community user now has the last word."""
         state = self.conversations.get(conversation_id)
         if state is not None:
@@ -344,9 +343,9 @@ def _drop_oldest(remembered: dict[Any, Any], most: int) -> None:
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
 
-_MOST_LEADING = 8
-_OPENING = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
-"""The name that a message opens with: after an @, or before a colon or comma. A bare word is too often just a word."""
+_MOST_INTRO = 8
+_ADDRESSEE = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
+"""The name at the beginning of a message: after an @, or before a colon or comma. A bare word is rarely a name."""
 _ASKS = re.compile("[?？؟]")
 
 
@@ -441,26 +440,26 @@ class ConversationTracker:
         return None if known is None else known.place_id
 
     def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
-        """True if somebody other than the author, and not a bot, had spoken in the message's conversation before it,
+        """True if somebody other than the author, and not a bot, had written in the message's conversation before it,
         after the message `since_id`.
         """
-        itself = self._memory.messages.get(message_id)
-        author_id = None if itself is None else itself.author_id
-        before = self._before(message_id, since_id)
-        return any(each.author_id != author_id and each.author_type is not BOT for each in before)
+        known = self._memory.messages.get(message_id)
+        author_id = None if known is None else known.author_id
+        earlier = self._earlier(message_id, since_id)
+        return any(each.author_id != author_id and each.author_type is not BOT for each in earlier)
 
     def is_tentative(self, message: Message) -> bool:
         """True if a team member's message may still be moved to another conversation, namely when the member's next
         message is a reply.
         """
         person = self._memory.people.get(Key(message.channel_id, message.author.id))
-        return person is not None and message.id in person.leading
+        return person is not None and message.id in person.intro
 
     def helps_user(self, message_id: int) -> bool:
-        """True if a community user had spoken in the message's conversation before it."""
-        return any(each.author_type is USER for each in self._before(message_id))
+        """True if a community user had written in the message's conversation before it."""
+        return any(each.author_type is USER for each in self._earlier(message_id))
 
-    def _before(self, message_id: int, since_id: int = 0) -> Iterable[KnownMessage]:
+    def _earlier(self, message_id: int, since_id: int = 0) -> Iterable[KnownMessage]:
         """Return the earlier messages in a message's conversation, those after `since_id`."""
         ids = self.messages_of(self.conversation_of(message_id))
         known = (self._memory.messages.get(each) for each in ids if since_id < each < message_id)
@@ -477,8 +476,8 @@ class ConversationTracker:
             return AssignedConversation(known, None)
         kind = next((kind for kind in KINDS if kind.opening and message.text.startswith(kind.opening)), None)
         if kind is not None and author_type is TEAM:
-            alone = KnownMessage(message.id, place.id, message.author.id, author_type, message.at)
-            self._memory.messages.add(message.id, alone)
+            row = KnownMessage(message.id, place.id, message.author.id, author_type, message.at)
+            self._memory.messages.add(message.id, row)
             self._memory.kinds[message.id] = kind
             return AssignedConversation(message.id, Link.BEGUN)
         new = _Unassigned(
@@ -491,8 +490,8 @@ class ConversationTracker:
             words_of(message.text),
             self._addressees(message, place.id),
         )
-        link, conversation = self._by_address(new) or self._by_time(new) or self._begun(new)
-        moved = self._led(new, link, conversation)
+        link, conversation = self._by_address(new) or self._by_time(new) or self._begin(new)
+        moved = self._move_intro(new, link, conversation)
         self._remember(new, conversation)
         return AssignedConversation(conversation, link, moved)
 
@@ -503,18 +502,18 @@ class ConversationTracker:
             target = self._memory.messages.get(reply.message_id)
             if target is None:
                 return Link.REPLY, reply.message_id
-            return self._turned_to(new, Link.REPLY, target.conversation, target.author_id, target.author_type)
+            return self._theirs_or_own(new, Link.REPLY, target.conversation, target.author_id, target.author_type)
         for user_id in new.addressees:
             person = self._memory.people.get(Key(new.place.id, user_id))
-            if person is not None and person.said is not None and new.at - person.said.at < new.rules.named:
-                return self._turned_to(new, Link.NAMED, person.said.conversation, user_id, person.author_type)
+            if person is not None and (last := person.last_from) is not None and new.at - last.at < new.rules.named:
+                return self._theirs_or_own(new, Link.NAMED, last.conversation, user_id, person.author_type)
         return None
 
-    def _turned_to(
+    def _theirs_or_own(
         self, new: _Unassigned, link: Link, theirs: int, user_id: int, author_type: AuthorType
     ) -> tuple[Link, int]:
-        """Rule 1: decide between the conversation that the message addresses and the author's own. A user who turns to
-        a team member or bot busy with somebody else's question continues their own conversation, or begins one.
+        """Rule 1: decide between `theirs`, the conversation of the person addressed, and the author's own. A user who
+        addresses a team member or bot busy with somebody else's question continues their own, or begins one.
 
         A mention of the bot does not join the conversation of its answer to somebody else. A reply to that answer does.
         """
@@ -532,36 +531,36 @@ class ConversationTracker:
 
     def _addressees(self, message: Message, place_id: int) -> Sequence[int]:
         """Return the ids of the people whom a message mentions, or addresses by name at its beginning."""
-        found = [user_id for user_id, _ in message.mentions]
-        opening = _OPENING.match(message.text)
-        named = None if opening is None else self._memory.named(place_id, (opening[1] or opening[2]).strip())
-        if named is not None:
-            found.append(named)
-        return [user_id for user_id in dict.fromkeys(found) if user_id != message.author.id]
+        found = [mentioned for mentioned, _ in message.mentions]
+        name = _ADDRESSEE.match(message.text)
+        user_id = None if name is None else self._memory.find_person(place_id, (name[1] or name[2]).strip())
+        if user_id is not None:
+            found.append(user_id)
+        return [each for each in dict.fromkeys(found) if each != message.author.id]
 
     def _by_time(self, new: _Unassigned) -> tuple[Link, int] | None:
         """Rules 2 to 4: find the conversation of the author's last message, of the last message to the author, or of a
         waiting question.
         """
-        said, rules, is_user = new.author.said, new.rules, new.author_type is USER
-        in_a_breath = said is not None and new.at - said.at < rules.breath
-        if said is not None and in_a_breath and not is_user:
-            return Link.OWN, said.conversation
+        own, rules, is_user = new.author.last_from, new.rules, new.author_type is USER
+        in_a_breath = own is not None and new.at - own.at < rules.breath
+        if own is not None and in_a_breath and not is_user:
+            return Link.OWN, own.conversation
         last = new.author.newest(new.at, rules.own if is_user else rules.breath, rules.heard)
         if last is None:
-            question = self._question(new, None) if new.author_type is TEAM else None
+            question = self._find_question(new, None) if new.author_type is TEAM else None
             return None if question is None else (Link.WAITING, question)
         current = self._memory.conversations.get(last.conversation)
         helps = current is not None and current.asker_id != new.author_id
-        question = self._question(new, current) if helps and not in_a_breath else None
+        question = self._find_question(new, current) if helps and not in_a_breath else None
         if question is not None:
             return Link.WAITING, question
-        return (Link.OWN if last is said else Link.HEARD), last.conversation
+        return (Link.OWN if last is own else Link.HEARD), last.conversation
 
-    def _question(self, new: _Unassigned, current: ConversationState | None) -> int | None:
+    def _find_question(self, new: _Unassigned, current: ConversationState | None) -> int | None:
         """Rules 3 and 4: return the waiting question that shares most words with the message; of several, the newest.
 
-        If there is a `current` conversation, the question must share more words than that does.
+        If there is a `current` conversation, the question must share more words than the conversation.
         """
         waiting = new.place_state.waiting
         for outdated in [each for each, since in waiting.items() if new.at - since >= new.rules.heard]:
@@ -576,8 +575,8 @@ class ConversationTracker:
             return None
         return best[2]
 
-    def _begun(self, new: _Unassigned) -> tuple[Link, int]:
-        """Rule 5: begin a conversation, or return that of the thread."""
+    def _begin(self, new: _Unassigned) -> tuple[Link, int]:
+        """Rule 5: begin a conversation, or return the thread's."""
         message, place, latest = new.message, new.place, new.place_state.latest
         if not place.is_thread:
             return Link.BEGUN, message.id
@@ -590,21 +589,22 @@ class ConversationTracker:
             return Link.BEGUN, message.id
         return Link.THREAD, latest
 
-    def _led(self, new: _Unassigned, link: Link, conversation: int) -> tuple[int, ...]:
+    def _move_intro(self, new: _Unassigned, link: Link, conversation: int) -> tuple[int, ...]:
         """After the rules: move the author's opening lines to the conversation of this message; or note that this
         message may be such a line.
         """
         author = new.author
-        led = author.leading if author.said is not None and new.at - author.said.at < new.rules.leading else ()
-        author.leading = ()
+        last = author.last_from
+        intro = author.intro if last is not None and new.at - last.at < new.rules.intro_gap else ()
+        author.intro = ()
         if new.author_type is not TEAM:
             return ()
         if link in {Link.REPLY, Link.NAMED}:
-            return tuple(each for each in led if self._memory.move(each, conversation, new.place.id))
+            return tuple(each for each in intro if self._memory.move(each, conversation, new.place.id))
         if link in {Link.BEGUN, Link.WAITING, Link.THREAD}:
-            author.leading = (new.message.id,)
-        elif link is Link.OWN and led:
-            author.leading = (*led, new.message.id)[-_MOST_LEADING:]
+            author.intro = (new.message.id,)
+        elif link is Link.OWN and intro:
+            author.intro = (*intro, new.message.id)[-_MOST_INTRO:]
         return ()
 
     def _remember(self, new: _Unassigned, conversation: int) -> None:
@@ -612,13 +612,13 @@ class ConversationTracker:
         last = LastMessage(new.at, conversation)
         state = self._memory.add(message, new.author_type, conversation, sorted(new.words), new.place_state)
         self._rarity.add(new.words)
-        new.author.author_type, new.author.said = new.author_type, last
+        new.author.author_type, new.author.last_from = new.author_type, last
         listeners = set(new.addressees)
         target = None if message.reply_to is None else self._memory.messages.get(message.reply_to.message_id)
         if target is not None:
             listeners.add(target.author_id)
         elif not listeners and new.author_type is USER and state.helper_id is not None:
-            # Without a word to whom, an asker speaks to who has just helped.
+            # An asker who addresses nobody speaks to the last helper.
             listeners.add(state.helper_id)
         for user_id in sorted(listeners - {new.author_id}):
-            self._memory.person(here, user_id).heard = last
+            self._memory.person(here, user_id).last_to = last

@@ -19,14 +19,14 @@ from services.llm import read_spent, render_spent
 from services.privacy.own_words import OwnWords, blocks_in
 from services.privacy.recordings import (
     PersonInRecording,
-    attachments_of,
-    drop_exchanges,
+    attachments_folder,
+    drop_llm_calls,
     find_in_recording,
     published_in,
     remove_from_recording,
 )
 from services.privacy.text_match import LONG_CHARS, TextMatch
-from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
+from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, report_lines, unknown_files
 from services.storage import DataFolder, Record, edit_records, files, read_object, replace_strings
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
 from services.telemetry import number_of, parse_part_outcome
@@ -45,14 +45,14 @@ def limits_pseudonym(key: bytes, user_id: int) -> str:
 
 
 def pseudonym_key(path: Path) -> bytes:
-    """The key of an installation, made where there is none yet. Blocking. Raises OSError."""
+    """Read the key of an installation, or make it. Blocking. Raises OSError."""
     if not path.exists():
         files.replace(path, new_pseudonym_key())
     return path.read_bytes()
 
 
 def new_pseudonym_key() -> bytes:
-    """Make a key, for an installation that has none yet."""
+    """Make a key for a new installation."""
     return secrets.token_hex(32).encode()
 
 
@@ -61,15 +61,15 @@ def outcome_files(folder: DataFolder) -> list[Path]:
 
 
 def questions_of(folder: DataFolder, user_id: int) -> Iterator[str]:
-    """Return what the person asked, including questions without a reply."""
+    """Yield the person's questions, including those without a reply."""
     for path in outcome_files(folder):
         entries = (parse_part_outcome(line) for line in path.read_bytes().splitlines())
         yield from (entry.question for entry in entries if entry and entry.author_id == user_id and entry.question)
 
 
 def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]:
-    """Return an edit for `storage.edit`: it drops the records of the person's parts. Others may have repeated the
-    person's words: such lines of a question become `[removed]`.
+    """Return a function for `storage.edit` that drops the records of the person's parts. In questions of others, lines
+    that repeat the person's words become `[removed]`.
     """
 
     def change(row: Record) -> Record | None:
@@ -87,10 +87,10 @@ def rename_sources(folder: DataFolder, ids: Mapping[str, str]) -> None:
         edit_records(path, lambda row: cast("Record", replace_strings(row, ids)))
 
 
-NAME_CHARS = 3
-"""Of a word that a topic may be called by."""
-HELD_CHARS = 5
-"""Of a word that is looked for within those of a topic's name: shorter ones are in many others."""
+NAME_WORD_CHARS = 3
+"""The shortest word of a person that is taken out of the names of topics."""
+INNER_WORD_CHARS = 5
+"""The shortest word that is looked for inside other words of a topic's name."""
 
 
 @dataclass(slots=True)
@@ -99,14 +99,14 @@ class ForgetResult:
 
     Attributes:
         turns: texts in the raw archive that became `[removed]`.
-        votes, questions: rows of the feedback file that were dropped; questions in others' that became `[removed]`.
-        exchanges, pending: exchanges in LLM recordings, and waiting captures, that were dropped.
-        recorded: dispatches in recordings that were dropped, or lost what was theirs.
-        ends: how parts of theirs ended, dropped.
+        votes, questions: rows of the feedback file that were dropped; questions in other rows that became `[removed]`.
+        exchanges, pending: calls in LLM recordings, and waiting captures, that were dropped.
+        recorded: dispatches in recordings that were dropped, or lost the person's words.
+        ends: records of outcomes that were dropped.
         files, runbooks, topics: documents that the caller deleted; topics without the person's words now.
-        copies: of topics, made for searching, that the caller deleted.
+        copies: search copies of topics that the caller deleted.
         left: lines for the operator: what could not be dealt with.
-        renamed: the new ids of sources that were called by a word of theirs, by the old ids.
+        renamed: new ids by old ids of sources whose names had a word of the person.
     """
 
     turns: int = 0
@@ -137,11 +137,11 @@ class ForgetResult:
 
 
 def has_archived_text(raw: Path, user_id: int) -> bool:
-    """True if the raw archive holds a text of the person, so that what was derived from it may as well. Blocking.
+    """True if the raw archive holds a text of the person, so that copies of topics may hold it too. Blocking.
 
-    What is made of topics has to go first: once `forget` has changed the archive, nothing tells any more.
+    Delete the copies first: once `forget` has changed the archive, this returns False.
     """
-    return any(True for _ in _written_by(raw, user_id))
+    return any(True for _ in _texts_by(raw, user_id))
 
 
 def forget(
@@ -149,55 +149,54 @@ def forget(
     raw: Path,
     user_id: int,
     team: TeamLibrary | None = None,
-    surroundings: FolderContents | None = None,
+    contents: FolderContents | None = None,
     texts: list[str] | None = None,
     named_by_operator: Collection[str] = (),
     renamed_elsewhere: Callable[[list[str]], Mapping[str, str]] = lambda _texts: {},
     own_words: OwnWords | None = None,
 ) -> ForgetResult:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
-    `texts`: what the person wrote elsewhere, which is looked for as well; what is found here is added to it.
+    `texts`: what the person wrote elsewhere, which is searched for too; texts found here are added to it.
 
-    `surroundings`: every file of the folder is dealt with, or named. Without `team`, topics are left, and reported; its
-    next opening removes the person from them. A topic that is called by a word of theirs gets another name, unless it
-    is one of those `named_by_operator`. `renamed_elsewhere`: gives the new ids, by the old ones, of sources
-    outside of `folder` that are renamed as well, for the texts of the person. `own_words`: tells which lines count as
-    the person's in records of others; None: `raw` does.
+    `contents`: unless it is None, every other file of the folder is dealt with or reported. Without `team`, topics are
+    left and reported; the next opening of the team library removes the person from them. A topic whose name has a word
+    of the person is renamed, unless it is `named_by_operator`. `renamed_elsewhere`: given the person's texts, returns
+    new ids by old ones of sources renamed outside of `folder`. `own_words`: tells which lines in records of others
+    count as the person's; None: `raw` tells.
 
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
 
-    Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole, and what
-    helps to find the rest is removed last. First come recordings, votes and descriptions of topics, which are
-    found by what the person wrote and was answered; then archive, topics and posts. So after a crash, another call
-    finishes the work.
+    Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole. First
+    come recordings, votes and descriptions of topics, which are found by the person's texts and the replies to them;
+    then the archive, topics and posts, which hold these. So after a crash, another call finishes the work.
     """
-    places = [folder.root, folder.posts.parent, folder.outbox, folder.outcomes, folder.llm_recordings]
-    places += [folder.pending, raw]
-    if surroundings is not None:
-        places += (path for path in folder.root.rglob("*") if path.is_dir())
-    for place in places:
-        files.clear_leftovers(place)  # a crash may have left copies
-    files.remove_folder(folder.regeneration)  # and so may a rebuild that was cut off
+    folders = [folder.root, folder.posts.parent, folder.outbox, folder.outcomes, folder.llm_recordings]
+    folders += [folder.pending, raw]
+    if contents is not None:
+        folders += (path for path in folder.root.rglob("*") if path.is_dir())
+    for each in folders:
+        files.clear_leftovers(each)  # copies that a crash has left
+    files.remove_folder(folder.regeneration)  # those of a rebuild that was cut off
     done = ForgetResult()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
     texts = [] if texts is None else texts
     texts += texts_in(folder, raw, user_id)
-    others = _looked_through(folder, surroundings, user_id, done)
-    texts += [text for found in others.recordings.values() for text in found.texts]
-    renamed, fixed, alike = _topics_to_rename(TeamData(folder, raw, team, named_by_operator), user_id, texts)
-    about = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
-    done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
-    done.left += [f"{about} {topic} holds a word of theirs within another" for topic in alike if topic not in fixed]
+    found = _find_recordings(folder, contents, user_id, done)
+    texts += [text for of_person in found.recordings.values() for text in of_person.texts]
+    renamed, kept, similar = _topics_to_rename(TeamData(folder, raw, team, named_by_operator), user_id, texts)
+    prefix = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
+    done.left += [f"{prefix} {topic} has a word of theirs" for topic in sorted(kept)]
+    done.left += [f"{prefix} {topic} holds a word of theirs within another" for topic in similar if topic not in kept]
     ids = done.renamed = {**_source_ids(renamed), **renamed_elsewhere(texts)}
     own_words = OwnWords(user_id, [raw]) if own_words is None else own_words
-    of_others, redacted = _forget_recorded(others, user_id, texts, ids, own_words, done)
+    of_others, redacted = _forget_recorded(found, user_id, texts, ids, own_words, done)
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
     _forget_counts(folder.usage)
-    _forget_ends(folder, user_id, of_others, redacted, done)
+    _forget_outcomes(folder, user_id, of_others, redacted, done)
     rename_sources(folder, ids)
-    _forget_waiting(folder.pending, user_id, done)
+    _forget_pending(folder.pending, user_id, done)
     if team is not None:
-        team.drop_descriptions_of(user_id)  # before the words are out of the topics, which show what may repeat them
+        team.drop_descriptions_of(user_id)  # first: topics that still hold the words tell which descriptions may
         team.rename(renamed)
     for path in sorted(raw.glob("*.txt")):
         with files.locked_for_edit(path):
@@ -205,7 +204,7 @@ def forget(
     if team is not None:
         done.topics = len(team.forget(user_id))
     else:
-        DecisionLog(folder.decisions).forget(set(_taken_part_in(raw, user_id)))
+        DecisionLog(folder.decisions).forget(set(_keys_of_pairs(raw, user_id)))
     done.posts, _ = _edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post, done)
     done.posts += forget_started(folder.outbox, user_id)
     done.left += _damaged_decisions(folder.decisions)
@@ -219,36 +218,36 @@ def forget(
 
 
 def _forget_recorded(
-    about: _Recordings, user_id: int, texts: list[str], ids: Mapping[str, str], own_words: OwnWords, done: ForgetResult
+    found: _Recordings, user_id: int, texts: list[str], ids: Mapping[str, str], own_words: OwnWords, done: ForgetResult
 ) -> tuple[TextMatch, int]:
-    """Forget a person in recordings. Returns the match of their words in records of others, and how many exchanges of
-    others lost lines.
+    """Forget a person in recordings. Returns the match that finds the person's words in records of others, and how many
+    LLM calls of others lost lines.
     """
-    exchanges = sorted(about.exchanges)
-    shown = OwnWords(user_id, published=lambda: (text for path in exchanges for text in published_in(path)))
+    paths = sorted(found.llm_files)
+    in_prompts = OwnWords(user_id, published=lambda: (text for path in paths for text in published_in(path)))
 
     def own(texts: list[str]) -> list[str]:
-        return shown.of(own_words.of(texts))
+        return in_prompts.of(own_words.of(texts))
 
-    dropped = drop_exchanges(exchanges, user_id, texts, ids, own)
-    done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
+    dropped = drop_llm_calls(paths, user_id, texts, ids, own)
+    done.exchanges, done.left = dropped.calls, [*done.left, *dropped.left]
     of_others = TextMatch(own(texts), LONG_CHARS)
-    for path, found in about.recordings.items():
-        done.recorded += remove_from_recording(path, user_id, found, of_others)
+    for path, of_person in found.recordings.items():
+        done.recorded += remove_from_recording(path, user_id, of_person, of_others)
     return of_others, dropped.redacted
 
 
 def _forget_counts(path: Path) -> None:
-    """Drop the counts of an earlier program, which had them by people's ids. Those of today outlast a request to be
-    forgotten, for an hour and without an id: else it would give as many chains anew.
+    """Drop the counts of an earlier program, which were kept by the ids of people. The counts of this program stay for
+    an hour, without an id: else a person who is forgotten would get a new budget.
     """
     if "chains" in read_object(path):
         files.replace(path, render_spent(read_spent(path)))
 
 
-def _forget_ends(folder: DataFolder, user_id: int, of_others: TextMatch, redacted: int, done: ForgetResult) -> None:
-    """Forget how a person's parts ended, and say in how many records others repeated their words. `redacted`: in how
-    many exchanges with a model.
+def _forget_outcomes(folder: DataFolder, user_id: int, of_others: TextMatch, redacted: int, done: ForgetResult) -> None:
+    """Drop the outcomes of a person's parts, and report how many records of others repeated the person's words.
+    `redacted`: the number of such LLM calls.
     """
     changed = 0
     for path in outcome_files(folder):
@@ -256,9 +255,9 @@ def _forget_ends(folder: DataFolder, user_id: int, of_others: TextMatch, redacte
         done.ends += dropped
         changed += edited
     counts = ((redacted, "exchange", " with a model"), (changed, "question", ""))
-    told = " and ".join(f"{number_of(count, what)}{more}" for count, what, more in counts if count)
-    if told:
-        done.left.append(f"of others, {told} repeated lines of theirs, which are {REMOVED} now")
+    changes = " and ".join(f"{number_of(count, what)}{more}" for count, what, more in counts if count)
+    if changes:
+        done.left.append(f"of others, {changes} repeated lines of theirs, which are {REMOVED} now")
 
 
 def _damaged_decisions(path: Path) -> list[str]:
@@ -267,58 +266,57 @@ def _damaged_decisions(path: Path) -> list[str]:
 
 
 def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
-    """Collect what a person wrote, from a data folder and a raw archive. Blocking. Raises OSError."""
+    """Collect a person's texts from a data folder and a raw archive. Blocking. Raises OSError."""
     asked = (post.question for post in read_posts(folder.posts) if post.asker_id == user_id)
-    return [*_written_by(raw, user_id), *asked, *questions_of(folder, user_id)]
+    return [*_texts_by(raw, user_id), *asked, *questions_of(folder, user_id)]
 
 
 def _edit(path: Path, change: Callable[[Record], Record | None], done: ForgetResult) -> tuple[int, int]:
-    """The numbers of lines that were dropped and changed."""
+    """Edit a file. Returns how many lines were dropped, and how many changed."""
     edited = edit_records(path, change)
     if edited.damaged:
         done.left.append(f"{path}: {number_of(edited.damaged, 'damaged line')}")
     return edited.dropped, edited.changed
 
 
-def _written_by(raw: Path, user_id: int) -> Iterator[str]:
+def _texts_by(raw: Path, user_id: int) -> Iterator[str]:
     for path in sorted(raw.glob("*.txt")):
         for pair in (pair for _, pair in blocks_in(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
             yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
 
 
-def _taken_part_in(raw: Path, user_id: int) -> Iterator[Decimal]:
-    """The keys of the pairs that they take part in."""
+def _keys_of_pairs(raw: Path, user_id: int) -> Iterator[Decimal]:
+    """Yield the keys of the pairs that the person takes part in."""
     for path in sorted(raw.glob("*.txt")):
         yield from (pair.key for _, pair in blocks_in(path) if isinstance(pair, Pair) and user_id in pair.author_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class _Recordings:
-    """The files of recorded exchanges; and recordings of Discord, each with what it holds of the person."""
+    """The files with recorded LLM calls; and recordings of Discord, each with what it holds of the person."""
 
-    exchanges: set[Path]
+    llm_files: set[Path]
     recordings: dict[Path, PersonInRecording] = field(default_factory=dict[Path, PersonInRecording])
 
 
-def _looked_through(
-    folder: DataFolder, surroundings: FolderContents | None, user_id: int, done: ForgetResult
+def _find_recordings(
+    folder: DataFolder, contents: FolderContents | None, user_id: int, done: ForgetResult
 ) -> _Recordings:
-    """Find the recordings in the folder. If asked for (`surroundings`), also name every other file that is not the
-    program's.
-    """
+    """Find the recordings in the folder. With `contents`, also report every other file that is not the program's."""
     recorded = folder.llm_recordings.glob("**/*.jsonl")
-    about = _Recordings({path for path in recorded if path.is_file() and not path.is_symlink()})
-    if surroundings is None:
-        return about
-    paths = [path for path in unknown_files(folder, surroundings.ours) if path not in about.exchanges]
-    logs = logs_among(paths, surroundings.log)
-    if surroundings.running:
-        done.left += named(sorted({*paths, *logs}), "not looked into while the bot runs; app.py --forget does so")
-        return about
-    done.left += named(logs, "a log; its lines have their id, and may repeat what they wrote")
+    found = _Recordings({path for path in recorded if path.is_file() and not path.is_symlink()})
+    if contents is None:
+        return found
+    paths = [path for path in unknown_files(folder, contents.ours) if path not in found.llm_files]
+    logs = logs_among(paths, contents.log)
+    if contents.running:
+        why = "not looked into while the bot runs; app.py --forget does so"
+        done.left += report_lines(sorted({*paths, *logs}), why)
+        return found
+    done.left += report_lines(logs, "a log; its lines have their id, and may repeat what they wrote")
     links = [path for path in paths if path.is_symlink() and path not in logs]
-    done.left += named(links, "a link; what it leads to is not looked into")
+    done.left += report_lines(links, "a link; what it leads to is not looked into")
     paths = [path for path in paths if path not in links]
     kinds = dict[Path, Kind]()
     for path in paths:
@@ -328,66 +326,65 @@ def _looked_through(
             kinds[path] = kind_of(path)
         except OSError as error:
             done.left.append(f"{path}: cannot be read ({error.strerror}), so it is not known whose words it holds")
-    about.exchanges.update(path for path, kind in kinds.items() if kind is Kind.EXCHANGES)
+    found.llm_files.update(path for path, kind in kinds.items() if kind is Kind.LLM_CALLS)
     for path in (path for path, kind in kinds.items() if kind is Kind.RECORDING):
-        found = about.recordings[path] = find_in_recording(path, user_id)
-        if found.damaged:
-            done.left.append(f"{path}: {number_of(found.damaged, 'damaged line')}")
-    saved = {attachments_of(path) for path in about.recordings}
-    others = [path for path, kind in kinds.items() if kind is Kind.OTHER and path.parent not in saved]
-    done.left += named(others, "none of this program's, not looked into")
+        of_person = found.recordings[path] = find_in_recording(path, user_id)
+        if of_person.damaged:
+            done.left.append(f"{path}: {number_of(of_person.damaged, 'damaged line')}")
+    attachments = {attachments_folder(path) for path in found.recordings}
+    others = [path for path, kind in kinds.items() if kind is Kind.OTHER and path.parent not in attachments]
+    done.left += report_lines(others, "none of this program's, not looked into")
     databases = [path for path, kind in kinds.items() if kind is Kind.DATABASE]
     unused = "a database that this configuration does not use, not looked into; delete it unless something else does"
-    done.left += named(databases, unused)
-    return about
+    done.left += report_lines(databases, unused)
+    return found
 
 
-def _topics_to_rename(learned: TeamData, user_id: int, texts: list[str]) -> tuple[dict[str, str], set[str], list[str]]:
-    """Find topics whose names contain words that only this person used in what was filed there. Returns new names
-    without these words, by the old ones; the topics that keep their names all the same; and the topics in whose names a
-    word merely holds one of theirs.
+def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[dict[str, str], set[str], list[str]]:
+    """Find topics whose names have words that only this person used in the pairs filed there. Returns new names without
+    these words, by the old ones; the topics that keep such a name; and those with one of the person's words inside
+    another word.
     """
-    raw = learned.raw
     filed: defaultdict[Decimal, set[str]] = defaultdict(set)
-    for decision in DecisionLog(learned.folder.decisions).read():
+    for decision in DecisionLog(data.folder.decisions).read():
         filed[decision.key].update(decision.topics)
-    left: defaultdict[str, set[str]] = defaultdict(set)
+    words_of_others: defaultdict[str, set[str]] = defaultdict(set)
     theirs: set[str] = set()
-    for path in sorted(raw.glob("*.txt")):
+    for path in sorted(data.raw.glob("*.txt")):
         for pair in (pair for _, pair in blocks_in(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
             others = name_words(turn.text for author_id, turn in turns if author_id != user_id)
             for topic in filed.get(pair.key, ()):
-                left[topic] |= others
+                words_of_others[topic] |= others
             if user_id in pair.author_ids:
                 theirs |= filed.get(pair.key, set())
-    own = {word for word in name_words(texts) if len(word) >= NAME_CHARS}
+    own = {word for word in name_words(texts) if len(word) >= NAME_WORD_CHARS}
     taken = {topic for topics in filed.values() for topic in topics}
-    names, alike = dict[str, str](), list[str]()
+    names, similar = dict[str, str](), list[str]()
     for topic in sorted(theirs):
-        words = own - left[topic]
-        if (name := library.name_without(topic, words, {*taken, *names.values()})) != topic:
+        words = own - words_of_others[topic]
+        if (name := library.remove_words(topic, words, {*taken, *names.values()})) != topic:
             names[topic] = name
-        if library.holds_word(name, words, HELD_CHARS):
-            alike.append(name)
-    fixed = {topic for topic in names if learned.team is None or belongs_to(topic, learned.named_by_operator)}
-    return {topic: name for topic, name in names.items() if topic not in fixed}, fixed, alike
+        if library.has_inner_word(name, words, INNER_WORD_CHARS):
+            similar.append(name)
+    kept = {topic for topic in names if data.library is None or belongs_to(topic, data.named_by_operator)}
+    return {topic: name for topic, name in names.items() if topic not in kept}, kept, similar
 
 
 def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: ForgetResult) -> None:
-    """`asked`: the ids of the posts that answer the person; `texts`: what they wrote, if a post is noted no more."""
+    """`asked`: the ids of the posts that answer the person; `texts`: the person's, as older posts are not recorded."""
     try:
         voter = pseudonym(folder.feedback_key.read_bytes(), user_id)
     except FileNotFoundError:
-        voter = None  # either nobody has voted, or it can no longer be told who did
+        voter = None  # nobody has voted, or nobody can tell any more who did
 
-    def without(row: Record) -> Record | None:
+    def change(row: Record) -> Record | None:
         if voter is not None and row.get("voter") == voter:
             return None
         theirs = row.get("message_id") in asked or row.get("question") in texts
         return {**row, "question": REMOVED} if theirs else row
 
-    done.votes, done.questions = _edit(folder.feedback, without, done)
+    done.votes, done.questions = _edit(folder.feedback, change, done)
 
 
 def _forget_turns(path: Path, user_id: int, done: ForgetResult) -> None:
@@ -399,9 +396,9 @@ def _forget_turns(path: Path, user_id: int, done: ForgetResult) -> None:
             pieces.append(piece)
             continue
         unknown += archive.UNKNOWN in pair.author_ids
-        if (without := archive.without(pair, user_id)) != pair:
-            removed += sum(before != after for before, after in zip(pair.turns, without.turns, strict=True))
-            pieces.append(archive.render(without))
+        if (kept := archive.remove_texts(pair, user_id)) != pair:
+            removed += sum(before != after for before, after in zip(pair.turns, kept.turns, strict=True))
+            pieces.append(archive.render(kept))
             continue
         pieces.append(piece)
     if removed:
@@ -414,8 +411,8 @@ def _forget_turns(path: Path, user_id: int, done: ForgetResult) -> None:
         done.left.append(f"{path}: {stored} stored by an earlier program, which did not note who wrote what")
 
 
-def _forget_waiting(pending: Path, user_id: int, done: ForgetResult) -> None:
-    """Waiting captures are dropped whole: without these messages and their images they are of little use."""
+def _forget_pending(pending: Path, user_id: int, done: ForgetResult) -> None:
+    """Drop the waiting captures that hold a message of the person, whole: the rest would be of little use."""
     for path in sorted(pending.glob("*")) if pending.is_dir() else []:
         authors = _authors(path) if path.is_file() else None
         if authors is None:
@@ -426,33 +423,33 @@ def _forget_waiting(pending: Path, user_id: int, done: ForgetResult) -> None:
 
 
 def _authors(path: Path) -> set[int] | None:
-    """Who wrote what is in a waiting capture, by its first line: `{…, "said": [{"author_id": "311", …}, …]}`."""
+    """Return the authors in a waiting capture, from its first line: `{…, "said": [{"author_id": "311", …}, …]}`."""
     with path.open("rb") as file:
         line = file.readline()
     try:
         head: Any = json.loads(line)
-        return {int(said["author_id"]) for said in head["said"]}
+        return {int(message["author_id"]) for message in head["said"]}
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
 class TeamData(NamedTuple):
-    """The knowledge of one team: its data folder, its raw archive, and its library (None: topics are left alone).
-    Topics in `named_by_operator` keep their names.
+    """The data of one team: its data folder, its raw archive, and its library (None: topics are left alone). Topics in
+    `named_by_operator` keep their names.
     """
 
     folder: DataFolder
     raw: Path
-    team: TeamLibrary | None = None
+    library: TeamLibrary | None = None
     named_by_operator: Collection[str] = ()
 
 
-def collect_texts(learned: Sequence[TeamData], user_id: int, others: Sequence[Path] = ()) -> list[str]:
-    """Collect what a person wrote, before anything is removed. `others`: further archives, which are only read.
-    Blocking. Raises OSError.
+def collect_texts(teams: Sequence[TeamData], user_id: int, others: Sequence[Path] = ()) -> list[str]:
+    """Collect a person's texts, before anything is removed. `others`: further archives, which are only read. Blocking.
+    Raises OSError.
     """
-    texts = [text for each in learned for text in texts_in(each.folder, each.raw, user_id)]
-    return [*texts, *(text for each in others for text in texts_in(learned[0].folder, each, user_id))]
+    texts = [text for team in teams for text in texts_in(team.folder, team.raw, user_id)]
+    return [*texts, *(text for raw in others for text in _texts_by(raw, user_id))]
 
 
 def planned_renames(shared: TeamData, servers: Sequence[TeamData], user_id: int) -> dict[str, str]:
@@ -463,7 +460,7 @@ def planned_renames(shared: TeamData, servers: Sequence[TeamData], user_id: int)
 
 
 def _renames_in(servers: Sequence[TeamData], user_id: int, texts: list[str]) -> dict[str, str]:
-    """`servers`: each in its folder, which is called by the id of the server."""
+    """As `planned_renames`, in `servers`. The name of each folder is the id of its server."""
     ids = dict[str, str]()
     for server in servers:
         renamed, _, _ = _topics_to_rename(server, user_id, texts)
@@ -481,36 +478,33 @@ def forget_in_all_servers(
     servers: Sequence[TeamData],
     user_id: int,
     texts: list[str],
-    surroundings: FolderContents | None = None,
+    contents: FolderContents | None = None,
     renamed: Mapping[str, str] | None = None,
     published: Callable[[], Iterable[str]] = tuple,
     other_archives: Sequence[Path] = (),
 ) -> ForgetResult:
-    """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: what the person
-    wrote; texts found in recordings are added to it. `renamed`: as `planned_renames`, of an archive that is kept by
-    another process; so are `other_archives`, which are only read. `published`: gives the documentation.
+    """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: the
+    person's; those found in recordings are added. `renamed`: the `planned_renames` of an archive that another process
+    keeps; `other_archives`: such archives, which are only read. `published`: gives the documentation.
     """
-    own_words = OwnWords(user_id, [*(each.raw for each in (shared, *servers)), *other_archives], published)
+    own_words = OwnWords(user_id, [*(team.raw for team in (shared, *servers)), *other_archives], published)
 
     def renamed_elsewhere(texts: list[str]) -> Mapping[str, str]:
         return {**(renamed or {}), **_renames_in(servers, user_id, texts)}
 
     for server in servers:
-        files.remove_folder(server.folder.regeneration)  # or it would be named, and gone by then
+        files.remove_folder(server.folder.regeneration)  # else reported, though gone by then
     done = forget(
         shared.folder,
         shared.raw,
         user_id,
-        shared.team,
-        surroundings,
+        shared.library,
+        contents,
         texts,
         shared.named_by_operator,
         renamed_elsewhere,
         own_words,
     )
-    for server in servers:
-        named_by_operator = server.named_by_operator
-        done.add(
-            forget(server.folder, server.raw, user_id, server.team, None, texts, named_by_operator, own_words=own_words)
-        )
+    for folder, raw, team, named_by_operator in servers:
+        done.add(forget(folder, raw, user_id, team, None, texts, named_by_operator, own_words=own_words))
     return done

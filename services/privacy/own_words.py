@@ -1,4 +1,4 @@
-"""Tells what only a person has written from what they repeated: prompts, documentation, what others said before."""
+"""Tells a person's own words from those that they repeated: of prompts, documentation, earlier messages of others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from services.team import Pair, archive
 
 @dataclass(slots=True)
 class OwnWords:
-    """The lines that tell whose a text is, where somebody else may have written it.
+    """Reduces texts of a person to lines that nobody else wrote before.
 
     Attributes:
-        archives: raw archives, in which others may have said something before the person.
-        published: gives what anybody can read. Is called when there are texts that were not compared with it yet.
+        archives: raw archives, in which others may have written a line before the person.
+        published: gives the texts that anybody can read. Called when there are texts to compare with them.
     """
 
     user_id: int
@@ -31,12 +31,12 @@ class OwnWords:
         if new := {*texts} - self._compared:
             lines = LineMatch(new)
             self._repeated.update(line for text in self.published() for line in lines.found_in(text))
-            self._repeated |= self._said_before(lines)
+            self._repeated |= self._written_by_others(lines)
             self._compared |= new
         return without_lines(texts, self._repeated)
 
-    def _said_before(self, lines: LineMatch) -> set[str]:
-        """Return the lines that the archives hold of others, before the person said them there."""
+    def _written_by_others(self, lines: LineMatch) -> set[str]:
+        """Return the lines that others wrote in the archives before the person did."""
         own, others = set[str](), set[str]()
         for path in (path for raw in self.archives for path in sorted(raw.glob("*.txt"))):
             for pair in (pair for _, pair in blocks_in(path) if isinstance(pair, Pair)):
@@ -49,5 +49,5 @@ class OwnWords:
 
 
 def blocks_in(path: Path) -> list[tuple[str, Pair | archive.Malformed]]:
-    """The blocks of a file of an archive. Bytes that are no UTF-8 come back as they were."""
+    """Read the blocks of a file of an archive. Bytes that are not UTF-8 are kept as surrogates."""
     return archive.blocks(path.read_bytes().decode("utf-8", "surrogateescape"))

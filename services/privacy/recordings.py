@@ -1,5 +1,5 @@
-"""Removes one person from recordings: from recorded exchanges with models (--llm-record) and from recordings of
-Discord (--record). Blocking.
+"""Removes one person from recordings: from recorded calls of models (--llm-record), and from recordings of Discord
+(--record). Blocking.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from services.telemetry import number_of
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedExchanges:
-    """How many exchanges were removed, and in how many of others a line was; `left`: lines for the operator."""
+class DroppedCalls:
+    """The numbers of calls that were dropped, and that lost lines; `left`: lines for the operator."""
 
-    exchanges: int
+    calls: int
     redacted: int
     left: list[str]
 
 
-def drop_exchanges(
+def drop_llm_calls(
     recordings: Collection[Path],
     user_id: int,
     texts: list[str],
     ids: Mapping[str, str] | None = None,
     own: Callable[[list[str]], list[str]] = list,
-) -> DroppedExchanges:
-    """Drop what is about a person's conversations, and what was made from their `texts`, or from a source that is
-    called by a word of theirs (`ids`: the new ids of these, by the old ones). Others who repeated their words lose
-    these lines alone. `own`: leaves of texts what only this person has written. Raises OSError.
+) -> DroppedCalls:
+    """Drop the calls about a person's conversations, and those made from the person's `texts` or from a source that is
+    renamed (`ids`: new ids by old ones). Calls of others that repeat the person's words lose only these lines. `own`:
+    reduces texts to what only this person has written. Raises OSError.
     """
     ids, count, redacted, left = ids or {}, 0, 0, list[str]()
-    # Steps after the gate may have been asked in its words.
+    # The steps after the gate may have been asked with the query that it wrote.
     match = TextMatch(own(texts))
     theirs = own([*texts, *(query for path in recordings for query in _rewritten_queries(path, user_id, match))])
-    anybodys, of_others = TextMatch(theirs), TextMatch(theirs, LONG_CHARS)
+    unnamed, of_others = TextMatch(theirs), TextMatch(theirs, LONG_CHARS)
     too_short = TextMatch(texts).too_short
     for path in recordings:
-        lacking = Counter[str]()
-        edited = edit_records(path, _exchange_without(user_id, anybodys, of_others, ids, lacking))
+        missing = Counter[str]()
+        edited = edit_records(path, _edit_of_calls(user_id, unnamed, of_others, ids, missing))
         count += edited.dropped
         redacted += edited.changed
         if edited.damaged:
             left.append(f"{path}: {number_of(edited.damaged, 'damaged line')}")
-        if unmarked := lacking["people"]:
+        if unmarked := missing["people"]:
             left.append(
                 f"{path}: {number_of(unmarked, 'exchange')} of an earlier program, which did not note whose words they "
                 "hold: what they asked and got no reply to cannot be told apart"
             )
-        elif unmarked := lacking["format"]:
+        elif unmarked := missing["format"]:
             left.append(
                 f"{path}: {number_of(unmarked, 'exchange')} of an earlier program, which did not note whose files they "
                 "hold passages of"
@@ -68,44 +68,44 @@ def drop_exchanges(
         if too_short:
             short = number_of(too_short, "text")
             left.append(f"{path}: {short} of theirs not searched for, too short to be anybody's own")
-    return DroppedExchanges(count, redacted, left)
+    return DroppedCalls(count, redacted, left)
 
 
-def _exchange_without(
-    user_id: int, anybodys: TextMatch, of_others: TextMatch, ids: Mapping[str, str], lacking: Counter[str]
+def _edit_of_calls(
+    user_id: int, unnamed: TextMatch, of_others: TextMatch, ids: Mapping[str, str], missing: Counter[str]
 ) -> Callable[[Record], Record | None]:
-    """Return an edit for `storage.edit`. `anybodys`: finds the person's words where nobody is named; `of_others`: where
-    others are. `lacking`: counts what is not noted of the exchanges that stay.
+    """Return a function for `storage.edit`. `unnamed`: finds the person's words in calls that name nobody; `of_others`:
+    in calls that name other people. `missing`: counts keys that the kept calls do not have.
     """
 
-    def change(exchange: Record) -> Record | None:
-        people = exchange.get("people")
+    def change(call: Record) -> Record | None:
+        people = call.get("people")
         if isinstance(people, list) and people:
-            # What a reply was made from, it may have taken up in other words.
-            if str(user_id) in people or any(map(of_others.lines_within, _taken_up_in(exchange))):
+            # A reply may say in other words what its sources say.
+            if str(user_id) in people or any(map(of_others.lines_within, _sources_in(call))):
                 return None
-            left = cast("Record", _redacted(exchange, of_others, ids))
+            kept = cast("Record", _redacted(call, of_others, ids))
         else:
-            said = _text_of(exchange)
-            found_in = anybodys.lines_within if "format" in exchange else anybodys.found_in
-            if found_in(said) or any(each in said for each in ids):
+            text = _text_of(call)
+            found_in = unnamed.lines_within if "format" in call else unnamed.found_in
+            if found_in(text) or any(each in text for each in ids):
                 return None
-            left = exchange
-        lacking.update({"people", "format"} - set(exchange))
-        return left
+            kept = call
+        missing.update({"people", "format"} - set(call))
+        return kept
 
     return change
 
 
 def _rewritten_queries(path: Path, user_id: int, match: TextMatch) -> list[str]:
-    """The queries that the gate has made of the person's questions."""
+    """Return the queries that the gate has written for the person's questions."""
     queries: list[str] = []
-    for exchange in read_records(path):
-        people = exchange.get("people")
-        theirs = str(user_id) in people if isinstance(people, list) and people else match.found_in(_text_of(exchange))
-        if exchange.get("step") == "gate" and theirs:
+    for call in read_records(path):
+        people = call.get("people")
+        theirs = str(user_id) in people if isinstance(people, list) and people else match.found_in(_text_of(call))
+        if call.get("step") == "gate" and theirs:
             with suppress(NotFound):
-                result = first_valid_object("\n".join(_strings(exchange.get("response"))), GatingResult)
+                result = first_valid_object("\n".join(_strings(call.get("response"))), GatingResult)
                 queries.append(result.rewrite_query or "")
     return [query for query in queries if query.strip()]
 
@@ -113,24 +113,26 @@ def _rewritten_queries(path: Path, user_id: int, match: TextMatch) -> list[str]:
 _SECTION = re.compile(r"^<<<(?P<name>[\w ]+)>>>\n(?P<body>.*?)^<<<end of (?P=name)>>>$", re.MULTILINE | re.DOTALL)
 _ENTRY = re.compile(r"^(?=Id: )", re.MULTILINE)
 _PUBLISHED = {"index", "source"}
-_TAKEN_UP = {"source", "topic", "pair", "evidence"}
-"""The sections that a reply is made from. A conversation is the asker's, and of an index a reply only names entries."""
+_SOURCES = {"source", "topic", "pair", "evidence"}
+"""The sections that a reply is made from: the conversation is the asker's own, and of the index only ids are used."""
 
 
 def published_in(path: Path) -> Iterator[str]:
-    """Yield what exchanges show that nobody in Discord wrote: prompts, documentation and its index. Raises OSError."""
+    """Yield texts of the prompts that nobody in Discord wrote: instructions, documentation and its index. Raises
+    OSError.
+    """
     seen = set[str]()
-    for exchange in read_records(path):
-        request = exchange.get("request")
+    for call in read_records(path):
+        request = call.get("request")
         if isinstance(request, dict):
-            texts = _published_in_request(cast("Record", request), by_us="format" in exchange)
+            texts = _published_in_request(cast("Record", request), by_us="format" in call)
             new = {text for text in texts if text.strip()} - seen
             seen |= new
             yield from new
 
 
 def _published_in_request(request: Record, *, by_us: bool) -> Iterator[str]:
-    """`by_us`: what stands between the sections was written by this program."""
+    """`by_us`: this program wrote the text between the sections."""
     yield from _strings([request.get("system"), request.get("schema"), request.get("tools")])
     for text in _strings(request.get("user")):
         sections = [*_SECTION.finditer(text)]
@@ -141,36 +143,36 @@ def _published_in_request(request: Record, *, by_us: bool) -> Iterator[str]:
                 yield entry
 
 
-def _taken_up_in(exchange: Record) -> Iterator[str]:
-    """The texts from which the reply was made: sources, pairs, descriptions, results of tools."""
-    request = exchange.get("request")
+def _sources_in(call: Record) -> Iterator[str]:
+    """Yield the texts that the reply was made from: sources, pairs, descriptions, results of tools."""
+    request = call.get("request")
     if isinstance(request, dict):
-        asked = cast("Record", request)
-        for text in _strings(asked.get("user")):
-            yield from (each["body"] for each in _SECTION.finditer(text) if each["name"] in _TAKEN_UP)
-        yield from _strings(asked.get("rounds"))
+        fields = cast("Record", request)
+        for text in _strings(fields.get("user")):
+            yield from (each["body"] for each in _SECTION.finditer(text) if each["name"] in _SOURCES)
+        yield from _strings(fields.get("rounds"))
 
 
 def _redacted(value: object, match: TextMatch, ids: Mapping[str, str]) -> object:
-    """Return a recorded value without the lines that `match` finds. The hash, by which a replay looks, stays."""
+    """Return a recorded value without the lines that `match` finds. The hash, which a replay looks up, stays."""
     if isinstance(value, list):
         return [_redacted(each, match, ids) for each in cast("list[object]", value)]
     if isinstance(value, Mapping):
         return {key: _redacted(each, match, ids) for key, each in cast("Mapping[str, object]", value).items()}
     if not isinstance(value, str):
         return value
-    held = json_object(value) if value.startswith("{") else None
-    if held is not None:  # such as a reply, which has to stay readable
-        left = _redacted(held, match, ids)
-        return value if left == held else json.dumps(left, ensure_ascii=False)
+    parsed = json_object(value) if value.startswith("{") else None
+    if parsed is not None:  # such as a reply, which has to stay valid JSON
+        redacted = _redacted(parsed, match, ids)
+        return value if redacted == parsed else json.dumps(redacted, ensure_ascii=False)
     text = match.redacted(value)
     for old, new in ids.items():
         text = text.replace(old, new)
     return text
 
 
-def _text_of(exchange: Record) -> str:
-    return "\n".join(_strings([exchange.get("request"), exchange.get("response"), exchange.get("error")]))
+def _text_of(call: Record) -> str:
+    return "\n".join(_strings([call.get("request"), call.get("response"), call.get("error")]))
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -198,8 +200,8 @@ class PersonInRecording:
     damaged: int = 0
 
 
-def attachments_of(recording: Path) -> Path:
-    """The folder beside a recording that holds what people attached."""
+def attachments_folder(recording: Path) -> Path:
+    """Return the folder of the attachments of a recording."""
     return recording.with_name(f"{recording.name}.attachments")
 
 
@@ -212,7 +214,7 @@ def find_in_recording(path: Path, user_id: int) -> PersonInRecording:
             found.damaged += bool(line.strip())
             continue
         for each in _objects(dispatch.d):
-            # Also in what others have replied to.
+            # Also messages inside of others, which reply to them.
             author = each.get("author")
             if isinstance(author, Mapping) and str(cast("Mapping[str, object]", author).get("id")) == str(user_id):
                 _add_message(each, found)
@@ -223,31 +225,31 @@ def find_in_recording(path: Path, user_id: int) -> PersonInRecording:
 
 def remove_from_recording(path: Path, user_id: int, found: PersonInRecording, match: TextMatch) -> int:
     """Remove a person's messages, reactions and attachments from a recording, and their words from the rest, such as
-    the names of threads. `match` finds what only they have written. Returns how many dispatches that concerned. Raises
-    OSError.
+    the names of threads. `match` finds what only they have written. Returns how many dispatches were dropped or
+    changed. Raises OSError.
     """
-    clearing = RecordingFilter(lambda author_id, _text: author_id == user_id)
+    recording_filter = RecordingFilter(lambda author_id, _text: author_id == user_id)
     kept: list[bytes] = []
-    gone = changed = 0
+    dropped = changed = 0
     for line in _lines(path):
         dispatch = _parsed(line)
         if dispatch is None:
             kept.append(line)
             continue
-        cleared = clearing.filter(dispatch)
-        if cleared is None or (cleared.t in _REACTIONS and str(cleared.d.get("user_id")) == str(user_id)):
-            gone += 1
+        rest = recording_filter.filter(dispatch)
+        if rest is None or (rest.t in _REACTIONS and str(rest.d.get("user_id")) == str(user_id)):
+            dropped += 1
             continue
-        left = cast("Mapping[str, object]", _payload_without(cleared.d, user_id, found.messages, match.redacted))
-        changed += left != dispatch.d
-        kept.append(line if left == dispatch.d else render_line(Dispatch(cleared.at, cleared.t, left)).encode())
-    if gone or changed:
+        payload = cast("Mapping[str, object]", _payload_without(rest.d, user_id, found.messages, match.redacted))
+        changed += payload != dispatch.d
+        kept.append(line if payload == dispatch.d else render_line(Dispatch(rest.at, rest.t, payload)).encode())
+    if dropped or changed:
         files.replace(path, b"".join(kept))
     for name in found.attachments:
-        files.remove(attachments_of(path) / name)
-    for unfinished in attachments_of(path).glob("*.part"):
+        files.remove(attachments_folder(path) / name)
+    for unfinished in attachments_folder(path).glob("*.part"):
         files.remove(unfinished)
-    return gone + changed
+    return dropped + changed
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -264,51 +266,51 @@ def _parsed(line: bytes) -> Dispatch | None:
 
 def _objects(value: object) -> Iterator[Mapping[str, object]]:
     if isinstance(value, Mapping):
-        held = cast("Mapping[str, object]", value)
-        yield held
-        for each in held.values():
+        fields = cast("Mapping[str, object]", value)
+        yield fields
+        for each in fields.values():
             yield from _objects(each)
     elif isinstance(value, list):
         for each in cast("list[object]", value):
             yield from _objects(each)
 
 
-def _add_message(said: Mapping[str, object], found: PersonInRecording) -> None:
-    if isinstance(text := said.get("content"), str) and text.strip():
+def _add_message(message: Mapping[str, object], found: PersonInRecording) -> None:
+    if isinstance(text := message.get("content"), str) and text.strip():
         found.texts.append(text)
-    if isinstance(message_id := said.get("id"), str | int):
+    if isinstance(message_id := message.get("id"), str | int):
         found.messages.add(str(message_id))
-    files_of = said.get("attachments")
-    for each in cast("list[object]", files_of) if isinstance(files_of, list) else []:
+    attached = message.get("attachments")
+    for each in cast("list[object]", attached) if isinstance(attached, list) else []:
         if isinstance(each, Mapping) and (name := str(cast("Mapping[str, object]", each).get("id"))).isdigit():
             found.attachments.add(name)
 
 
-def _add_thread(opened: Mapping[str, object], found: PersonInRecording) -> None:
-    """Its name is removed as that of a thread which was opened on a message of theirs is."""
-    if isinstance(name := opened.get("name"), str) and name.strip():
+def _add_thread(thread: Mapping[str, object], found: PersonInRecording) -> None:
+    """Add a thread as if it were a message: both have names that are removed."""
+    if isinstance(name := thread.get("name"), str) and name.strip():
         found.texts.append(name)
-    found.messages.add(str(opened.get("id")))
+    found.messages.add(str(thread.get("id")))
 
 
 def _payload_without(value: object, user_id: int, messages: set[str], redacted: Callable[[str], str]) -> object:
-    """A payload in which what they wrote, what their threads are called, and their own names are `[removed]`."""
+    """Return a payload with `[removed]` for the person's texts, names, and the names of their threads."""
     if isinstance(value, str):
         return redacted(value)
     if isinstance(value, list):
         return [_payload_without(each, user_id, messages, redacted) for each in cast("list[object]", value)]
     if not isinstance(value, Mapping):
         return value
-    held = cast("Mapping[str, object]", value)
-    if str(held.get("id")) == str(user_id) and "username" in held:
-        return {"id": held["id"], "username": REMOVED}
-    left = {key: _payload_without(each, user_id, messages, redacted) for key, each in held.items()}
+    fields = cast("Mapping[str, object]", value)
+    if str(fields.get("id")) == str(user_id) and "username" in fields:
+        return {"id": fields["id"], "username": REMOVED}
+    kept = {key: _payload_without(each, user_id, messages, redacted) for key, each in fields.items()}
     # A thread has the id of the message that it was opened on, and mostly its words for a name.
-    about = [held.get("id")]
-    for each in _objects(held.get("message_reference")):
-        about += [each.get("channel_id"), each.get("message_id")]
-    if any(each.get("bot") for each in _objects(held.get("author"))):
-        about.append(held.get("channel_id"))  # an answer, which takes up what they asked
-    if messages & {str(each) for each in about}:
-        left |= {key: REMOVED for key in ("name", "content") if held.get(key)}
-    return left
+    ids = [fields.get("id")]
+    for each in _objects(fields.get("message_reference")):
+        ids += [each.get("channel_id"), each.get("message_id")]
+    if any(each.get("bot") for each in _objects(fields.get("author"))):
+        ids.append(fields.get("channel_id"))  # an answer, which may repeat the question
+    if messages & {str(each) for each in ids}:
+        kept |= {key: REMOVED for key in ("name", "content") if fields.get(key)}
+    return kept

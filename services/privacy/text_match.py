@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from services.llm import clean
-from services.privacy.unknown_files import FolderContents, named, unknown_files
+from services.privacy.unknown_files import FolderContents, report_lines, unknown_files
 from services.storage import DataFolder
 from services.team import REMOVED
 
 LEAST_CHARS = 16
-"""Letters and digits that identify a text as somebody's: "yes, thanks" is in every prompt."""
+"""The fewest letters and digits that identify a text as one person's: "yes, thanks" is in every prompt."""
 LONG_CHARS = 32
-"""Of a single line that identifies the text which it is from."""
+"""The fewest letters and digits of a single line that identifies its text."""
 
 WINDOW = 6
-"""Words in a row that tell whose they are; a shorter line does as a whole, if it has `LEAST_CHARS`."""
+"""Words in a row that identify the person who wrote them; a shorter line does so if it has `LEAST_CHARS`."""
 _WORDS = re.compile(r"\w+")
 _LABEL = re.compile(r"^[\s¦]*(?:User|Team)(?: \w+)?(?: \([^)]*\))?: ")
-"""Of who said something in a prompt."""
+"""The label before a message in a prompt, such as `User A: `."""
 _PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]")
 
 
@@ -40,19 +40,19 @@ class TextMatch:
     Texts are looked up by the first words of one of their lines, so that a search takes hardly longer for a thousand
     texts than for one.
 
-    `least`: characters of the shortest text that is looked for. Where somebody else is known to have written, want
-    `LONG_CHARS`: they may ask "how do I install the" as well. `too_short`: how many texts it does not look for.
+    `least`: characters of the shortest text that is searched for. For texts of other people pass `LONG_CHARS`: they may
+    ask "how do I install the" as well. `too_short`: how many texts are not searched for.
     """
 
     def __init__(self, texts: Iterable[str] = (), least: int = LEAST_CHARS) -> None:
-        self._alone: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+        self._single_words: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._by_start: defaultdict[str, dict[int, dict[tuple[str, ...], set[tuple[str, ...]]]]] = defaultdict(dict)
         self.too_short = 0
         for text in texts:
             segments = _segments(text)
             lines = _distinct_words(_lines(text))
-            ways = [_distinct_words(segments), lines, *([line] for line in lines if len(line) >= LONG_CHARS)]
-            identifying = [each for each in ways if _identifying_chars(each) >= least]
+            forms = [_distinct_words(segments), lines, *([line] for line in lines if len(line) >= LONG_CHARS)]
+            identifying = [each for each in forms if _identifying_chars(each) >= least]
             self.too_short += not identifying
             for each in identifying:
                 self._add(tuple(each))
@@ -61,7 +61,7 @@ class TextMatch:
         words = max(lines, key=len).split(" ")
         padded = tuple(f" {line} " for line in lines)
         if len(words) == 1:
-            self._alone[words[0]].add(padded)
+            self._single_words[words[0]].add(padded)
             return
         start = tuple(words[:WINDOW])
         self._by_start[words[0]].setdefault(len(start), {}).setdefault(start, set()).add(padded)
@@ -71,15 +71,15 @@ class TextMatch:
 
     def find_lines(self, text: str) -> Iterator[tuple[str, ...]]:
         """Yield the lines, as words between blanks, by which texts are found in `text`."""
-        if not self._alone and not self._by_start:
+        if not self._single_words and not self._by_start:
             return
         joined = _words_of_line(clean(text))
         words, padded = joined.split(" "), f" {joined} "
         yield from (lines for lines in self._beginning_in(words) if all(line in padded for line in lines))
 
     def lines_within(self, text: str) -> frozenset[str]:
-        """Return the lines by which texts are found in `text` and which go over none of its line ends and labels: what
-        stands side by side in a prompt nobody has written so.
+        """Return the lines by which texts are found in `text`, without those that run over a line end or label: nobody
+        has written such a line.
         """
         found = [*self.find_lines(text)]
         shown = [_padded(_LABEL.sub("", line)) for line in text.split("\n")] if found else []
@@ -101,8 +101,8 @@ class TextMatch:
     def _beginning_in(self, words: list[str]) -> Iterator[tuple[str, ...]]:
         seen: set[tuple[str, ...]] = set()
         for at, word in enumerate(words):
-            if word in self._alone:
-                yield from self._alone[word]
+            if word in self._single_words:
+                yield from self._single_words[word]
             for length, starts in self._by_start.get(word, {}).items():
                 start = tuple(words[at : at + length])
                 if start in starts and start not in seen:
@@ -121,7 +121,7 @@ class LineMatch:
 
 
 def without_lines(texts: Iterable[str], lines: Collection[str]) -> list[str]:
-    """Return texts without the `lines` that `LineMatch` has found."""
+    """Return texts without `lines`, in the form that `LineMatch` returns."""
     return [_without_lines(text, lines) for text in texts]
 
 
@@ -131,7 +131,7 @@ def _without_lines(text: str, lines: Collection[str]) -> str:
 
 
 def _segments(text: str) -> list[str]:
-    """The pieces of a text between images and files, whose descriptions differ from prompt to archive."""
+    """Split a text at images and files, as their descriptions differ between prompt and archive."""
     return _PLACEHOLDER.split(clean(text))
 
 
@@ -152,14 +152,14 @@ def _distinct_words(texts: Iterable[str]) -> list[str]:
 
 
 def _identifying_chars(lines: Sequence[str]) -> int:
-    """The length of the lines that have `LEAST_CHARS`, without those that are part of another one."""
-    together = "\n".join(lines)
-    return sum(len(line) for line in lines if len(line) >= LEAST_CHARS and together.count(line) == 1)
+    """Count the characters of the lines that have `LEAST_CHARS`, without those that are part of another one."""
+    joined = "\n".join(lines)
+    return sum(len(line) for line in lines if len(line) >= LEAST_CHARS and joined.count(line) == 1)
 
 
 CHUNK_BYTES = 256 * 1024
 PAUSE_SECONDS = 0.001
-"""Between two pieces of a file, so that a running bot is not kept waiting."""
+"""The pause between two pieces of a file, so that a running bot does not have to wait."""
 
 _FILE_WORDS = re.compile(r"\w+")
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)")
@@ -168,12 +168,12 @@ _SEPARATOR = "\n"
 
 @dataclass(slots=True)
 class WordSequences:
-    """Sequences of words that a person wrote: sets of those of one length, by their first two words. However many begin
-    with the same words, a place in a file costs one look-up for each length.
+    """Sequences of words that a person wrote, by their first two words and their length. However many begin with the
+    same words, a position in a file costs one look-up for each length.
     """
 
     _rows: dict[str, dict[str, dict[int, set[tuple[str, ...]]]]] = field(default_factory=dict[str, Any], init=False)
-    _alone: set[str] = field(default_factory=set[str], init=False)
+    _single_words: set[str] = field(default_factory=set[str], init=False)
 
     def add(self, texts: Iterable[str]) -> None:
         for line in (line for text in texts for line in clean(text).split("\n")):
@@ -181,7 +181,7 @@ class WordSequences:
             if sum(map(len, words)) < LEAST_CHARS:
                 continue
             if len(words) == 1:
-                self._alone.add(words[0])
+                self._single_words.add(words[0])
                 continue
             size = min(len(words), WINDOW)
             for start in range(len(words) - size + 1):
@@ -190,12 +190,12 @@ class WordSequences:
 
     def found_in(self, pieces: Iterable[list[str]]) -> bool:
         """True if a file, given piece by piece as words, contains one of the sequences."""
-        if not self._rows and not self._alone:
+        if not self._rows and not self._single_words:
             return False
         before: list[str] = []
         for piece in pieces:
             words = before + piece
-            if not self._alone.isdisjoint(piece) or self._begin_in(words):
+            if not self._single_words.isdisjoint(piece) or self._begin_in(words):
                 return True
             before = words[-WINDOW + 1 :]
         return False
@@ -205,49 +205,56 @@ class WordSequences:
             rows = self._rows.get(first)
             if rows is None or (by_length := rows.get(second)) is None:
                 continue
-            if any(tuple(words[at : at + length]) in those for length, those in by_length.items()):
+            if any(tuple(words[at : at + length]) in sequences for length, sequences in by_length.items()):
                 return True
         return False
 
 
-def find_remaining_words(root: Path, texts: Iterable[str], about: FolderContents, said: Iterable[str]) -> list[str]:
-    """Return a line for each file below `root` that contains such texts, plain or escaped as in JSON, and for each file
-    and folder that cannot be read.
+def find_remaining_words(
+    root: Path, texts: Iterable[str], contents: FolderContents, reported: Iterable[str]
+) -> list[str]:
+    """Return a line for each file below `root` that contains one of `texts`, plain or escaped as in JSON, and for each
+    file and folder that cannot be read.
 
-    Documents of `about`, and files that a line of `said` names already, are not searched. A line that names a folder
-    stands for those of its files that are not part of the layout.
+    The documents of `contents`, and files with a line in `reported`, are not searched. A line for a folder stands for
+    its files that are not part of the layout.
     """
-    traces = WordSequences()
-    traces.add(texts)
-    passed = {path.absolute() for path in about.documents}
-    known = tuple(said)
-    unknown = set(unknown_files(DataFolder(root), about.ours))
+    sequences = WordSequences()
+    sequences.add(texts)
+    documents = {path.absolute() for path in contents.documents}
+    known = tuple(reported)
+    unknown = set(unknown_files(DataFolder(root), contents.ours))
     found: list[Path] = []
-    closed: list[Path] = []
+    unreadable: list[Path] = []
 
-    def is_named(path: Path) -> bool:
+    def is_reported(path: Path) -> bool:
         return any(
             line.startswith(f"{path}: ") or (path in unknown and line.startswith(f"{path.parent}: ")) for line in known
         )
 
-    def unreadable(error: OSError) -> None:
-        closed.append(Path(error.filename))
+    def note_folder(error: OSError) -> None:
+        unreadable.append(Path(error.filename))
 
-    for folder, _, names in os.walk(root, onerror=unreadable):
+    for folder, _, names in os.walk(root, onerror=note_folder):
         for path in (Path(folder, name) for name in names):
             absolute = path.absolute()
-            if not path.is_file() or path.is_symlink() or passed & {absolute, *absolute.parents} or is_named(path):
+            if (
+                not path.is_file()
+                or path.is_symlink()
+                or documents & {absolute, *absolute.parents}
+                or is_reported(path)
+            ):
                 continue
             try:
-                if traces.found_in(_words_in_file(path)):
+                if sequences.found_in(_words_in_file(path)):
                     found.append(path)
-            except FileNotFoundError:  # it went meanwhile
+            except FileNotFoundError:  # deleted meanwhile
                 continue
             except PermissionError:
-                closed.append(path)
+                unreadable.append(path)
     return [
-        *named(sorted(found), "still has words as they wrote them, which others may have repeated; look at it"),
-        *(f"{path}: cannot be read, so nothing is known of what is in it" for path in sorted(closed)),
+        *report_lines(sorted(found), "still has words as they wrote them, which others may have repeated; look at it"),
+        *(f"{path}: cannot be read, so nothing is known of what is in it" for path in sorted(unreadable)),
     ]
 
 
@@ -255,7 +262,7 @@ def _words_in_file(path: Path) -> Iterator[list[str]]:
     rest = b""
     with path.open("rb") as file:
         while data := file.read(CHUNK_BYTES):
-            # A word is cut at no end of a piece: what follows the last blank waits for the next one.
+            # No word is cut: the bytes after the last blank go to the next piece.
             data = rest + data
             end = max(data.rfind(b" "), data.rfind(b"\n")) + 1
             if end == 0 and len(data) < 2 * CHUNK_BYTES:

@@ -16,15 +16,15 @@ from typing import cast
 from services.storage import DataFolder
 from services.telemetry import number_of
 
-NAMED = 5
-"""Files of one folder that are named one by one; of more, the folder is named."""
+LISTED_FILES = 5
+"""The most files of one folder that are reported one by one; of more, the folder is reported."""
 
 _LONGEST_LINE = 1 << 20
 _DATABASE = re.compile(r".*\.sqlite(-(wal|shm|journal))?")
 
 
 class Kind(StrEnum):
-    EXCHANGES = "exchanges"
+    LLM_CALLS = "llm calls"
     RECORDING = "recording"
     DATABASE = "database"
     OTHER = "other"
@@ -32,13 +32,13 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FolderContents:
-    """What the configuration says about files in the data folder.
+    """The files in the data folder that the configuration knows.
 
     Attributes:
         ours: further files and folders of this program, or of the operator's documents.
-        documents: those of `ours` in which nobody's words are looked for: what the operator wrote or chose.
-        log: the log file, which has others beside it that begin with its name.
-        running: a bot writes to the folder, so that what is no part of its layout is named only.
+        documents: those of `ours` that the operator wrote or chose, and that are not searched.
+        log: the log file; the names of rotated ones begin with its name.
+        running: a bot writes to the folder, so that files outside of the layout are only reported.
     """
 
     ours: Collection[Path] = ()
@@ -49,10 +49,9 @@ class FolderContents:
 
 def unknown_files(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
     """Return the files that are not part of the layout, in order of their paths."""
-    # Those that are dealt with as servers' folders, by the same rule.
     folders = [folder, *(DataFolder(folder.guilds / str(guild_id)) for guild_id in folder.guild_ids())]
-    mine = (path for each in folders for path in _ours(each))
-    known = {path.absolute() for path in (*mine, *ours)}
+    layout = (path for each in folders for path in _layout_of(each))
+    known = {path.absolute() for path in (*layout, *ours)}
     return [path for path in sorted(_files(folder.root)) if not known & {path.absolute(), *path.absolute().parents}]
 
 
@@ -72,7 +71,7 @@ def kind_of(path: Path) -> Kind:
             keys = set(cast("dict[str, object]", first)) if isinstance(first, dict) else set[str]()
             if {"at", "t", "d"} <= keys:
                 return Kind.RECORDING
-            return Kind.EXCHANGES if {"step", "hash"} <= keys else Kind.OTHER
+            return Kind.LLM_CALLS if {"step", "hash"} <= keys else Kind.OTHER
     return Kind.OTHER
 
 
@@ -85,25 +84,25 @@ def logs_among(paths: Iterable[Path], log: Path | None) -> list[Path]:
     ]
 
 
-def named(paths: Iterable[Path], why: str) -> Iterator[str]:
+def report_lines(paths: Iterable[Path], why: str) -> Iterator[str]:
     """Yield one line for each file; for a folder with many, one line for all of them."""
     by_folder: defaultdict[Path, list[Path]] = defaultdict(list)
     for path in paths:
         by_folder[path.parent].append(path)
-    for folder, some in by_folder.items():
-        if len(some) > NAMED:
-            yield f"{folder}: {number_of(len(some), 'file')}: {why}"
+    for folder, inside in by_folder.items():
+        if len(inside) > LISTED_FILES:
+            yield f"{folder}: {number_of(len(inside), 'file')}: {why}"
         else:
-            yield from (f"{path}: {why}" for path in some)
+            yield from (f"{path}: {why}" for path in inside)
 
 
 def _files(root: Path) -> Iterator[Path]:
     return (path for path in root.rglob("*") if path.is_symlink() or path.is_file())
 
 
-def _ours(folder: DataFolder) -> Iterator[Path]:
-    """The files of the layout, but for those that the configuration may have anywhere (sources, archive, topics), and
-    for databases, of which it says which are in use.
+def _layout_of(folder: DataFolder) -> Iterator[Path]:
+    """Yield the files of the layout, except those whose paths are configured (sources, archive, topics) and databases,
+    as the configuration tells which are in use.
     """
     yield from (
         folder.lock_file,
@@ -116,6 +115,6 @@ def _ours(folder: DataFolder) -> Iterator[Path]:
         folder.feedback_key,
     )
     yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones)
-    # What is in there without being named so is reported by who looks into it.
+    # Files with other names in these folders are reported by the functions that read the folders.
     yield from (folder.decisions, folder.places, folder.pending, *folder.outbox.glob("*.json"))
     yield from folder.outcomes.glob("????-??-??.jsonl")

@@ -39,10 +39,10 @@ from services.team.captures import (
     PendingCapture,
     PendingFolder,
     Revision,
+    apply_revisions,
     captured_images,
     captured_messages,
     pair_link_line,
-    revised,
 )
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark

@@ -20,7 +20,7 @@ it. The only empty line of a block is its last, so a block that a crash truncate
 
 Blocks of an earlier program have neither `said_at` nor `author_ids`. They may have `msg_` before each message id, and
 one turn for several messages of a person. They are read as if the conversation had ended when it was captured, with
-`UNKNOWN` authors and empty turns for the other messages. When they are written again, they have the present form.
+`UNKNOWN` authors and empty turns for the other messages. They are written again in the present form.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class BadId(Malformed):
 
 
 def qa_id(timestamp: str) -> str:
-    """The id of the pair captured at `timestamp`, with as many digits of fraction.
+    """Return the id of the pair captured at `timestamp`, with as many digits of fraction.
 
-    It is the timestamp of the capture: `2026-02-01T03:10:56.228000Z` gives `qa_20260201_031056.228000`. Ids of this
-    program have six digits of fraction; others may have any number or none, so ids are compared as instants.
+    `2026-02-01T03:10:56.228000Z` gives `qa_20260201_031056.228000`. Ids of this program have six digits of fraction;
+    others may have any number or none, so ids are compared as instants.
     """
     timestamp_instant(timestamp)
     return "qa_" + timestamp.removesuffix("Z").replace("-", "").replace(":", "").replace("T", "_")
@@ -85,9 +85,9 @@ def checked_instant(pair_id: str, timestamp: str) -> Decimal:
 
 
 def next_timestamp(now: float, last: str | None) -> str:
-    """Return the timestamp for a capture at `now` (seconds since 1970); `last`: that of the newest pair.
+    """Return the timestamp for a capture at `now` (seconds since 1970); `last`: the timestamp of the newest pair.
 
-    Time stamps of one archive strictly increase: it is a microsecond after `last` if the clock is not past that.
+    Time stamps of one archive strictly increase: the result is a microsecond after `last` unless `now` is later.
     """
     timestamp = rfc3339(now, digits=6)
     if last is None or timestamp_instant(timestamp) > (before := timestamp_instant(last)):
@@ -98,12 +98,12 @@ def next_timestamp(now: float, last: str | None) -> str:
 
 
 def week_file(captured: Decimal) -> str:
-    """The archive file of a capture at this instant: its ISO year and week, in UTC."""
+    """Return the archive file of a capture at this instant, by its ISO year and week, in UTC."""
     year, week, _ = datetime.fromtimestamp(int(captured), UTC).isocalendar()
     return f"{year}-W{week:02d}.txt"
 
 
-@lru_cache(maxsize=512)  # pairs know theirs; decisions and texts ask about the newest
+@lru_cache(maxsize=512)  # pairs keep their instant; decisions and texts mostly have new ids
 def _instant_in(form: re.Pattern[str], text: str, example: str) -> Decimal:
     found = form.fullmatch(text)
     if found is None:
@@ -125,7 +125,7 @@ log = logging.getLogger(__name__)
 
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
-UNKNOWN = 0  # the author of what an earlier program has stored; the id of nobody
+UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody has this id
 
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
@@ -139,10 +139,10 @@ class Pair:
     """One captured conversation. Raises Malformed if the fields are inconsistent.
 
     Attributes:
-        timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
-        conversation_id: of one of `KINDS`.
+        timestamp: the time of the capture; RFC 3339, UTC, with `Z`, as `said_at`, the time of the last message.
+        conversation_id: an id of one of `KINDS`.
         message_ids, author_ids, turns: one each for every message, in the same order.
-        key: the instant of its id, by which pairs are told apart and ordered.
+        key: the instant of the id, which identifies and orders pairs.
     """
 
     id: str
@@ -173,15 +173,15 @@ class Pair:
 
 
 def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
-    """True if both the community and the team have said something; the team alone is enough where the kind of
-    conversation needs no question.
+    """True if both the community and the team have a turn; the team alone is enough if the kind of conversation needs
+    no question.
     """
     speakers = {turn.speaker for turn in turns}
     return Speaker.TEAM in speakers and (Speaker.USER in speakers or not kind.needs_question)
 
 
 def render(pair: Pair) -> str:
-    """One block, including the empty line that ends it; blocks directly follow each other."""
+    """Return the block of a pair, with the empty line that ends it; blocks directly follow each other."""
     message_ids, author_ids = (", ".join(map(str, ids)) for ids in (pair.message_ids, pair.author_ids))
     values = pair.id, pair.timestamp, pair.said_at, pair.conversation_id, message_ids, author_ids
     return render_block(zip(_HEADERS, values, strict=True), pair.turns)
@@ -198,16 +198,16 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
         values.append(line[len(name) + 2 :])
     if len(values) < len(headers):
         raise Malformed("headers are missing")
-    said: list[tuple[Speaker, list[str]]] = []
+    turns: list[tuple[Speaker, list[str]]] = []
     for line in lines[len(headers) :]:
         name, colon, text = line.partition(": ")
-        if line.startswith(INDENT) and said:
-            said[-1][1].append(line[len(INDENT) :])
+        if line.startswith(INDENT) and turns:
+            turns[-1][1].append(line[len(INDENT) :])
         elif colon and name in set(Speaker):
-            said.append((Speaker(name), [text]))
+            turns.append((Speaker(name), [text]))
         else:
             raise Malformed(f"{line[:40]!r} is neither a turn nor the rest of one")
-    return values, tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in said)
+    return values, tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in turns)
 
 
 def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
@@ -225,7 +225,7 @@ def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
     )
 
 
-def without(pair: Pair, author_id: int) -> Pair:
+def remove_texts(pair: Pair, author_id: int) -> Pair:
     """Return the pair with the texts of one person replaced by `REMOVED`."""
     turns = tuple(
         replace(turn, text=REMOVED) if author == author_id else turn
@@ -264,9 +264,7 @@ def parse(
 
 
 def blocks(text: str) -> list[tuple[str, Pair | Malformed]]:
-    """Split `text` into blocks, each with its pair or with what is wrong with it. Text before the first marker counts
-    as a block.
-    """
+    """Split `text` into blocks, each with its pair or the error. Text before the first marker counts as a block."""
     return [(piece, _pair_in(piece)) for piece in _pieces(text)]
 
 
@@ -325,10 +323,10 @@ def _snowflakes(text: str) -> tuple[int, ...]:
 
 # Labels of speakers
 
-_OPENING = re.compile(r"@([^\s,:;.!?]+)")
+_MENTION = re.compile(r"@([^\s,:;.!?]+)")
 
 _NOTHING = frozenset({"", REMOVED})
-"""Texts that say nothing: of people who were forgotten, and of messages that earlier programs kept empty."""
+"""Texts without words: of people who were forgotten, and of messages that earlier programs stored empty."""
 
 
 def has_several_askers(pair: Pair) -> bool:
@@ -336,11 +334,11 @@ def has_several_askers(pair: Pair) -> bool:
 
 
 def labels_of(pair: Pair) -> tuple[str, ...]:
-    """Return a label for each turn. When a person's texts are removed, only the "(to …)" of others may change.
+    """Return a label for each turn. If a person's texts are removed, only the "(to …)" of other labels may change.
 
-    With one asker these are `User` and `Team`. With several they are `User A`, `User B` and so on, in the order of
-    their first words, and `Team (to User A)` where it is known whom the team speaks to: while only one asker has
-    written, and later from a mention that opened such a turn.
+    With one asker the labels are `User` and `Team`. With several they are `User A`, `User B` and so on, in the order of
+    their first words, and `Team (to User A)` if it is known whom the team speaks to: while only one asker has
+    written, and later by the name that such a turn mentioned at its beginning.
     """
     askers = _askers(pair)
     if len(askers) <= 1:
@@ -354,8 +352,8 @@ def labels_of(pair: Pair) -> tuple[str, ...]:
             labels.append(user_label[author])
             so_far.add(user_label[author])
             continue
-        opening = _OPENING.match(turn.text)
-        name = opening[1].casefold() if opening else ""
+        mention = _MENTION.match(turn.text)
+        name = mention[1].casefold() if mention else ""
         to = mentioned.get(name)
         if to is None and len(so_far) == 1:
             (to,) = so_far
@@ -382,9 +380,9 @@ def utterances_of(pair: Pair) -> list[Utterance]:
     """Return the conversation with consecutive messages of one person joined: many people send a sentence in two
     messages.
     """
-    said = zip(labels_of(pair), pair.author_ids, pair.message_ids, pair.turns, strict=True)
-    left = [(label, author, message, turn.text) for label, author, message, turn in said if turn.text not in _NOTHING]
-    turns = ((label, list(own)) for (label, _), own in groupby(left, key=itemgetter(0, 1)))
+    rows = zip(labels_of(pair), pair.author_ids, pair.message_ids, pair.turns, strict=True)
+    kept = [(label, author, message, turn.text) for label, author, message, turn in rows if turn.text not in _NOTHING]
+    turns = ((label, list(own)) for (label, _), own in groupby(kept, key=itemgetter(0, 1)))
     return [
         Utterance(label, "\n".join(text for *_, text in own), tuple(message for _, _, message, _ in own))
         for label, own in turns
@@ -392,10 +390,10 @@ def utterances_of(pair: Pair) -> list[Utterance]:
 
 
 def _askers(pair: Pair) -> list[int]:
-    """The users, in the order of their first words."""
-    said = zip(pair.author_ids, pair.turns, strict=True)
-    return list(dict.fromkeys(author for author, turn in said if turn.speaker is Speaker.USER))
+    """Return the users, in the order of their first words."""
+    turns = zip(pair.author_ids, pair.turns, strict=True)
+    return list(dict.fromkeys(author for author, turn in turns if turn.speaker is Speaker.USER))
 
 
-def _letter(place: int) -> str:
-    return ascii_uppercase[place] if place < len(ascii_uppercase) else str(place + 1)
+def _letter(index: int) -> str:
+    return ascii_uppercase[index] if index < len(ascii_uppercase) else str(index + 1)

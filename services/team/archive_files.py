@@ -21,9 +21,9 @@ from services.storage import Signature, confined, files
 from services.team import archive
 from services.team.archive import MARKER, Pair, blocks, parse, sound_length
 
-CHUNK_BYTES = 1 << 20  # of a file in memory at once, unless one block is longer
+CHUNK_BYTES = 1 << 20  # read from a file at once, unless one block is longer
 _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
-_SETTLED_NS = 100_000_000  # two changes to a folder within the clock's resolution look like one
+_SETTLED_NS = 100_000_000  # changes to a folder within the resolution of its clock look like one
 
 
 _warned = BoundedDict[str, None](10_000)
@@ -36,7 +36,7 @@ class ArchiveUnwritable(Exception):
 
 
 def week_files(folder: Path) -> list[Path]:
-    """The files of an archive, oldest week first; none if the folder does not exist."""
+    """List the files of an archive, oldest week first; none if the folder does not exist."""
     try:
         return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
     except FileNotFoundError:
@@ -44,14 +44,14 @@ def week_files(folder: Path) -> list[Path]:
 
 
 def warn_once(line: str) -> None:
-    """Log a warning once in the life of the process: the archive is read again and again."""
+    """Log a warning once for this process: the archive is read again and again."""
     if line not in _warned:
         log.warning("%s", line)
         _warned[line] = None
 
 
 def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
-    """The pairs of the newest `weeks` files, or of all if that is 0, oldest first. Logs and skips malformed blocks."""
+    """Read the pairs of the newest `weeks` files (0: all), oldest first. Logs and skips malformed blocks."""
     return [
         pair
         for path in week_files(folder)[-weeks:]
@@ -60,7 +60,7 @@ def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
 
 
 CLOCK_SECONDS = 86_400
-"""So far a message may be ahead of the clock by which it is captured."""
+"""The most by which the time of a message may be ahead of the clock of this machine."""
 
 
 def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
@@ -90,7 +90,7 @@ def is_archive(path: Path) -> bool:
 
 
 def pairs_of(path: Path) -> list[Pair]:
-    """Read the pairs of a file from elsewhere, whose last block may lack its final empty line."""
+    """Read the pairs of an imported file, whose last block may lack its final empty line."""
     return parse(path.read_bytes().decode(errors="replace").rstrip("\r\n") + "\n\n", str(path))
 
 
@@ -122,7 +122,7 @@ def repair_tail(path: Path) -> None:
 
 @dataclass(slots=True)
 class _Position:
-    """How far a file has been read. `seen`: its signature when its end was reached."""
+    """The position up to which a file was read. `seen`: the signature of the file when its end was reached."""
 
     offset: int = 0
     line: int = 1
@@ -143,7 +143,7 @@ class StoredBlock:
 PairFilter = Callable[[Pair], bool]
 
 
-def whatever(_pair: Pair) -> bool:
+def accept_all(_pair: Pair) -> bool:
     return True
 
 
@@ -163,7 +163,7 @@ class ArchiveReader:
     def survey(self, wanted: PairFilter) -> Iterator[Pair]:
         """Yield every pair of the archive once. Afterwards `oldest` starts at the first wanted pair of each file."""
         self.rewind()
-        self._look()
+        self._find_unread()
         for name in list(self._unread):
             here = _Position()
             done = True
@@ -176,7 +176,7 @@ class ArchiveReader:
                 self._positions[name] = here
                 self._unread.remove(name)
 
-    def oldest(self, wanted: PairFilter, ready: PairFilter = whatever) -> Pair | None:
+    def oldest(self, wanted: PairFilter, ready: PairFilter = accept_all) -> Pair | None:
         """Return the first wanted pair for which `ready` is true. Opens no file if nothing was added since the last
         call.
         """
@@ -184,7 +184,7 @@ class ArchiveReader:
             if (found := self.peek(wanted, ready)) is not None:
                 return found
             if not self._unread:
-                self._look()
+                self._find_unread()
             if not self._unread:
                 return None
             pairs = self._read(self._unread[0], self._positions.setdefault(self._unread[0], _Position()))
@@ -193,28 +193,28 @@ class ArchiveReader:
             else:
                 self._wait(sorted(filter(wanted, pairs), key=attrgetter("key")))
 
-    def peek(self, wanted: PairFilter, ready: PairFilter = whatever) -> Pair | None:
-        """Do what `oldest` does, from memory only, without disk access."""
+    def peek(self, wanted: PairFilter, ready: PairFilter = accept_all) -> Pair | None:
+        """As `oldest`, from memory only."""
         while self._waiting and not wanted(self._waiting[0]):
-            passed = self._waiting.popleft()
-            if self._latest.get(passed.conversation_id) is passed:
-                del self._latest[passed.conversation_id]
+            unwanted = self._waiting.popleft()
+            if self._latest.get(unwanted.conversation_id) is unwanted:
+                del self._latest[unwanted.conversation_id]
         return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
 
     def waiting(self, wanted: PairFilter) -> list[Pair]:
         """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
 
-    def later(self, pair: Pair) -> Pair | None:
+    def later_capture(self, pair: Pair) -> Pair | None:
         """Return the last capture of the same conversation in memory, if it is later than `pair`."""
         latest = self._latest.get(pair.conversation_id, pair)
         return latest if latest.key > pair.key else None
 
-    def stored(self, block: StoredBlock) -> None:
-        """Take over a block that was just appended, if it directly follows what was read last. Others will be read from
-        the disk.
+    def add_block(self, block: StoredBlock) -> None:
+        """Take over a block that was just appended, if it follows the last block that was read. Others are read from
+        the disk later.
         """
-        # So will the first block of a new week: the file before may hold something unread.
+        # So is the first block of a new week: the file before may hold unread blocks.
         position = self._positions.get(block.name)
         if position is not None and position.offset == block.start and not self._unread:
             position.offset += len(block.text.encode())
@@ -222,7 +222,7 @@ class ArchiveReader:
             self._wait([block.pair])
 
     def rewind(self) -> None:
-        """Start reading from the beginning again, since pairs that were skipped are wanted now."""
+        """Start reading from the beginning again, as skipped pairs may be wanted now."""
         self._folder_seen = None
         self._positions.clear()
         self._unread.clear()
@@ -249,8 +249,8 @@ class ArchiveReader:
             known = self._latest.get(pair.conversation_id, pair)
             self._latest[pair.conversation_id] = max(known, pair, key=attrgetter("key"))
 
-    def _look(self) -> None:
-        """Find the files with something new."""
+    def _find_unread(self) -> None:
+        """Find the files with unread blocks."""
         folder = _signature(self._prefix)
         newest = self._names[-1] if self._names else None
         last = _signature(self._prefix + newest) if newest is not None else None
@@ -266,7 +266,7 @@ class ArchiveReader:
                 self._unread.append(name)
 
     def _read(self, name: str, position: _Position) -> list[Pair] | None:
-        """The next pairs of a file; None at its end."""
+        """Read the next pairs of a file; None at its end."""
         path = self._prefix + name
         try:
             file = open(path, "rb")  # noqa: PTH123, SIM115 (measured, as below; closed below)

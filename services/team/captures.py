@@ -30,8 +30,8 @@ from services.team.decisions import why_invalid
 # Captures of one conversation
 
 KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
-KEPT_REVISIONS = 2_000  # for captures that are on their way to the archive
-KEPT_IN_THREADS = 10_000  # ids of the messages in threads that were stored last
+KEPT_REVISIONS = 2_000  # for captures that are not stored yet
+KEPT_IN_THREADS = 10_000  # ids of the newest stored messages in threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Capture:
     """A conversation to be stored: a team member's part, and the messages around it.
 
     Attributes:
-        part: None if it had its outcome already, and the capture is tried again.
-        said: in order of message id.
+        part: None if its outcome was given before this try.
+        said: the messages, in order of id.
     """
 
     part: Part | None
@@ -62,8 +62,8 @@ class Capture:
 
     @property
     def is_exchange(self) -> bool:
-        """As `archive.is_exchange`: what is none is not stored."""
-        return archive.is_exchange(self.kind, (said.turn for said in self.said))
+        """As `archive.is_exchange`; else it is not stored."""
+        return archive.is_exchange(self.kind, (each.turn for each in self.said))
 
     @property
     def said_at(self) -> float:
@@ -73,12 +73,12 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """How a message reads since it was edited or deleted.
+    """The text of a message since it was edited or deleted.
 
     Attributes:
-        text: None: it was deleted.
-        author_id: `archive.UNKNOWN` if it is not known.
-        placeholders: how many lines at the end of the text stand for attachments.
+        text: None: the message was deleted.
+        author_id: `archive.UNKNOWN` if the author is not known.
+        placeholders: the number of lines at the end of the text that stand for attachments.
     """
 
     message_id: int
@@ -86,8 +86,8 @@ class Revision:
     author_id: int = archive.UNKNOWN
     placeholders: int = 0
 
-    def of(self, turn: PairTurn) -> PairTurn:
-        """Return the turn as it reads now. What is removed stays so, and so do descriptions of images while the words
+    def apply_to(self, turn: PairTurn) -> PairTurn:
+        """Return the turn with the new text. A removed text stays removed; descriptions of images stay while the words
         are the same.
         """
         if self.text is None:
@@ -101,31 +101,32 @@ class Revision:
         return lines[: len(lines) - self.placeholders]
 
 
-def revised(said: Iterable[CapturedMessage], revisions: Mapping[int, Revision]) -> tuple[CapturedMessage, ...]:
-    """Return messages as they read after `revisions`, which are by message.
+def apply_revisions(said: Iterable[CapturedMessage], revisions: Mapping[int, Revision]) -> tuple[CapturedMessage, ...]:
+    """Return messages with their `revisions`, by message.
 
-    Under an answer stays what was answered: a user's edit of an earlier message has no effect. With the last question
-    before an answer the answer is removed, or it would be an answer to the question before.
+    A user's edit of a message before an answer has no effect, as the answer is to the old text. If the last question
+    before an answer is deleted the answer is removed too, or it would seem to answer the question before.
     """
     before = tuple(said)
     answered = max((each.message_id for each in before if each.turn.speaker is Speaker.TEAM), default=0)
 
-    def reads(each: CapturedMessage) -> CapturedMessage:
+    def revise(each: CapturedMessage) -> CapturedMessage:
         revision = revisions.get(each.message_id)
-        stays = revision is None or (
+        if revision is None or (
             revision.text is not None and each.turn.speaker is Speaker.USER and each.message_id < answered
-        )
-        return each if revision is None or stays else replace(each, turn=revision.of(each.turn))
+        ):
+            return each
+        return replace(each, turn=revision.apply_to(each.turn))
 
-    after = tuple(map(reads, before))
-    asked_less = any(
+    after = tuple(map(revise, before))
+    lost_questions = any(
         old.turn.speaker is Speaker.USER and old.turn != new.turn and new.turn.text == REMOVED
         for old, new in zip(before, after, strict=True)
     )
-    return _without_unasked(after) if asked_less else after
+    return _remove_unasked(after) if lost_questions else after
 
 
-def _without_unasked(said: Iterable[CapturedMessage]) -> tuple[CapturedMessage, ...]:
+def _remove_unasked(said: Iterable[CapturedMessage]) -> tuple[CapturedMessage, ...]:
     found: list[CapturedMessage] = []
     is_asked, last = True, Speaker.TEAM
     for each in said:
@@ -150,7 +151,6 @@ class CapturedImage:
 
 
 def captured_messages(pair: Pair) -> list[CapturedMessage]:
-    """The messages of a pair."""
     return [CapturedMessage(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
 
 
@@ -169,15 +169,15 @@ def captured_images(message: Message) -> tuple[CapturedImage, ...]:
 
 @dataclass(slots=True)
 class _Known:
-    """A stored conversation: its last capture, the digest of its messages, and the messages that were first captured in
-    it and are no longer part of the last capture.
+    """A stored conversation: its last capture, the hash of its messages, and the ids of messages that were first
+    captured in it but are not in its last capture.
 
     Most conversations are never continued, so the capture is kept compressed: 500 bytes, where objects take 2,000.
     """
 
     packed: bytes
-    said: bytes
-    left: tuple[int, ...] = ()
+    hash: bytes
+    lost_ids: tuple[int, ...] = ()
 
     @property
     def pair(self) -> Pair:
@@ -191,8 +191,8 @@ def _pack(pair: Pair) -> bytes:
 
 
 class _First(NamedTuple):
-    """The conversation that first captured a message, with the number of that capture. All messages of a capture share
-    one.
+    """The conversation that first captured a message, with the number of that capture; one object for all messages of
+    the capture.
     """
 
     number: int
@@ -209,16 +209,16 @@ class Captures:
         *,
         kept: int = KEPT_CONVERSATIONS,
     ) -> None:
-        """`earlier`: the pairs of the archive, oldest first. `withheld`: whether a message must not be captured, since
-        its author has opted out or was forgotten meanwhile.
+        """`earlier`: the pairs of the archive, oldest first. `withheld`: True for a message that must not be captured,
+        since its author has opted out or was forgotten.
         """
         self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
         self._revisions = BoundedDict[int, Revision](KEPT_REVISIONS)
         self._in_threads = BoundedDict[int, None](KEPT_IN_THREADS)
         self._kept = kept
-        # Of both the newest last.
+        # The newest are last:
         self._known: dict[str, _Known] = {}
-        self._threads = BoundedDict[str, tuple[str, bytes]](kept)  # the id and the digest of the last capture
+        self._threads = BoundedDict[str, tuple[str, bytes]](kept)  # id and hash of the last capture
         self._first: dict[int, _First] = {}  # by message
         self._count = 0
         for pair in earlier:
@@ -229,14 +229,14 @@ class Captures:
 
     def join(self, capture: Capture) -> Capture:
         """Leave out what is withheld, and join a capture with the stored conversation that it continues, if any: the
-        earliest that holds one of its community users' messages. Two stored conversations are never joined. Chains that
-        begin with the same message of the team, such as an announcement, have the same id and are joined; otherwise
-        readers would take the later one for the whole conversation.
+        earliest that holds one of its community users' messages. Two stored conversations are never joined. Reply
+        chains from the same message of the team, such as an announcement, have the same id and are joined: readers take
+        the last capture for the whole conversation.
         """
-        capture = self.as_it_reads(capture)
+        capture = self.with_revisions(capture)
         conversation_id, linked = capture.conversation_id, list[int]()
         if capture.kind.joins_by_messages:
-            linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
+            linked = [each.message_id for each in capture.said if each.turn.speaker is Speaker.USER]
         shared = [first for message_id in linked if (first := self._first.get(message_id)) is not None]
         if shared:
             _, conversation_id = min(shared)
@@ -244,55 +244,55 @@ class Captures:
             return capture
         stored = captured_messages(self._known[conversation_id].pair)
         wanted = (each for each in stored if not self._unwanted(each))
-        said = {each.message_id: each for each in revised(wanted, self._revisions)}
-        answered = max((each.message_id for each in said.values() if each.turn.speaker is Speaker.TEAM), default=0)
-        for each in capture.said:  # the newer text wins, but under an answer stays what was answered
-            if each.message_id not in said or each.turn.speaker is Speaker.TEAM or each.message_id > answered:
-                said[each.message_id] = each
-        return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
+        by_id = {each.message_id: each for each in apply_revisions(wanted, self._revisions)}
+        answered = max((each.message_id for each in by_id.values() if each.turn.speaker is Speaker.TEAM), default=0)
+        for each in capture.said:  # the newer text wins, except of questions already answered
+            if each.message_id not in by_id or each.turn.speaker is Speaker.TEAM or each.message_id > answered:
+                by_id[each.message_id] = each
+        return replace(capture, conversation_id=conversation_id, said=tuple(by_id[i] for i in sorted(by_id)))
 
     def permitted(self, pair: Pair) -> Pair | None:
-        """Return a pair of another archive without what is withheld; None: what is left of it is no exchange."""
+        """Return a pair of another archive without withheld messages; None: question or answer is missing then."""
         withheld = {each.message_id for each in captured_messages(pair) if self.is_withheld(each)}
         if not withheld:
             return pair
-        left = archive.part_of(pair, set(pair.message_ids) - withheld)
-        return left if left is not None and archive.is_exchange(left.kind, left.turns) else None
+        rest = archive.part_of(pair, set(pair.message_ids) - withheld)
+        return rest if rest is not None and archive.is_exchange(rest.kind, rest.turns) else None
 
     def revise(self, revisions: Iterable[Revision]) -> None:
-        """Note how messages read now, for captures of them that come later."""
+        """Remember revisions, for later captures of their messages."""
         for each in revisions:
             self._revisions[each.message_id] = each
 
-    def as_it_reads(self, capture: Capture) -> Capture:
-        """Return a capture that is not stored yet without what is withheld, and as its messages read now."""
+    def with_revisions(self, capture: Capture) -> Capture:
+        """Return a capture that is not stored yet with revised texts and without withheld messages."""
         said = (each for each in capture.said if not self.is_withheld(each))
-        return replace(capture, said=revised(said, self._revisions))
+        return replace(capture, said=apply_revisions(said, self._revisions))
 
-    def is_withheld(self, said: CapturedMessage) -> bool:
-        """Tell whether a message must not be captured: it was deleted, or its author does not want it."""
-        revision = self._revisions.get(said.message_id)
-        return (revision is not None and revision.text is None) or self._unwanted(said)
+    def is_withheld(self, message: CapturedMessage) -> bool:
+        """True if a message must not be captured: it was deleted, or its author does not want it."""
+        revision = self._revisions.get(message.message_id)
+        return (revision is not None and revision.text is None) or self._unwanted(message)
 
     def hold(self, message_ids: Iterable[int]) -> bool:
-        """Tell whether one of these messages was stored lately."""
+        """True if one of these messages was stored lately."""
         return any(each in self._first or each in self._in_threads for each in message_ids)
 
     def stored_as(self, capture: Capture) -> str | None:
-        """Return the id of the conversation's last stored capture if it is word for word the same, as after a crash;
-        else None.
+        """Return the id of the conversation's last stored capture if its messages are the same, as after a crash; else
+        None.
         """
         known = self._known.get(capture.conversation_id)
         if known is not None:
-            return known.pair.id if known.said == digest_of_messages(capture.said) else None
-        pair_id, said = self._threads.get(capture.conversation_id, (None, b""))
-        return pair_id if said == digest_of_messages(capture.said) else None
+            return known.pair.id if known.hash == digest_of_messages(capture.said) else None
+        pair_id, stored = self._threads.get(capture.conversation_id, (None, b""))
+        return pair_id if stored == digest_of_messages(capture.said) else None
 
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
-        conversation_id, said = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
+        conversation_id, digest = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
         if not pair.kind.joins_by_messages:
-            self._threads[conversation_id] = pair.id, said
+            self._threads[conversation_id] = pair.id, digest
             self._in_threads.update(dict.fromkeys(pair.message_ids))
             return
         self._count += 1
@@ -300,26 +300,26 @@ class Captures:
         for message_id in pair.message_ids:
             self._first.setdefault(message_id, first)
         known = self._known.pop(conversation_id, None)
-        left = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
-        self._known[conversation_id] = _Known(_pack(pair), said, left)
+        lost = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
+        self._known[conversation_id] = _Known(_pack(pair), digest, lost)
         if len(self._known) > self._kept:
             for message_id in self._firsts_of(self._known.pop(next(iter(self._known)))):
                 del self._first[message_id]
 
     def _firsts_of(self, known: _Known) -> set[int]:
-        """The messages for which this conversation was the first."""
+        """Return the ids of the messages that this conversation was the first to capture."""
         pair = known.pair
-        firsts = ((each, self._first.get(each)) for each in {*pair.message_ids, *known.left})
+        firsts = ((each, self._first.get(each)) for each in {*pair.message_ids, *known.lost_ids})
         return {each for each, first in firsts if first is not None and first.conversation_id == pair.conversation_id}
 
-    def forget(self, author_id: int, instead: str) -> None:
-        """Replace the texts of a person by `instead`."""
+    def forget(self, author_id: int, replacement: str) -> None:
+        """Replace the texts of a person."""
         for revision in [each for each in self._revisions.values() if each.author_id == author_id]:
             del self._revisions[revision.message_id]
         for known in self._known.values():
             pair = known.pair
-            said = zip(pair.author_ids, pair.turns, strict=True)
-            turns = tuple(replace(turn, text=instead) if author == author_id else turn for author, turn in said)
+            authored = zip(pair.author_ids, pair.turns, strict=True)
+            turns = tuple(replace(turn, text=replacement) if author == author_id else turn for author, turn in authored)
             known.packed = _pack(replace(pair, turns=turns))
 
 
@@ -337,17 +337,17 @@ class DamagedCapture(ValueError):
 @dataclass(frozen=True, slots=True)
 class PendingCapture:
     """A capture whose images are still to be described. It was first tried at `since` (seconds since 1970); `images`
-    are those that could be loaded so far.
+    holds those of the `image_refs` that were loaded so far.
     """
 
     since: float
     capture: Capture
-    pictures: tuple[CapturedImage, ...]
+    image_refs: tuple[CapturedImage, ...]
     images: Mapping[CapturedImage, Image] = field(default_factory=dict[CapturedImage, Image])
 
     @property
     def name(self) -> str:
-        """The name of its file, made of the ids of its first and last message."""
+        """The name of the file, made of the ids of the first and last message."""
         return f"{self.capture.said[0].message_id}-{self.capture.said[-1].message_id}.capture"
 
 
@@ -401,7 +401,7 @@ def render_pending(waiting: PendingCapture) -> bytes:
                        "bytes": 1234, "sha256": "9f86…"}]}
     """
     capture = waiting.capture
-    contents = [waiting.images.get(picture) for picture in waiting.pictures]
+    contents = [waiting.images.get(ref) for ref in waiting.image_refs]
     head = {
         "since": rfc3339(waiting.since, digits=6),
         "conversation_id": capture.conversation_id,
@@ -410,13 +410,13 @@ def render_pending(waiting: PendingCapture) -> bytes:
             for each in capture.said
         ],
         "pictures": [
-            asdict(picture, dict_factory=_with_text_ids)
+            asdict(ref, dict_factory=_with_text_ids)
             | {
                 "media_type": "" if image is None else image.media_type,
                 "bytes": None if image is None else len(image.data),
                 "sha256": "" if image is None else hashlib.sha256(image.data).hexdigest(),
             }
-            for picture, image in zip(waiting.pictures, contents, strict=True)
+            for ref, image in zip(waiting.image_refs, contents, strict=True)
         ],
     }
     line = replace_surrogates(json.dumps(head, ensure_ascii=False, separators=(",", ":"))) + "\n"
@@ -441,43 +441,43 @@ def parse_pending(data: bytes) -> PendingCapture:
         CapturedMessage(each.message_id, each.author_id, PairTurn(each.speaker, each.text)) for each in head.said
     )
     lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in said}
-    pictures: list[CapturedImage] = []
+    refs: list[CapturedImage] = []
     images: dict[CapturedImage, Image] = {}
     for each in head.pictures:
         file = Attachment(**dict(each.attachment))
-        picture = CapturedImage(each.message_id, each.index, each.line, file)
-        if -picture.line > lengths.get(picture.message_id, 0):
+        ref = CapturedImage(each.message_id, each.index, each.line, file)
+        if -ref.line > lengths.get(ref.message_id, 0):
             raise DamagedCapture(f"attachment {file.id} has no place in a message")
-        pictures.append(picture)
+        refs.append(ref)
         if each.bytes is not None:
             content, rest = rest[: each.bytes], rest[each.bytes :]
             if hashlib.sha256(content).hexdigest() != each.sha256:
                 raise DamagedCapture(f"the content of attachment {file.id} is not what was stored")
-            images[picture] = Image(file.filename, each.media_type, content)
+            images[ref] = Image(file.filename, each.media_type, content)
     if rest:
         raise DamagedCapture("there is more in it than was stored")
     conversation_id = head.conversation_id or REPLY.make_id(head.continues or said[0].message_id)
-    return PendingCapture(since, Capture(None, conversation_id, said), tuple(pictures), images)
+    return PendingCapture(since, Capture(None, conversation_id, said), tuple(refs), images)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFolder:
-    """The captures that wait, on disk. Blocking. Raises OSError, as the system reported it.
+    """The waiting captures on disk. Blocking. Raises OSError, as the system reported it.
 
-    Each capture has a file of its own, which is written whole or not at all and holds all that another try needs.
+    Each capture has a file of its own, which is written whole or not at all and holds all that the next try needs.
     """
 
     folder: Path
 
     def keep(self, waiting: PendingCapture) -> None:
-        """Store a capture. When this returns, it is on the disk."""
+        """Store a capture; it is on the disk when this returns."""
         files.replace(self.folder / waiting.name, render_pending(waiting))
 
     def drop(self, waiting: PendingCapture) -> None:
         files.remove(self.folder / waiting.name)
 
     def is_empty(self) -> bool:
-        """True if nothing waits. Never raises: False where that cannot be told."""
+        """True if nothing waits. Never raises: False if the folder cannot be read."""
         try:
             return not any(map(_PENDING_NAME.fullmatch, os.listdir(self.folder)))  # noqa: PTH208 (names are enough)
         except OSError as error:
@@ -505,9 +505,7 @@ class PendingFolder:
 
 
 def pair_link_line(qa_id: str, capture: Capture) -> str | None:
-    """Return the line to store for a capture, which leads to the team's last message in it; None if the server is
-    unknown.
-    """
+    """Return the line that links a capture to the team's last message in it; None if the server is unknown."""
     part = capture.part
     if part is None or part.place.guild_id is None:
         return None
@@ -515,13 +513,13 @@ def pair_link_line(qa_id: str, capture: Capture) -> str | None:
 
 
 def _last_answer(capture: Capture) -> int:
-    answers = [said for said in capture.said if said.turn.speaker is Speaker.TEAM]
-    left = [said for said in answers if said.turn.text != REMOVED]
-    return (left or answers)[-1].message_id
+    answers = [each for each in capture.said if each.turn.speaker is Speaker.TEAM]
+    kept = [each for each in answers if each.turn.text != REMOVED]
+    return (kept or answers)[-1].message_id
 
 
 class PairPlace(NamedTuple):
-    """Where in Discord a pair comes from."""
+    """The message in Discord that a pair is linked to."""
 
     guild_id: int
     channel_id: int
@@ -534,34 +532,34 @@ class PairPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PairLinks:
-    """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are asked for.
+    """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are looked up.
 
-    A line is `{"qa_id", "guild_id", "channel_id", "message_id"}`, all texts: no names and no words. A line that is lost
-    costs a link.
+    A line is `{"qa_id", "guild_id", "channel_id", "message_id"}`, all strings, no names or words. A lost line costs a
+    link.
     """
 
     path: Path
 
     def address(self, qa_id: str) -> str | None:
-        """Return the address of a pair's message; None if there is none. Blocking, as `place`."""
+        """Return the address of a pair's message, if known. Blocking, as `place`."""
         place = self.place(qa_id)
         return None if place is None else discord_address(*place)
 
     def line_of_revised(self, qa_id: str, earlier_id: str, capture: Capture) -> str | None:
-        """Return the line to store for a capture that was stored before as `earlier_id`. Blocking, as `place`."""
+        """Return the line to store for a new version of the pair `earlier_id`. Blocking, as `place`."""
         place = self.place(earlier_id)
         return None if place is None else place._replace(message_id=_last_answer(capture)).line(qa_id)
 
     def place(self, qa_id: str) -> PairPlace | None:
-        """Return where a pair comes from; None: nothing tells. Blocking, for a moment: a thousand pairs take 150 kB. Of
-        several lines about a pair the last counts.
+        """Return the place of a pair, from the last line about it; None if it is not known. Blocking, for a moment: a
+        thousand pairs take 150 kB.
         """
         try:
             data = self.path.read_bytes()  # bytes, so that a line that is not UTF-8 costs only itself
         except OSError:
             return None
-        named, end = qa_id.encode(), len(data)
-        while (at := data.rfind(named, 0, end)) >= 0:
+        wanted, end = qa_id.encode(), len(data)
+        while (at := data.rfind(wanted, 0, end)) >= 0:
             end, stop = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
             found = _place(data[end : stop if stop >= 0 else None], qa_id)
             if found is not None:

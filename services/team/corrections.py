@@ -32,10 +32,10 @@ class Overview:
     Attributes:
         topics, descriptions: by name.
         removed: the ids of pairs that an operator removed, each with the topic it was in.
-        replaced: the ids of those that a pair in force has taken the place of.
-        corrected: by whom and in what a pair in force is superseded in part, oldest first.
-        conflicts: those that nobody has settled.
-        captured, undecided, failed: pairs in the archive, still to be filed, and not fileable.
+        replaced: by id of a pair in force, the ids of the pairs that it replaced.
+        corrected: by id of a pair in force, the pairs that correct it in part and what they correct, oldest first.
+        conflicts: the conflicts between two pairs in force.
+        captured, undecided, failed: the number of all pairs, of pairs without a decision, and of failed ones.
     """
 
     topics: Mapping[str, Topic]
@@ -50,7 +50,7 @@ class Overview:
 
 
 def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
-    """Read the library; another process may be writing it. `now`: seconds since 1970. Raises as `open_library`."""
+    """Read the library; another process may write it meanwhile. `now`: seconds since 1970. Raises as `open_library`."""
     start = start_cursor(paths, read_state(paths.state), configured_cursor, now)
     decisions = DecisionLog(paths.decisions).read()
     placement = Placement(decisions, start)
@@ -76,21 +76,21 @@ def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
         topics,
         descriptions,
         tuple(removed),
-        {in_force[key].id: _taken_out(each, in_force) for key, each in added.items()},
+        {in_force[key].id: _replaced_by(each, in_force) for key, each in added.items()},
         {pair.id: tuple(corrections_of(pair, placement, in_force)) for pair in in_force.values()},
-        tuple(_open(added.values(), in_force)),
+        tuple(_conflicts(added.values(), in_force)),
         captured,
         undecided,
         len(placement.failed),
     )
 
 
-def _taken_out(decision: Decision, in_force: Mapping[Decimal, Pair]) -> tuple[str, ...]:
+def _replaced_by(decision: Decision, in_force: Mapping[Decimal, Pair]) -> tuple[str, ...]:
     gone = dict.fromkeys((*decision.replaces, *decision.remove_ids))
     return tuple(each for each in gone if archive.instant(each) not in in_force)
 
 
-def _open(added: Iterable[Decision], in_force: Mapping[Decimal, Pair]) -> Iterator[OpenConflict]:
+def _conflicts(added: Iterable[Decision], in_force: Mapping[Decimal, Pair]) -> Iterator[OpenConflict]:
     for decision in added:
         for remark in decision.conflicts:
             other = in_force.get(archive.instant(remark.id))
@@ -99,11 +99,11 @@ def _open(added: Iterable[Decision], in_force: Mapping[Decimal, Pair]) -> Iterat
 
 
 class CorrectionRefused(Exception):
-    """There is nothing to correct: one readable line that says why, and what to do instead."""
+    """Nothing can be corrected: one readable line that says why, and what to do instead."""
 
 
 def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
-    """Take a pair out of its topic for good. Gives a line about it. Raises CorrectionRefused, and as `decide`."""
+    """Take a pair out of its topic for good. Returns a line about it. Raises CorrectionRefused, and as `decide`."""
     pair = _pair(library, pair_id)
     placement = library.fold.placement
     if pair.key in placement.withdrawn:
@@ -114,13 +114,13 @@ def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
         return f"{pair.id} was in no topic, and stays out of all."
     if len(topics) > 1:
         return f"{pair.id} is removed from {' and '.join(topics)}."
-    left = library.topics.get(topic)
-    rest = "held nothing else and is gone" if left is None else f"holds {len(left.pairs)} more"
+    found = library.topics.get(topic)
+    rest = "held nothing else and is gone" if found is None else f"holds {len(found.pairs)} more"
     return f"{pair.id} is removed from {topic}, which {rest}."
 
 
 def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
-    """Put a pair back into its last topic. Gives a line about it. Raises as `remove`."""
+    """Put a pair back into its last topic. Returns a line about it. Raises as `remove`."""
     pair = _pair(library, pair_id)
     placement = library.fold.placement
     last_topic = placement.last_topic.get(pair.key)

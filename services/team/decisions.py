@@ -3,9 +3,9 @@
     {"qa_id": "qa_20260201_031057.000000", "at": "2026-02-01T03:12:00.000Z", "action": "added", "topic": "gpu",
      "remove_ids": [], "replaces": [], "by": "llm", "reason": ""}
 
-The file is append-only and has one such object a line. A line counts once its line feed is written. Only where there is
-something to say it also has `"superseded_parts"` and `"conflicts"`, lists of `{"id", "what"}`, and `"pieces"`, a list
-of `{"message_ids", "topic"}`.
+The file is append-only and has one such object a line. A line counts once its line feed is written. If not
+empty, it also has `"superseded_parts"` and `"conflicts"`, lists of `{"id", "what"}`, and `"pieces"`, a list of
+`{"message_ids", "topic"}`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class By(StrEnum):
     OPERATOR = "operator"
     EXTRACTIVE = "extractive"
     DISCORD = "discord"
-    """Taken back by who wrote it, or no longer public."""
+    """Deleted or edited by the author, or no longer public."""
 
     @property
     def is_curator(self) -> bool:
-        """True if a rebuild decides anew."""
+        """True if a rebuild replaces the decision."""
         return self in {By.LLM, By.EXTRACTIVE}
 
 
@@ -90,10 +90,10 @@ class Decision:
         topic: the safe name of the topic that the pair enters or leaves, if any.
         remove_ids: pairs of the topic that this one makes obsolete.
         replaces: earlier captures of the same conversation.
-        superseded_parts: pairs of the topic that this one corrects in a part, and which.
-        conflicts: pairs of the topic that contradict this one, where it is open which is right.
-        pieces: where the pair is about several matters, what goes where; `topic` is that of the first. Empty: it goes
-            there as a whole.
+        superseded_parts: pairs of the topic that this one corrects in part, and which part.
+        conflicts: pairs of the topic that contradict this one; nobody knows which is right.
+        pieces: the pieces of a pair about several matters, with their topics; `topic` is that of the first. Empty: the
+            whole pair goes into `topic`.
     """
 
     qa_id: str
@@ -119,17 +119,17 @@ class Decision:
         return tuple(dict.fromkeys(filter(None, (self.topic, *(piece.topic for piece in self.pieces)))))
 
     def without_words_about(self, keys: AbstractSet[Decimal]) -> Decision:
-        """Return the decision without the words of remarks about the pairs with these keys, or made because of them."""
+        """Return the decision without the words of remarks about the pairs with these keys, or made by these pairs."""
 
-        def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+        def redact(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
             return tuple(
                 replace(each, what=REMOVED) if {self.key, archive.instant(each.id)} & keys else each for each in remarks
             )
 
-        return replace(self, superseded_parts=left(self.superseded_parts), conflicts=left(self.conflicts))
+        return replace(self, superseded_parts=redact(self.superseded_parts), conflicts=redact(self.conflicts))
 
     def with_topics(self, names: Mapping[str, str]) -> Decision:
-        """Return the decision with topics renamed as `names` says."""
+        """Return the decision with new names of topics. `names`: new by old."""
         topic = None if self.topic is None else names.get(self.topic, self.topic)
         pieces = tuple(replace(piece, topic=names.get(piece.topic, piece.topic)) for piece in self.pieces)
         return replace(self, topic=topic, pieces=pieces)
@@ -138,19 +138,19 @@ class Decision:
 _DECISION = TypeAdapter(Decision)
 _FIELDS = ("qa_id", "at", "action", "topic", "remove_ids", "replaces", "by", "reason")
 _MESSAGE_ID = re.compile(r"[0-9]{1,20}")
-_IF_ANY = ("superseded_parts", "conflicts", "pieces")
+_OPTIONAL = ("superseded_parts", "conflicts", "pieces")
 
 
 def render(decision: Decision) -> str:
-    """One line, including the line feed that ends it."""
-    said = asdict(decision)
-    fields = (*_FIELDS, *(name for name in _IF_ANY if said[name]))
-    text = json.dumps({name: said[name] for name in fields}, ensure_ascii=False)
+    """Return the line of a decision, with its line feed."""
+    values = asdict(decision)
+    fields = (*_FIELDS, *(name for name in _OPTIONAL if values[name]))
+    text = json.dumps({name: values[name] for name in fields}, ensure_ascii=False)
     return replace_surrogates(text) + "\n"
 
 
 def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Decision]:
-    """The decisions in `data`, which begins at `first_line` of `file`. Logs and skips damaged or truncated lines."""
+    """Read the decisions in `data`, which begins at `first_line` of `file`. Logs and skips damaged lines."""
     found: list[Decision] = []
     *lines, rest = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(lines, first_line):
@@ -171,7 +171,7 @@ def sound_length(data: bytes) -> int:
 
 
 def corrections(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return the last decision about each pair that no curator made, in order. A rebuild keeps these."""
+    """Return for each pair the last decision that no curator made, in order. A rebuild keeps these."""
     last: dict[Decimal, Decision] = {}
     for each in decisions:
         if not each.by.is_curator:
@@ -185,7 +185,7 @@ class DecisionLog:
     """The file of decisions, for its one writer. Blocking. Raises OSError, as the system reported it."""
 
     path: Path
-    _sound: bool = field(default=False, init=False)  # whether the file is known to end with a complete line
+    _is_whole: bool = field(default=False, init=False)  # the file is known to end with a complete line
 
     @property
     def length(self) -> int:
@@ -213,10 +213,10 @@ class DecisionLog:
     def repair_tail(self) -> None:
         """Move a truncated last line aside."""
         files.repair_tail(self.path, sound_length, "line")
-        self._sound = True
+        self._is_whole = True
 
     def forget(self, keys: AbstractSet[Decimal]) -> bool:
-        """Remove the remarks about the pairs with these keys, and those made because of them. Returns True if there
+        """Remove the words of remarks about the pairs with these keys, or made by these pairs. Returns True if there
         were any.
         """
         return self._rewrite(lambda decision: decision.without_words_about(keys))
@@ -226,23 +226,23 @@ class DecisionLog:
         self._rewrite(lambda decision: decision.with_topics(names))
 
     def _rewrite(self, change: Callable[[Decision], Decision]) -> bool:
-        """Change decisions where they stand. Damaged lines stay as they are: no reader uses them. Returns True if any
+        """Change decisions in place. Damaged lines stay as they are: no reader uses them. Returns True if any decision
         has changed.
         """
         content = self.content()
-        left = b"\n".join(_changed(line, change) for line in content.split(b"\n"))
-        if left == content:
+        new = b"\n".join(_change_line(line, change) for line in content.split(b"\n"))
+        if new == content:
             return False
-        files.replace(self.path, left)
+        files.replace(self.path, new)
         return True
 
     def append(self, *decisions: Decision) -> None:
-        """Append decisions with one flush. When this returns, they are on the disk."""
-        if not self._sound:
+        """Append decisions with one flush. They are on the disk when this returns."""
+        if not self._is_whole:
             self.repair_tail()
-        self._sound = False  # until the write has succeeded
+        self._is_whole = False  # until the write has succeeded
         files.append(self.path, "".join(map(render, decisions)).encode())
-        self._sound = True
+        self._is_whole = True
 
 
 def _decision_in(line: bytes) -> Decision:
@@ -260,7 +260,7 @@ def _decision_in(line: bytes) -> Decision:
     return decision
 
 
-def _changed(line: bytes, change: Callable[[Decision], Decision]) -> bytes:
+def _change_line(line: bytes, change: Callable[[Decision], Decision]) -> bytes:
     try:
         decision = _decision_in(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The team index and the cache of topic descriptions, on disk, and the schedule by which topics are described again.
+"""The team index and the cache of topic descriptions, on disk, and the schedule of their descriptions.
 
 The formats of the index and the cache are those of `services.knowledge`: `index_file` and `cache`. Both files follow
 from the topics and their descriptions, so the next start repairs what a crash leaves undone. Blocking; for the one
@@ -25,25 +25,25 @@ class DescriptionSchedule:
         pairs of a topic    1  2  3  4  5  6  7  8  9 …
         described           x  x     x           x
 
-    The index that a pair is classified with shows descriptions. So it must not depend on when an answer of a model
-    came: the schedule follows from the decisions alone.
+    Pairs are classified with an index that shows descriptions. So the index must not depend on when a model answered:
+    the schedule follows from the decisions alone.
 
     Attributes:
-        described: by name, each topic as it was when it was last to be described.
+        described: by name, each topic as it was when its last description became due.
     """
 
     def __init__(self, every: int = 1, topics: Mapping[str, Topic] | None = None) -> None:
-        """`every`: a topic that has doubled is described after each so many decisions; a new one at once. `topics`:
-        those that are there, and count as described.
+        """`every`: the number of decisions after which topics that have doubled are described; new ones are at once.
+        `topics`: the existing ones, which count as described.
         """
         self._every = every
         self._decisions = 0
-        self._grown: dict[str, Topic] = {}  # topics that have changed since
+        self._grown: dict[str, Topic] = {}  # topics that have changed since the last look
         self._due: dict[str, Topic] = {}
         self.described = dict(topics or {})
 
     def note(self, topics: Mapping[str, Topic], changed: Iterable[str]) -> None:
-        """Take in a decision: the `topics` after it, and the names of those that it `changed`."""
+        """Note a decision: the `topics` after it, and the names of the `changed` ones."""
         self._decisions += 1
         for name in changed:
             topic = topics.get(name)
@@ -53,11 +53,11 @@ class DescriptionSchedule:
             elif name in self.described:
                 self._grown[name] = topic
             else:
-                self._describe(topic)
+                self._make_due(topic)
         if self._decisions % self._every == 0:
             for topic in self._grown.values():
                 if self._doubled(topic.name, len(topic.pairs)):
-                    self._describe(topic)
+                    self._make_due(topic)
             self._grown.clear()
 
     def would_be_due(self, topics: Mapping[str, Topic], more: Mapping[str, int]) -> bool:
@@ -76,18 +76,18 @@ class DescriptionSchedule:
     def _doubled(self, name: str, pairs: int) -> bool:
         return pairs >= 2 * len(self.described[name].pairs)
 
-    def _describe(self, topic: Topic) -> None:
+    def _make_due(self, topic: Topic) -> None:
         self.described[topic.name] = self._due[topic.name] = topic
 
 
 _QUESTION_CHARS = 200
 _KEPT_EARLIER = 100
-"""Descriptions of content that no topic has any more. A topic has it again where the newest pair is taken out of it."""
+"""Descriptions of earlier content of topics. A topic has it again if its newest pair is removed."""
 
 
 class TeamIndex:
-    """The entries of the team index, in order of name: each topic with its description, or with its name and first
-    question until there is one.
+    """The entries of the team index, in order of name: each topic with its description, or until then with its name and
+    first question.
     """
 
     def __init__(self, index: Path, cache: Path, key: str) -> None:
@@ -97,7 +97,7 @@ class TeamIndex:
         self._by_name: dict[str, IndexEntry] = {}
         self._records: dict[str, Record] = {}
         self._lines: dict[str, str] = {}  # the records, rendered
-        # Descriptions by content and key: all that were there at the start, and those that records have lost since.
+        # Descriptions by content and key: those at the start, and those that records have lost since.
         self._known: dict[tuple[str, str], str] = {}
         self._earlier = BoundedDict[tuple[str, str], str](_KEPT_EARLIER)
         self._hashes: dict[str, tuple[Topic, str]] = {}
@@ -105,15 +105,15 @@ class TeamIndex:
         self._index_written = self._cache_written = False
 
     def load(self, topics: Mapping[str, Topic], earlier: Path | None = None) -> None:
-        """Start from the cache file; a missing one is an empty cache. Descriptions in the cache file `earlier` are
-        known as well. Raises OSError.
+        """Start from the cache file; a missing one is an empty cache. Descriptions in the cache file `earlier` are used
+        too. Raises OSError.
         """
         found = _records_in(self._cache)
         for record in (*found.values(), *(_records_in(earlier).values() if earlier is not None else ())):
             if record.is_described:
                 self._known.setdefault((record.content_hash, record.summary_key), record.summary_text)
-        there = {topic.file for topic in topics.values()}
-        self._records = {name: record for name, record in found.items() if name in there}
+        current = {topic.file for topic in topics.values()}
+        self._records = {name: record for name, record in found.items() if name in current}
         self._lines = {name: cache.render_line(record) for name, record in self._records.items()}
         self._cache_written = self._records == found
         self.follow(topics, topics)
@@ -162,14 +162,14 @@ class TeamIndex:
         self._earlier.clear()
 
     def undescribed(self, at: float) -> list[Topic]:
-        """The topics without a description of their present content, by name."""
-        lacking = self.lacking(self._suspects.values(), at)
-        self._suspects = {topic.name: topic for topic in lacking}
-        return sorted(lacking, key=attrgetter("name"))
+        """Return the topics without a description of their present content, by name."""
+        found = self.find_undescribed(self._suspects.values(), at)
+        self._suspects = {topic.name: topic for topic in found}
+        return sorted(found, key=attrgetter("name"))
 
-    def lacking(self, topics: Iterable[Topic], at: float) -> list[Topic]:
+    def find_undescribed(self, topics: Iterable[Topic], at: float) -> list[Topic]:
         """Return those topics whose description is not of their present content. Content that was described before,
-        perhaps under another name, gets that description again.
+        perhaps under another name, gets its old description again.
         """
         found: list[Topic] = []
         for topic in list(topics):
@@ -208,7 +208,7 @@ class TeamIndex:
             self._cache_written = False
 
     def _keep_earlier(self, file: str) -> None:
-        """A topic is about to lose its description."""
+        """Keep the description that a topic is about to lose."""
         record = self._records.get(file)
         if record is not None and record.is_described:
             self._earlier[record.content_hash, record.summary_key] = record.summary_text
@@ -225,10 +225,10 @@ class TeamIndex:
             self._index_written = False
 
     def _hash(self, topic: Topic) -> str:
-        kept = self._hashes.get(topic.name)
-        if kept is None or kept[0] is not topic:
-            kept = self._hashes[topic.name] = topic, hash_text(topic.text)
-        return kept[1]
+        known = self._hashes.get(topic.name)
+        if known is None or known[0] is not topic:
+            known = self._hashes[topic.name] = topic, hash_text(topic.text)
+        return known[1]
 
 
 def _records_in(path: Path) -> dict[str, Record]:
@@ -239,7 +239,7 @@ def _records_in(path: Path) -> dict[str, Record]:
 
 
 def _stand_in(topic: Topic) -> str:
-    """The topic's name and its first question."""
+    """Return the topic's name and first question."""
     turns = [turn for turn in topic.pairs[0].turns if turn.text != REMOVED]
     asked = next((turn for turn in turns if turn.speaker is Speaker.USER), turns[0])
     question = " ".join(asked.text.split())

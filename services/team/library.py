@@ -21,7 +21,7 @@ from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_wo
 from services.storage import files
 from services.team import archive, archive_files
 from services.team.archive import REMOVED, Pair, part_of
-from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, whatever
+from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
 from services.team.topics import Correction, Placement, Topic, TopicFold, sort_key, topic_block
@@ -58,12 +58,12 @@ class TeamState:
         {"last_processed_qa_id": "qa_20260201_031057.000000", "start_qa_id": "", "filed_bytes": 1234}
 
     While a rebuilt library is swapped in, `announced` is set. Once that decisions file is in place, all topic files
-    are overwritten, whatever they contain.
+    are overwritten, also those changed by hand.
 
     Attributes:
         last_processed_qa_id: the newest id with a decision.
-        start_qa_id: what that was before there were decisions; pairs up to it need none.
-        filed_bytes: how much of the decisions file the topic files are known to contain.
+        start_qa_id: the start cursor: pairs up to it need no decision.
+        filed_bytes: the length of the decisions file that the topic files are known to contain.
         announced: the SHA-256 of the decisions file of a rebuilt library that is being swapped in; empty otherwise.
     """
 
@@ -73,10 +73,11 @@ class TeamState:
     announced: str = ""
 
     def announces(self, decisions: bytes) -> bool:
+        """True if this is the decisions file of a rebuilt library."""
         return self.announced == digest_of_decisions(decisions)
 
     def start(self, *, begun: bool) -> str:
-        """Return the cursor from before there were any decisions; `begun`: there are some now."""
+        """Return the start cursor. `begun`: there are decisions."""
         return self.start_qa_id if begun else self.last_processed_qa_id
 
 
@@ -148,11 +149,11 @@ MOST_REMOVED = 3
 
 
 def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return those of `remove_ids`, the pairs that a model calls obsolete, that may be removed when `pair` joins
-    `held`.
+    """Return those of `remove_ids`, the pairs that a model calls obsolete, that may be removed when `pair` joins the
+    pairs `held` by a topic.
 
-    Only pairs of the topic that are older than `pair`; at most 1 if the topic has 1 or 2 other pairs, 2 if it has 3 or
-    4, else 3. Earlier captures of the same conversation do not count: the model has not seen them. The others are
+    These are pairs of the topic that are older than `pair`; at most 1 if the topic has 1 or 2 other pairs, 2 if it has
+    3 or 4, else 3. Earlier captures of the same conversation do not count: the model has not seen them. Other ids are
     logged.
     """
     if not remove_ids:
@@ -174,13 +175,13 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
 def allowed_remarks(
     pair: Pair, held: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
 ) -> tuple[Remark, ...]:
-    """Return those of a model's `remarks` that are about an older pair of the topic which is not `removed` anyway. The
+    """Return those of a model's `remarks` that are about an older pair of the topic and not about a `removed` one. The
     others are logged. As with removals, earlier captures of the same conversation do not count.
     """
-    said = tuple(remarks)
-    others = _others(pair, (each for each in held if each.id not in removed)) if said else {}
+    remarks = tuple(remarks)
+    others = _others(pair, (each for each in held if each.id not in removed)) if remarks else {}
     kept: list[Remark] = []
-    for remark in said:
+    for remark in remarks:
         found = _older(pair, others, remark.id) if remark.what else "it says nothing"
         if isinstance(found, Pair):
             kept.append(Remark(found.id, remark.what))
@@ -194,7 +195,7 @@ def _others(pair: Pair, held: Iterable[Pair]) -> dict[Decimal, Pair]:
 
 
 def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | str:
-    """The one with this id; or why there is none that is older than `pair`."""
+    """Return the pair with this id if it is older than `pair`; else the reason."""
     try:
         found = others.get(archive.instant(pair_id.strip()))
     except archive.BadId:
@@ -205,33 +206,33 @@ def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | s
 
 
 def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> dict[str, Pair]:
-    """Split a pair by topic, as a model says: `pieces` holds ids of messages and a safe topic name for each. Returns
-    nothing if no piece has both a question and an answer; the pair is then filed as a whole. Unknown ids are logged.
+    """Split a pair by topic. `pieces`: from a model, ids of messages and a safe topic name for each. Returns nothing if
+    no piece has both a question and an answer; the pair is then filed as a whole. Unknown ids are logged.
     """
-    named: dict[str, set[int]] = {}
+    by_topic: dict[str, set[int]] = {}
     known = {str(message_id): message_id for message_id in pair.message_ids}
     for message_ids, topic in pieces:
         unknown = [each for each in message_ids if each not in known]
         if unknown:
             log.warning("%s: not messages of it: %.200r", pair.id, unknown)
-        named.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
-    parts = {topic: part_of(pair, messages) for topic, messages in named.items() if topic}
+        by_topic.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
+    parts = {topic: part_of(pair, messages) for topic, messages in by_topic.items() if topic}
     whole = {topic: part for topic, part in parts.items() if part is not None and _is_exchange(part)}
-    if named and not whole:
+    if by_topic and not whole:
         log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
     return whole
 
 
 def _is_exchange(pair: Pair) -> bool:
-    """As `archive.is_exchange`, of the texts that are left."""
+    """As `archive.is_exchange`, without removed texts."""
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 
 
-def reads_otherwise(pair: Pair, earlier: Pair) -> bool:
-    """Return whether a text of an earlier capture has changed, or is removed."""
+def has_changed_text(pair: Pair, earlier: Pair) -> bool:
+    """True if a text of an earlier capture was changed or removed."""
     texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
-    said = zip(earlier.message_ids, earlier.turns, strict=True)
-    return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in said)
+    turns = zip(earlier.message_ids, earlier.turns, strict=True)
+    return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in turns)
 
 
 def merge_decisions(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
@@ -310,22 +311,22 @@ def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pai
     have left.
     """
     leaving = {archive.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
-    freed: dict[str, int] = {}  # characters of each file that leave with them
+    freed: dict[str, int] = {}  # characters of these pairs in each file
     for held in (fold.active[key] for key in leaving if key in fold.active):
         for name, messages in fold.placement.parts(held.key).items():
             freed[name] = freed.get(name, 0) + _rendered_length(part_of(held, messages))
 
     def file_for(topic: str, part: Pair | None) -> str:
-        there = topic_files(fold.topics, topic)
-        for name in there:
+        names = topic_files(fold.topics, topic)
+        for name in names:
             remaining = len(fold.topics[name].text) - freed.get(name, 0)
             if remaining <= 0 or remaining + _rendered_length(part) <= max_chars:
                 return name
-        if not there:
+        if not names:
             return _safe(topic)
-        following = next_file(there[0], fold.topics)
+        following = next_file(names[0], fold.topics)
         # If the name cannot grow any more, a long file is better than a decision that cannot be read.
-        return following if is_topic_name(following) else there[-1]
+        return following if is_topic_name(following) else names[-1]
 
     if not decision.pieces:
         return replace(decision, topic=file_for(topic, pair))
@@ -343,19 +344,17 @@ def _safe(name: str) -> str:
     return name if is_topic_name(name) else topic_name(name)
 
 
-def name_without(topic: str, words: Collection[str], taken: Collection[str]) -> str:
+def remove_words(topic: str, words: Collection[str], taken: Collection[str]) -> str:
     """Return a topic name without these words (as `name_words` gives them) that is not `taken`; the same name if it has
-    none of them.
+    none of the words.
     """
-    said = topic.split("-")
-    kept = [word for word in said if fold_name_word(word) not in words]
-    return topic if len(kept) == len(said) else next_file("-".join(kept) or "topic", taken)
+    parts = topic.split("-")
+    kept = [word for word in parts if fold_name_word(word) not in words]
+    return topic if len(kept) == len(parts) else next_file("-".join(kept) or "topic", taken)
 
 
-def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
-    """Return whether a word of the topic's name contains one of `words` as a shorter part of at least `least_chars`
-    letters.
-    """
+def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool:
+    """True if a word of the topic's name contains one of `words` that has `least_chars` letters or more."""
     for word in map(fold_name_word, topic.split("-")):
         parts = (word[at : at + size] for size in range(least_chars, len(word)) for at in range(len(word) - size + 1))
         if any(part in words for part in parts):
@@ -366,7 +365,7 @@ def holds_word(topic: str, words: Collection[str], least_chars: int) -> bool:
 # The library
 
 MOST_PUT_OFF = 64
-"""Decisions and descriptions that are put off at most."""
+"""The most decisions and descriptions that are put off together."""
 
 
 class UnknownPair(LookupError):
@@ -394,7 +393,7 @@ class TeamLibrary:
     team_index: TeamIndex
     max_topic_chars: int
     time: Callable[[], float]
-    # People forgotten since the start: what callers still have of them must not be used.
+    # People forgotten since the start: callers may still have texts of them, which must not be used.
     _forgotten: set[int] = field(default_factory=set[int], init=False)
     _forgotten_pairs: set[Decimal] = field(default_factory=set[Decimal], init=False)
     _renamed: dict[str, str] = field(default_factory=dict[str, str], init=False)
@@ -402,7 +401,7 @@ class TeamLibrary:
     _state_written: bool = field(default=False, init=False)
     _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
     # Decisions that were put off and are not in the log yet.
-    _unnoted: list[Decision] = field(default_factory=list[Decision], init=False)
+    _unlogged: list[Decision] = field(default_factory=list[Decision], init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     @property
@@ -414,53 +413,51 @@ class TeamLibrary:
         """Return an entry for each topic: its description, or its name and first question until there is one."""
         return self.team_index.entries
 
-    def undecided(self, ready: PairFilter = whatever) -> Pair | None:
+    def undecided(self, ready: PairFilter = accept_all) -> Pair | None:
         """Return the oldest pair after the start cursor that has no decision and for which `ready` is true. If there is
-        none, decisions that were put off are written. Raises OSError: the archive cannot be read.
+        no such pair, decisions that were put off are written. Raises OSError: the archive cannot be read.
         """
         with self._lock:
-            self._catch_up()
+            self._retry()
             found = self.reader.oldest(self.fold.placement.is_undecided, ready)
             if found is None:
                 self.flush()
             return found
 
-    def later(self, pair: Pair) -> Pair | None:
-        """Return a later capture of the same conversation that is undecided as well, if one is in memory."""
+    def later_undecided(self, pair: Pair) -> Pair | None:
+        """Return a later capture of the same conversation that is undecided too, if one is in memory."""
         with self._lock:
-            return self.reader.later(pair)
+            return self.reader.later_capture(pair)
 
-    def taken_back(self) -> Pair | None:
-        """Return a pair in a topic of which a later capture in memory, without a decision yet, reads otherwise."""
+    def outdated_pair(self) -> Pair | None:
+        """Return a pair in a topic if an undecided later capture in memory has changed its text."""
         with self._lock:
             for pair in self.reader.waiting(self.fold.placement.is_undecided):
                 for held in self.fold.captures(pair):
-                    if held.key < pair.key and reads_otherwise(pair, held):
+                    if held.key < pair.key and has_changed_text(pair, held):
                         return held
             return None
 
     @property
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """True if decisions or descriptions were put off, so that files are not up to date."""
         return self._put_off > 0
 
     def waiting(self) -> Sequence[Pair]:
-        """Return the undecided pairs in memory: all of them, if none was `ready` when `undecided` last looked."""
+        """Return the undecided pairs in memory: all, if the last `undecided` returned None."""
         with self._lock:
             return self.reader.waiting(self.fold.placement.is_undecided)
 
-    def stored(self, block: StoredBlock) -> None:
-        """Take over a block that was just appended to the archive. Never waits: a busy library reads it later
-        instead.
-        """
+    def add_block(self, block: StoredBlock) -> None:
+        """Take over a block that was just appended to the archive. Never waits: a busy library reads it later."""
         if self._lock.acquire(blocking=False):
             try:
-                self.reader.stored(block)
+                self.reader.add_block(block)
             finally:
                 self._lock.release()
 
     def pairs_of_topic(self, topic: str) -> Sequence[Pair]:
-        """Return the pairs of the topic and its continuations, which a pair filed under this name would join."""
+        """Return the pairs of the topic and its continuations."""
         topics = self.fold.topics
         return [pair for name in topic_files(topics, topic) for pair in topics[name].pairs]
 
@@ -470,7 +467,7 @@ class TeamLibrary:
         return next((topic.corrections[pair.key] for topic in topics if topic and pair.key in topic.corrections), ())
 
     def pair(self, pair_id: str) -> Pair | None:
-        """A pair of the archive, if it is there. Raises BadId, OSError."""
+        """Return a pair of the archive, or None. Raises BadId, OSError."""
         key = archive.instant(pair_id)
         with self._lock:
             return self.fold.active.get(key) or self.reader.find([key]).get(key)
@@ -478,18 +475,18 @@ class TeamLibrary:
     def decide(self, decision: Decision, pair: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
         """Record a decision and carry it out. Returns the names of the topics that changed, were added or removed.
 
-        A pair that is added or restored goes into the first file of its topic with room for it, and the decision is
-        noted with that file's name. An added pair replaces all earlier active captures of its conversation, named or
-        not, and is skipped if there is a later one. `pair` saves searching for it. `put_off`: the decision and its
-        files are written later, with others, at most `MOST_PUT_OFF` at once. A crash before that loses it.
+        A pair that is added or restored goes into the first file of its topic with room for it, and that file's name
+        is noted with the decision. An added pair replaces all earlier active captures of its conversation, and is
+        skipped if there is a later one. `pair`: saves a search. `put_off`: the decision and its files are written
+        later, with others, at most `MOST_PUT_OFF` at once. A crash before that loses the decision.
 
         Raises:
-            UnknownPair: it is to go into a topic, and is not in the archive.
+            UnknownPair: the pair is to go into a topic, and is not in the archive.
             LibraryUnwritable: the decision was not noted, and nothing changed; or not all its files could be written.
             OSError: the archive cannot be read.
         """
         with self._lock:
-            self._catch_up()
+            self._retry()
             decision = decision.with_topics(self._renamed).without_words_about(self._forgotten_pairs)
             if pair is not None and not self._forgotten.isdisjoint(pair.author_ids):
                 pair = None
@@ -502,7 +499,7 @@ class TeamLibrary:
             elif decision.action is Action.RESTORED and pair is not None:
                 decision = complete_restored(self.fold, decision, pair, self.max_topic_chars)
             if put_off:
-                self._unnoted.append(decision)
+                self._unlogged.append(decision)
             else:
                 with _reporting_write_errors(f"The decision about {decision.qa_id} was not noted"):
                     self._note(decision)
@@ -510,7 +507,7 @@ class TeamLibrary:
             if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
                 self.reader.rewind()
             self._state_written = False
-            return self._changed(changed, put_off=put_off)
+            return self._update(changed, put_off=put_off)
 
     def undescribed(self) -> Sequence[Topic]:
         """Return the topics without a description of their present content from the present prompt and model."""
@@ -520,15 +517,15 @@ class TeamLibrary:
             return found
 
     def described(self) -> Mapping[str, Topic]:
-        """Return the topics that have a description, even if it is of earlier content."""
+        """Return the topics that have a description, also one of earlier content."""
         topics = self.fold.topics
         return {name: topics[name] for name in self.team_index.described if name in topics}
 
-    def lacking(self, topics: Sequence[Topic]) -> Sequence[Topic]:
-        """Return those topics whose description is not of their present content, from the present prompt and model."""
+    def find_undescribed(self, topics: Sequence[Topic]) -> Sequence[Topic]:
+        """As `undescribed`, among some topics."""
         with self._lock:
-            found = self.team_index.lacking(topics, self.time())
-            self._catch_up()
+            found = self.team_index.find_undescribed(topics, self.time())
+            self._retry()
             return found
 
     def describe(self, topic: Topic, summary: str, key: str, *, put_off: bool = False) -> None:
@@ -539,7 +536,7 @@ class TeamLibrary:
             outdated = any(topic.quotes(author_id) for author_id in self._forgotten)
             if topic.name in self.fold.topics and not outdated:
                 self.team_index.describe(topic, summary, key, self.time())
-                self._follow_up(put_off=put_off)
+                self._flush_if_due(put_off=put_off)
 
     def drop_descriptions_of(self, author_id: int) -> None:
         """Drop the descriptions of all topics that hold texts of this person, since they may repeat them."""
@@ -566,7 +563,7 @@ class TeamLibrary:
                     self._state_written = False
             changed = self.fold.forget(author_id)
             self.team_index.forget(changed)
-            return self._changed(changed)
+            return self._update(changed)
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Rename topics, also in decisions to come. Neither a topic nor a decision may have one of the new names."""
@@ -575,7 +572,7 @@ class TeamLibrary:
         with self._lock:
             self.flush()
             with _reporting_write_errors("Topics keep their names until this is done again"):
-                # First: a file whose name no decision has would be taken for somebody's own.
+                # First, as files that no decision names count as somebody's own.
                 for name in names:
                     files.remove(self.paths.topics / f"{name}.txt")
                 self.decisions.rename(names)
@@ -583,16 +580,16 @@ class TeamLibrary:
             self._renamed.update(names)
             self.team_index.forget(names)
             self._state_written = False
-            self._changed({*names, *names.values()})
+            self._update({*names, *names.values()})
 
     def flush(self) -> None:
         """Write what is not on the disk yet."""
         self._put_off = 0
-        if self._flushed:
+        if self._is_flushed:
             return
-        if self._unnoted:
+        if self._unlogged:
             with _reporting_write_errors(
-                f"What was decided about {self._unnoted[0].qa_id} is noted at the next opportunity"
+                f"What was decided about {self._unlogged[0].qa_id} is noted at the next opportunity"
             ):
                 self._note()
         with _reporting_write_errors("What was decided is noted; this is written at the next opportunity"):
@@ -613,27 +610,27 @@ class TeamLibrary:
             self._state_written = True
 
     @property
-    def _flushed(self) -> bool:
-        return self._state_written and self.team_index.written and not self._unwritten and not self._unnoted
+    def _is_flushed(self) -> bool:
+        return self._state_written and self.team_index.written and not self._unwritten and not self._unlogged
 
     def _note(self, *decisions: Decision) -> None:
         """Write decisions to the log, those that were put off first."""
-        self.decisions.append(*self._unnoted, *decisions)
-        self._unnoted.clear()
+        self.decisions.append(*self._unlogged, *decisions)
+        self._unlogged.clear()
 
-    def _changed(self, names: Collection[str], *, put_off: bool = False) -> frozenset[str]:
+    def _update(self, names: Collection[str], *, put_off: bool = False) -> frozenset[str]:
         self._unwritten.update(names)
         self.team_index.follow(sorted(names), self.fold.topics)
-        self._follow_up(put_off=put_off)
+        self._flush_if_due(put_off=put_off)
         return frozenset(names)
 
-    def _follow_up(self, *, put_off: bool) -> None:
+    def _flush_if_due(self, *, put_off: bool) -> None:
         if put_off and self._put_off + 1 < MOST_PUT_OFF:
             self._put_off += 1
         else:
             self.flush()
 
-    def _catch_up(self) -> None:
+    def _retry(self) -> None:
         """Write what an earlier call could not write. What was put off on purpose stays put off."""
         if not self._put_off:
             self.flush()

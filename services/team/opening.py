@@ -1,7 +1,7 @@
 """Opens a team library: reads, checks and repairs what is on the disk.
 
-Topic files are made what archive and decisions say. One that differs was either not written before a crash, and is
-written now; or somebody changed it, and it is kept as `<topic>.txt.rejected`.
+Topic files are written as archive and decisions say. One that differs is either out of date since a crash, and is
+overwritten; or somebody changed it, and it is kept as `<topic>.txt.rejected`.
 
 Blocking; for the holder of the data folder's lock.
 """
@@ -45,44 +45,43 @@ def open_library(
     described_in: Path | None = None,
     time: Callable[[], float],
 ) -> TeamLibrary:
-    """The library in `paths`, repaired.
+    """Open and repair the library in `paths`.
 
     `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` names the prompt and model that descriptions
     must come from; `described_in` is the cache of another library, whose descriptions of the same content are used;
     `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
     LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
-    noted = DecisionLog(paths.decisions)
+    decision_log = DecisionLog(paths.decisions)
     known = read_state(paths.state)
     start = start_cursor(paths, known, configured_cursor, time())
     begun = paths.decisions.exists()
     found = known.start(begun=begun)
-    for folder in {paths.raw, *(file.parent for file in (noted.path, paths.index, paths.cache, paths.state))}:
+    for folder in {paths.raw, *(file.parent for file in (decision_log.path, paths.index, paths.cache, paths.state))}:
         if folder.is_dir():
             files.clear_leftovers(folder)
     if begun:
-        noted.repair_tail()
+        decision_log.repair_tail()
     elif found != known.start_qa_id:
-        # From now on the state file names the newest decided id, and this besides.
+        # From now on the state file has the newest decided id, and the start cursor too.
         known = TeamState(known.last_processed_qa_id, found)
         files.replace(paths.state, render_state(known))
     reader = ArchiveReader(paths.raw)
-    content = noted.content()
-    filed, since = _split(content, str(noted.path), known.filed_bytes)
+    content = decision_log.content()
+    filed, since = _split(content, str(decision_log.path), known.filed_bytes)
     placement = Placement((*filed, *since), start)
     active = [pair for pair in reader.survey(placement.is_undecided) if pair.key in placement.topic_of]
     if missing := count_missing(paths.raw, placement, active):
         log.warning("%s: %d filed conversations are not there, and left out of their topics", paths.raw, missing)
-    folded = TopicFold(placement, active)
-    held = folded.topics
-    _repair(paths.topics, held, None if known.announces(content) else TopicHistory(reader, filed, since))
+    fold = TopicFold(placement, active)
+    _repair(paths.topics, fold.topics, None if known.announces(content) else TopicHistory(reader, filed, since))
     index = TeamIndex(paths.index, paths.cache, describer_key)
-    index.load(held, described_in)
+    index.load(fold.topics, described_in)
     library = TeamLibrary(
         paths=paths,
         reader=reader,
-        decisions=noted,
-        fold=folded,
+        decisions=decision_log,
+        fold=fold,
         state=known,
         team_index=index,
         max_topic_chars=max_topic_chars,
@@ -95,8 +94,8 @@ def open_library(
 def check_library(paths: TeamPaths, *, configured_cursor: str = "", now: float) -> None:
     """Raise what `open_library` would raise, and change nothing. `now`: seconds since 1970."""
     start = start_cursor(paths, read_state(paths.state), configured_cursor, now)
-    noted = DecisionLog(paths.decisions)
-    placement = Placement(decisions.parse(noted.content(), str(noted.path)), start)
+    decision_log = DecisionLog(paths.decisions)
+    placement = Placement(decisions.parse(decision_log.content(), str(decision_log.path)), start)
     pairs = ArchiveReader(paths.raw).survey(placement.is_undecided)
     count_missing(paths.raw, placement, [pair for pair in pairs if pair.key in placement.topic_of])
 
@@ -115,7 +114,7 @@ def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> 
 
 
 def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
-    """The decisions that topic files are known to contain, and those after them."""
+    """Return the decisions that topic files are known to contain, and the later ones."""
     split = max(filed_bytes, 0)
     if split > len(data) or decisions.sound_length(data[:split]) < split:
         split = 0
@@ -124,8 +123,8 @@ def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], li
 
 
 class _TopicContent(NamedTuple):
-    """What a topic held at one time: its pairs, by key, with the messages that were in it (None: all); and the
-    corrections of these, each with the pair that made it.
+    """The content of a topic at one time: the keys of its pairs, with the messages that were in it (None: all); and
+    their corrections: corrected pair, correcting pair, text.
     """
 
     parts: frozenset[tuple[Decimal, frozenset[int] | None]]
@@ -136,8 +135,8 @@ class _TopicContent(NamedTuple):
         return frozenset(key for key, _ in self.parts)
 
     def may_correct(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
-        """True if the corrections of a block are those of that time, possibly before people were forgotten. `pairs`:
-        those in the archive, by key.
+        """True if a block has the corrections of that time, possibly from before people were forgotten. `pairs`: the
+        pairs of the archive, by key.
         """
         own = [(pairs[by], what) for key, by, what in self.corrections if key == pair.key and by in pairs]
         own = [(by, what) for by, what in own if sort_key(by) > sort_key(pair)]
@@ -151,7 +150,7 @@ class _TopicContent(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
     """The content of topics after each of the latest decisions. Topic files are known to contain the decisions `filed`;
-    those of `since` came later.
+    the decisions `since` are later.
     """
 
     reader: ArchiveReader
@@ -166,10 +165,10 @@ class TopicHistory:
             return False
         if "".join(block.text for block in blocks.values()) != text:
             return False
-        return any(self._were(blocks, then) for then in self._contents_of(topic) if blocks.keys() <= then.keys)
+        return any(self._fits(blocks, then) for then in self._contents_of(topic) if blocks.keys() <= then.keys)
 
-    def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _TopicContent) -> bool:
-        """Whether these were the blocks of a topic that held the pairs of that time, as far as the archive has them."""
+    def _fits(self, blocks: Mapping[Decimal, TopicBlock], then: _TopicContent) -> bool:
+        """True if these are the blocks of a topic with the content `then`, as far as the archive has its pairs."""
         found = self.reader.find(then.keys)
         parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
         pairs = {key: part for key, part in parts.items() if part is not None}
@@ -180,11 +179,11 @@ class TopicHistory:
             return False
         known = found | self.reader.find({by for _, by, _ in then.corrections} - then.keys)
         return all(
-            _once_was(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
+            _is_block_of(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
         )
 
     def _contents_of(self, topic: str) -> Iterator[_TopicContent]:
-        """What the topic held, one time after another."""
+        """Yield the contents of the topic, oldest first."""
         placement = Placement(self.filed)
         last: _TopicContent | None = None
         for decision in (None, *self.since):
@@ -200,32 +199,32 @@ class TopicHistory:
                 last = now
 
 
-def _once_was(block: TopicBlock, pair: Pair) -> bool:
-    """True if this was the block of a pair, possibly before a person's texts were removed, or in the earlier format."""
+def _is_block_of(block: TopicBlock, pair: Pair) -> bool:
+    """True if this is a block of the pair, possibly from before texts were removed, or in the earlier format."""
     if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
-    left = topic_block(pair)
+    current = topic_block(pair)
     if block.said_at is None:
-        left = replace(left, speakers=())
-    turns = iter(_said_by(block))
-    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in _said_by(left))
+        current = replace(current, speakers=())
+    turns = iter(_turns_of(block))
+    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in _turns_of(current))
 
 
-def _said_by(block: TopicBlock) -> list[tuple[str, PairTurn]]:
-    """Its turns and who spoke. To whom depends on turns that may have been taken out."""
+def _turns_of(block: TopicBlock) -> list[tuple[str, PairTurn]]:
+    """Return the turns with their speakers, without "(to …)", which depends on turns that may have been removed."""
     return [(label.partition(" (")[0], turn) for label, turn in zip(block.labels, block.turns, strict=True)]
 
 
-def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:
-    """Make the files in `folder` those of the topics `held`; without `history`, whatever they contain. Raises
+def _repair(folder: Path, topics: Mapping[str, Topic], history: TopicHistory | None) -> None:
+    """Write the files of the topics. A file that is not in `history` is moved aside, unless that is None. Raises
     OSError.
     """
     files.clear_leftovers(folder)
-    there = {path.stem: path for path in folder.glob("*.txt") if is_topic_name(path.stem)}
-    for name in sorted({*there, *held}):
-        wanted = held[name].text.encode() if name in held else None
+    existing = {path.stem for path in folder.glob("*.txt") if is_topic_name(path.stem)}
+    for name in sorted({*existing, *topics}):
+        wanted = topics[name].text.encode() if name in topics else None
         path = folder / f"{name}.txt"
-        if name in there:
+        if name in existing:
             found = path.read_bytes() if path.is_file() and not path.is_symlink() else None
             if found is not None and found == wanted:
                 continue

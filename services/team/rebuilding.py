@@ -3,9 +3,8 @@
     archive    → the fullest capture of each conversation, in order of `said_at`
     decisions  → the operators' last decision about each pair, which stays valid
 
-A build that was cut off is resumed as far as nothing has changed that it depends on: its decisions about the first
-pairs count as long as these are the same in the same order, word for word, and prompts, model and limits are the same.
-Everything after the first difference is decided again.
+A build that was cut off is resumed: its decisions count up to the first pair that has changed, if prompts, model and
+limits are the same. Later pairs are decided again.
 """
 
 from __future__ import annotations
@@ -33,29 +32,29 @@ log = logging.getLogger(__name__)
 
 PLAN = "plan.json"
 EVERY = 16
-"""Pairs between two looks for topics that have doubled, so that the index stays the same in between."""
+"""The number of pairs after which topics that have doubled are described; in between the index stays the same."""
 SUPERSEDED = "another capture holds more of the conversation"
 WORDLESS = "nothing of the team is left in it"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A pair to decide about. If an operator restored it, it goes into the topic `uphold`, whatever the curator says.
-    If the curator fails, it stays in the topic that it `was_in`.
+    """A pair to decide about. If an operator restored it, it goes into the topic `restored_to`. If the curator fails,
+    it stays in the topic `live_topic` of the live library.
     """
 
     pair: Pair
-    uphold: str | None = None
-    was_in: str | None = None
+    restored_to: str | None = None
+    live_topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildPlan:
-    """The plan of a rebuild: the `tasks` of the curator, in order, and what needs no curator.
+    """The plan of a rebuild: the `tasks` of the curator, in order, and decisions that need no curator.
 
     Attributes:
-        read, kept: pairs in the archive; of these, one for each conversation.
-        corrections: decisions of no curator, which precede all others.
+        read, kept: the number of pairs in the archive, and of conversations.
+        corrections: decisions that no curator made, which precede all others.
         left_out: ids of pairs that are skipped, and why.
     """
 
@@ -67,7 +66,7 @@ class RebuildPlan:
 
     @property
     def wordless(self) -> int:
-        """How many of `kept` are left out because no text of the team is left in them."""
+        """The number of `kept` pairs that are left out because they have lost all texts of the team."""
         return sum(why == WORDLESS for _, why in self.left_out)
 
 
@@ -93,14 +92,14 @@ def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
 
 
 def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[str, str]]:
-    """The number of pairs; the fullest capture of each conversation, by its key; and why the others are left out."""
+    """Return the number of pairs; the fullest capture of each conversation, by key; and why others are left out."""
     read = 0
     best: dict[str, Pair] = {}
     left_out: dict[str, str] = {}
     for pair in pairs:
         read += 1
         known = best.get(pair.conversation_id, pair)
-        # Which holds most, then which is newest (Pitfall 13).
+        # The one with most messages, then the newest (Pitfall 13).
         best[pair.conversation_id] = fullest = max(known, pair, key=lambda each: (len(each.message_ids), each.key))
         if known is not pair:
             left_out[(pair if fullest is known else known).id] = SUPERSEDED
@@ -116,9 +115,9 @@ class ResumedBuild:
     """A build that was begun, perhaps by an earlier run, and can go on.
 
     Attributes:
-        at: when it was first begun, RFC 3339, UTC. All its decisions bear this time, as they become valid as one step,
-            and so that they are the same however often it was cut off.
-        decided: the decisions that still count, those about each of the first tasks.
+        at: when the build was first begun, RFC 3339, UTC. All its decisions have this time, as they become valid
+            together, and so that they do not depend on how often the build was cut off.
+        decided: the decisions about each of the first tasks that still count.
     """
 
     at: str
@@ -126,12 +125,12 @@ class ResumedBuild:
 
     def growth(self, plan: RebuildPlan) -> DescriptionSchedule:
         """Return the schedule of descriptions as it is after these decisions."""
-        growth = DescriptionSchedule(EVERY)
+        schedule = DescriptionSchedule(EVERY)
         fold = TopicFold(Placement(plan.corrections), {})
         for task, own in zip(plan.tasks, self.decided, strict=False):
             changed = {name for each in own for name in fold.apply(each, task.pair)}
-            growth.note(fold.topics, sorted(changed))
-        return growth
+            schedule.note(fold.topics, sorted(changed))
+        return schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ class Build:
     live: TeamPaths
 
     @property
-    def places(self) -> TeamPaths:
+    def paths(self) -> TeamPaths:
         return replace(
             self.live,
             decisions=self.folder / "decisions.jsonl",
@@ -156,67 +155,67 @@ class Build:
         """Prepare the folder for `open_library`. `key` changes with everything that decisions depend on besides the
         pairs; `now`: RFC 3339, UTC.
         """
-        # What must stay the same for a decision about a task to count.
-        entries = [[task.pair.id, hash_text(archive.render(task.pair)), task.uphold or ""] for task in plan.tasks]
-        before = self._before(key)
-        valid = self._valid(plan.tasks, self._common(entries, before))
-        at = before.get("at")
+        # A decision about a task counts while its entry stays the same.
+        entries = [[task.pair.id, hash_text(archive.render(task.pair)), task.restored_to or ""] for task in plan.tasks]
+        earlier = self._read_plan(key)
+        valid = self._read_valid(plan.tasks, self._count_same(entries, earlier))
+        at = earlier.get("at")
         at = at if isinstance(at, str) else now
         text = "".join(map(render, (*plan.corrections, *itertools.chain.from_iterable(valid))))
         # The new decisions are a prefix of the old ones, so either plan fits them.
-        files.replace(self.places.decisions, text.encode())
+        files.replace(self.paths.decisions, text.encode())
         files.replace(self.folder / PLAN, json.dumps({"key": key, "at": at, "tasks": entries}).encode())
-        # Opening the library writes again what follows from decisions.
-        files.remove_folder(self.places.topics)
-        for path in (self.places.state, self.places.index):
+        # Opening the library writes these files again.
+        files.remove_folder(self.paths.topics)
+        for path in (self.paths.state, self.paths.index):
             files.remove(path)
         return ResumedBuild(at, tuple(tuple(own) for own in valid))
 
     def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
-        """Record a decision about each pair that was left out, so that no start takes it for a new one. Only for a
-        library that is not in use.
+        """Record a decision about each pair that was left out, so that no start takes the pair for a new one. Only for
+        a library that is not in use.
         """
         lines = [render(Decision(pair_id, at, Action.SKIPPED, by, reason=why)) for pair_id, why in plan.left_out]
         if lines:
-            files.append(self.places.decisions, "".join(lines).encode())
+            files.append(self.paths.decisions, "".join(lines).encode())
 
     def adopt(self) -> None:
-        """Make the decisions and descriptions of this build those of the live library; its next opening does the rest.
+        """Copy the decisions and descriptions of this build to the live library; its next opening does the rest.
 
-        May be cut off at any point: the decisions are swapped in one step; until then the live library is unchanged.
+        May be cut off at any point: the decisions are replaced in one step; until then the live library is unchanged.
         Raises LibraryUnusable: the live state file is damaged.
         """
-        decisions = DecisionLog(self.places.decisions).content()
+        decisions = DecisionLog(self.paths.decisions).content()
         announced = replace(library.read_state(self.live.state), announced=library.digest_of_decisions(decisions))
         files.replace(self.live.state, library.render_state(announced))
-        if self.places.cache.exists():
-            files.replace(self.live.cache, self.places.cache.read_bytes())
+        if self.paths.cache.exists():
+            files.replace(self.live.cache, self.paths.cache.read_bytes())
         files.replace(self.live.decisions, decisions)
 
     def clear(self) -> None:
-        """Remove the folder. What a crash leaves of it does not count for the next build."""
+        """Remove the folder. Remains after a crash do not count for the next build."""
         files.remove(self.folder / PLAN)  # first: without it, no decision counts
         files.remove_folder(self.folder)
 
-    def _valid(self, tasks: Sequence[Task], common: int) -> list[list[Decision]]:
-        """The earlier decisions about each of the first `common` tasks that still count."""
-        noted = deque(DecisionLog(self.places.decisions).read())
+    def _read_valid(self, tasks: Sequence[Task], same: int) -> list[list[Decision]]:
+        """Read the earlier decisions about each of the first tasks, of which `same` are unchanged, that still count."""
+        noted = deque(DecisionLog(self.paths.decisions).read())
         while noted and not noted[0].by.is_curator:  # the corrections of that time
             noted.popleft()
         decided: list[list[Decision]] = []
-        for task in tasks[:common]:
+        for task in tasks[:same]:
             own: list[Decision] = []
             while noted and noted[0].qa_id == task.pair.id:
                 own.append(noted.popleft())
-            if not own or (len(own) == 1 and keeping(task, own[0]) is not None):
+            if not own or (len(own) == 1 and keep_in_topic(task, own[0]) is not None):
                 break
             decided.append(own)
         while decided and decided[-1][0].action is Action.FAILED:
-            decided.pop()  # perhaps that is why the build was given up
+            decided.pop()  # perhaps the build was given up because of it
         return decided
 
-    def _before(self, key: str) -> dict[str, object]:
-        """The plan of the build that was cut off; empty if there is none, or it depended on something else."""
+    def _read_plan(self, key: str) -> dict[str, object]:
+        """Read the plan of a build that was cut off; empty if there is none, or its key was another."""
         try:
             found: object = json.loads((self.folder / PLAN).read_bytes())
         except (FileNotFoundError, ValueError):
@@ -227,24 +226,26 @@ class Build:
         log.warning("%s: prompts, model or limits have changed; the build starts again", self.folder)
         return {}
 
-    def _common(self, entries: Sequence[list[str]], before: Mapping[str, object]) -> int:
-        """How many of the first tasks are the same as before."""
-        there = cast("list[object]", before.get("tasks", []))
-        same = itertools.takewhile(lambda both: both[0] == both[1], zip(entries, there, strict=False))
-        common = sum(1 for _ in same)
-        if common < len(there):
-            log.warning("%s: the archive has changed; from conversation %d on, decided again", self.folder, common)
-        return common
+    def _count_same(self, entries: Sequence[list[str]], earlier: Mapping[str, object]) -> int:
+        """Count the first tasks that are the same in an earlier plan."""
+        old = cast("list[object]", earlier.get("tasks", []))
+        same = itertools.takewhile(lambda both: both[0] == both[1], zip(entries, old, strict=False))
+        count = sum(1 for _ in same)
+        if count < len(old):
+            log.warning("%s: the archive has changed; from conversation %d on, decided again", self.folder, count)
+        return count
 
 
-def keeping(task: Task, decision: Decision) -> Decision | None:
-    """Return a second decision that keeps a pair in its topic, if the curator would leave out what an operator
-    restored, or failed about a pair that is in the live library.
+def keep_in_topic(task: Task, decision: Decision) -> Decision | None:
+    """Return a second decision that keeps a pair in its topic, if the curator leaves out a pair that an operator
+    restored, or failed about a pair of the live library.
     """
     if decision.action is Action.ADDED:
         return None
-    if task.uphold is not None:
-        return replace(decision, action=Action.RESTORED, by=By.OPERATOR, topic=task.uphold, remove_ids=(), reason="")
-    if decision.action is Action.FAILED and task.was_in is not None:
-        return replace(decision, action=Action.ADDED, topic=task.was_in, reason="it stays where it was")
+    if task.restored_to is not None:
+        return replace(
+            decision, action=Action.RESTORED, by=By.OPERATOR, topic=task.restored_to, remove_ids=(), reason=""
+        )
+    if decision.action is Action.FAILED and task.live_topic is not None:
+        return replace(decision, action=Action.ADDED, topic=task.live_topic, reason="it stays where it was")
     return None

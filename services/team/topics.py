@@ -10,14 +10,14 @@ from operator import attrgetter
 
 from services.knowledge import Correction, Exchange, Speaker, TopicBlock, exchanges
 from services.team import archive
-from services.team.archive import REMOVED, Pair, labelled_turns, without
+from services.team.archive import REMOVED, Pair, labelled_turns, remove_texts
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: its pairs, or pieces of pairs, in order of `sort_key`, and the corrections of some, by key. `_blocks`
-    holds the text of each pair, if it is known already.
+    """A topic: its pairs, or pieces of pairs, in order of `sort_key`, and the corrections of pairs, by key. `_blocks`:
+    the text of each pair, if known already.
     """
 
     name: str
@@ -39,20 +39,20 @@ class Topic:
     def file(self) -> str:
         return f"{self.name}.txt"
 
-    def joined_by(self, pair: Pair) -> Topic:
+    def with_pair(self, pair: Pair) -> Topic:
         at = bisect.bisect(self.pairs, sort_key(pair), key=sort_key)
         block = topic_block(pair).text
         pairs, blocks = self.pairs, self._blocks
         return replace(self, pairs=(*pairs[:at], pair, *pairs[at:]), _blocks=(*blocks[:at], block, *blocks[at:]))
 
-    def without(self, pair_id: str) -> Topic:
+    def without_pair(self, pair_id: str) -> Topic:
         at = next(at for at, pair in enumerate(self.pairs) if pair.id == pair_id)
         pairs, blocks = self.pairs, self._blocks
-        left = {key: each for key, each in self.corrections.items() if key != pairs[at].key}
-        return Topic(self.name, pairs[:at] + pairs[at + 1 :], left, blocks[:at] + blocks[at + 1 :])
+        corrections = {key: each for key, each in self.corrections.items() if key != pairs[at].key}
+        return Topic(self.name, pairs[:at] + pairs[at + 1 :], corrections, blocks[:at] + blocks[at + 1 :])
 
-    def corrected(self, pair: Pair, corrections: tuple[Correction, ...]) -> Topic:
-        """Return the topic with these corrections of a pair, in place of those that it had."""
+    def with_corrections(self, pair: Pair, corrections: tuple[Correction, ...]) -> Topic:
+        """Return the topic with these corrections of a pair instead of its earlier ones."""
         known = {key: each for key, each in self.corrections.items() if key != pair.key}
         if corrections:
             known[pair.key] = corrections
@@ -61,11 +61,11 @@ class Topic:
         return Topic(self.name, self.pairs, known, (*self._blocks[:at], block, *self._blocks[at + 1 :]))
 
     def holds(self, key: Decimal) -> bool:
-        return any(pair.key == key for pair in reversed(self.pairs))  # the newest are asked about
+        return any(pair.key == key for pair in reversed(self.pairs))  # mostly a new one is looked for
 
     def quotes(self, author_id: int) -> bool:
-        """True if the topic holds anything that this person wrote."""
-        return any(pair != without(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
+        """True if the topic holds a text of this person."""
+        return any(pair != remove_texts(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
 
 
 def sort_key(pair: Pair) -> tuple[Decimal, Decimal]:
@@ -74,16 +74,16 @@ def sort_key(pair: Pair) -> tuple[Decimal, Decimal]:
 
 
 def has_team_text(pair: Pair) -> bool:
-    """True if any text of the team is left in the pair."""
+    """True if the pair has a text of the team that was not removed."""
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
 
 def topic_block(pair: Pair, corrections: tuple[Correction, ...] = ()) -> TopicBlock:
-    left = labelled_turns(pair)
-    labels = tuple(label for label, _ in left)
-    named = not pair.kind.needs_question or any(label not in set(Speaker) for label in labels)
-    turns = tuple(turn for _, turn in left)
-    return TopicBlock(pair.id, pair.timestamp, pair.said_at, turns, labels if named else (), corrections)
+    labelled = labelled_turns(pair)
+    labels = tuple(label for label, _ in labelled)
+    needs_labels = not pair.kind.needs_question or any(label not in set(Speaker) for label in labels)
+    turns = tuple(turn for _, turn in labelled)
+    return TopicBlock(pair.id, pair.timestamp, pair.said_at, turns, labels if needs_labels else (), corrections)
 
 
 def exchanges_of(pair: Pair, most_chars: int | None = None) -> Iterator[Exchange]:
@@ -100,23 +100,23 @@ class Placement:
 
     What a decision does with its pair:
 
-        added      into its topic; what it replaces or makes obsolete goes out
-        skipped    nowhere; what it makes obsolete goes out
-        failed     nowhere
-        removed    out; if no curator says so, only `restored` brings it back
-        restored   back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no topic
-                   before it was removed becomes undecided again
+        added      goes into its topic; pairs that it replaces or makes obsolete go out
+        skipped    goes nowhere; pairs that it makes obsolete go out
+        failed     goes nowhere
+        removed    goes out; unless a curator removed it, only `restored` brings it back
+        restored   goes back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no
+                   topic before it was removed becomes undecided again
 
     A pair about several matters goes in pieces into several topics, and out of all of them at once. An added pair may
-    also correct a part of another. The correction counts while both are in topics; where a later pair has replaced the
-    one that corrected, the later one counts as the corrector. Pairs in a topic are called active.
+    also correct a part of another. The correction counts while both are in topics; if a later pair replaces the
+    correcting one, the later one counts as the corrector. Pairs in a topic are called active.
 
     Attributes:
-        topic_of, last_topic: of each active pair, and of each that was ever active. Of one in pieces the first.
-        pieces: of each pair that was last filed in pieces.
-        decided, withdrawn, failed: pairs with a decision, removed by no curator, and whose last decision was `failed`.
+        topic_of, last_topic: the topic of each active pair, and of each that was ever active; the first of several.
+        pieces: the pieces of each pair that was last filed in pieces.
+        decided, withdrawn, failed: pairs with a decision; removed, but not by a curator; last decided as `failed`.
         newest: the newest id with a decision.
-        corrected: pairs that others correct in a part: by the key of each of these what no longer holds.
+        corrected: for each pair that others correct in part, what no longer holds, by the key of the other pair.
     """
 
     def __init__(self, decisions: Iterable[Decision] = (), start: Decimal | None = None) -> None:
@@ -129,7 +129,7 @@ class Placement:
         self.failed: set[Decimal] = set()
         self.newest: str | None = None
         self.corrected: dict[Decimal, dict[Decimal, str]] = {}
-        self._successor: dict[Decimal, Decimal] = {}  # of pairs that are not active, the one that took their place
+        self._successor: dict[Decimal, Decimal] = {}  # by pair that is not active, the pair that replaced it
         self._start = start
         self._upheld: set[Decimal] = set()  # restored by an operator
         for decision in decisions:
@@ -150,12 +150,12 @@ class Placement:
                 if decision.topic is None or key in self.withdrawn:
                     return []
                 earlier = set(map(archive.instant, decision.replaces)) - {key}
-                gone = (self._obsolete(decision) | earlier) - {key}
+                leaving = (self._obsolete(decision) | earlier) - {key}
                 self._apply_corrections(key, earlier, decision.superseded_parts)
-                self._successor |= {each: key for each in gone if each in self.topic_of}
-                return self._out(gone) + self._in(key, decision.topic, decision.pieces)
+                self._successor |= {each: key for each in leaving if each in self.topic_of}
+                return self._move_out(leaving) + self._move_in(key, decision.topic, decision.pieces)
             case Action.SKIPPED:
-                return self._out(self._obsolete(decision) - {key})
+                return self._move_out(self._obsolete(decision) - {key})
             case Action.FAILED:
                 self.failed.add(key)
                 return []
@@ -163,11 +163,11 @@ class Placement:
                 if not decision.by.is_curator:
                     self.withdrawn.add(key)
                     self._upheld.discard(key)
-                if decision.topic is not None:  # in a rebuilt library this is the only trace of it
+                if decision.topic is not None:  # a rebuilt library has no other trace of it
                     self.last_topic.setdefault(key, decision.topic)
-                return self._out([key])
+                return self._move_out([key])
             case Action.RESTORED:
-                return self._restored(key, decision)
+                return self._restore(key, decision)
 
     def parts(self, key: Decimal) -> dict[str, frozenset[int] | None]:
         """Return the topics that a pair is in, and which of its messages are in each; None means all of them."""
@@ -182,27 +182,25 @@ class Placement:
         return parts
 
     def corrections(self, key: Decimal) -> list[tuple[Decimal, str]]:
-        """Return the corrections of a pair that are in force: for each, the active pair that made it, and what no
-        longer holds.
-        """
+        """Return the corrections in force of a pair: for each, the correcting active pair, and what no longer holds."""
         found: list[tuple[Decimal, str]] = []
         for by, what in self.corrected.get(key, {}).items():
-            standing: Decimal | None = by
-            while standing is not None and standing not in self.topic_of:
-                standing = self._successor.get(standing)
-            if standing is not None and standing != key:
-                found.append((standing, what))
+            corrector: Decimal | None = by
+            while corrector is not None and corrector not in self.topic_of:
+                corrector = self._successor.get(corrector)
+            if corrector is not None and corrector != key:
+                found.append((corrector, what))
         return found
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Rename topics as if all decisions had used the new names."""
-        for places in (self.topic_of, self.last_topic):
-            places.update((key, names[topic]) for key, topic in list(places.items()) if topic in names)
+        for topics in (self.topic_of, self.last_topic):
+            topics.update((key, names[topic]) for key, topic in list(topics.items()) if topic in names)
         for key, pieces in self.pieces.items():
             self.pieces[key] = tuple(replace(each, topic=names.get(each.topic, each.topic)) for each in pieces)
 
     def _apply_corrections(self, key: Decimal, earlier: Iterable[Decimal], parts: Iterable[Remark]) -> None:
-        """Note what the pair corrects. It takes over the corrections of `earlier` captures, which it contains."""
+        """Note what the pair corrects, with the corrections by `earlier` captures, which it contains."""
         for known in self.corrected.values():
             known.pop(key, None)
         for each in earlier:
@@ -211,7 +209,7 @@ class Placement:
             known = self.corrected.setdefault(archive.instant(part.id), {})
             known[key] = f"{known[key]}; {part.what}" if key in known else part.what
 
-    def _restored(self, key: Decimal, decision: Decision) -> list[Move]:
+    def _restore(self, key: Decimal, decision: Decision) -> list[Move]:
         self.withdrawn.discard(key)
         if decision.by is By.OPERATOR:
             self._upheld.add(key)
@@ -221,12 +219,12 @@ class Placement:
             return []
         if self.topic_of.get(key) == topic:
             return []
-        return self._in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
+        return self._move_in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
 
     def _obsolete(self, decision: Decision) -> set[Decimal]:
         return set(map(archive.instant, decision.remove_ids)) - self._upheld
 
-    def _in(self, key: Decimal, topic: str, pieces: tuple[FiledPiece, ...]) -> list[Move]:
+    def _move_in(self, key: Decimal, topic: str, pieces: tuple[FiledPiece, ...]) -> list[Move]:
         before = self.parts(key)
         self.topic_of[key] = self.last_topic[key] = topic
         self._successor.pop(key, None)
@@ -235,10 +233,10 @@ class Placement:
         else:
             self.pieces.pop(key, None)
         after = self.parts(key)
-        left: list[Move] = [(key, name, None) for name in before if name not in after or before[name] != after[name]]
-        return left + [(key, None, name) for name in after if name not in before or before[name] != after[name]]
+        moves: list[Move] = [(key, name, None) for name in before if name not in after or before[name] != after[name]]
+        return moves + [(key, None, name) for name in after if name not in before or before[name] != after[name]]
 
-    def _out(self, keys: Iterable[Decimal]) -> list[Move]:
+    def _move_out(self, keys: Iterable[Decimal]) -> list[Move]:
         moves: list[Move] = [(key, name, None) for key in sorted(keys) for name in self.parts(key)]
         for key, _, _ in moves:
             self.topic_of.pop(key, None)
@@ -246,9 +244,7 @@ class Placement:
 
 
 def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
-    """Compute the topics from archive and decisions, by name. Pairs in which no text of the team is left are
-    omitted.
-    """
+    """Compute the topics from archive and decisions, by name, without pairs that have lost all texts of the team."""
     held: dict[str, dict[Decimal, Pair]] = {}
     for pair in pairs:
         for name, messages in placement.parts(pair.key).items():
@@ -262,7 +258,7 @@ def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
 
 
 def corrections_of(pair: Pair, placement: Placement, active: Mapping[Decimal, Pair]) -> list[tuple[Pair, str]]:
-    """Return the later of the `active` pairs that correct this one in part, and what each corrects; oldest first."""
+    """Return the later `active` pairs that correct this one in part, and what each corrects; oldest first."""
     known = [(active[by], what) for by, what in placement.corrections(pair.key) if by in active]
     return sorted(
         (each for each in known if sort_key(each[0]) > sort_key(pair)), key=lambda each: (sort_key(each[0]), each[1])
@@ -270,7 +266,7 @@ def corrections_of(pair: Pair, placement: Placement, active: Mapping[Decimal, Pa
 
 
 def _apply_corrections(topics: dict[str, Topic], placement: Placement, active: Mapping[Decimal, Pair]) -> set[str]:
-    """Give each pair in `topics` its corrections. Gives the names of the topics that change."""
+    """Give each pair in `topics` its corrections. Returns the names of the topics that change."""
     changed: set[str] = set()
     for key in placement.corrected:
         if (pair := active.get(key)) is None:
@@ -279,7 +275,7 @@ def _apply_corrections(topics: dict[str, Topic], placement: Placement, active: M
         for name in placement.parts(key):
             topic = topics.get(name)
             if topic is not None and topic.corrections.get(key, ()) != corrections and topic.holds(key):
-                topics[name] = topic.corrected(pair, corrections)
+                topics[name] = topic.with_corrections(pair, corrections)
                 changed.add(name)
     return changed
 
@@ -302,7 +298,7 @@ class TopicFold:
             self._enter(known[key])
 
     def captures(self, pair: Pair) -> Iterable[Pair]:
-        """The active captures of the same conversation."""
+        """Return the active captures of the same conversation."""
         return self._captures.get(pair.conversation_id, {}).values()
 
     def later_capture(self, pair: Pair) -> Pair | None:
@@ -318,13 +314,13 @@ class TopicFold:
         for key, source, target in moves:
             moved = self.active.get(key)
             if source in topics and moved is not None and topics[source].holds(key):
-                topics[source] = topics[source].without(moved.id)
+                topics[source] = topics[source].without_pair(moved.id)
                 if not topics[source].pairs:
                     del topics[source]
                 changed.add(source)
             part = archive.part_of(pair, self.placement.parts(key)[target]) if pair is not None and target else None
             if target is not None and part is not None and has_team_text(part):
-                topics[target] = topics.get(target, Topic(target, ())).joined_by(part)
+                topics[target] = topics.get(target, Topic(target, ())).with_pair(part)
                 changed.add(target)
         for key in dict.fromkeys(key for key, _, _ in moves):
             known = pair if pair is not None and pair.key == key else self.active.get(key)
@@ -344,14 +340,14 @@ class TopicFold:
         changed = [name for name, topic in topics.items() if topic.quotes(author_id)]
         for name in changed:
             before = topics.pop(name).pairs
-            left = [pair for each in before if has_team_text(pair := archive.without(each, author_id))]
-            if left:
-                topics[name] = Topic(name, tuple(left))
+            kept = [pair for each in before if has_team_text(pair := archive.remove_texts(each, author_id))]
+            if kept:
+                topics[name] = Topic(name, tuple(kept))
         for pair in list(self.active.values()):
             if author_id in pair.author_ids:
                 self._leave(pair)
                 if any(topics[name].holds(pair.key) for name in self.placement.parts(pair.key) if name in topics):
-                    self._enter(archive.without(pair, author_id))
+                    self._enter(archive.remove_texts(pair, author_id))
         corrected = _apply_corrections(topics, self.placement, self.active)
         self.topics = topics
         return sorted({*changed, *corrected})

@@ -82,9 +82,9 @@ async def test_costs_are_those_of_the_last_days_at_the_price_of_each_model(tmp_p
 
 def test_threads_are_named_after_questions_so_their_names_are_texts() -> None:
     history = History(None)
-    history.meet(Place(5, PlaceKind.CHANNEL, "help"))
-    history.meet(Place(6, PlaceKind.THREAD, "my password is hunter2", parent_id=5))
-    history.meet(Place(7, PlaceKind.FORUM_POST, "again"))
+    history.add_place(Place(5, PlaceKind.CHANNEL, "help"))
+    history.add_place(Place(6, PlaceKind.THREAD, "my password is hunter2", parent_id=5))
+    history.add_place(Place(7, PlaceKind.FORUM_POST, "again"))
     assert place_name(history, 5, texts=False) == "#help"
     assert place_name(history, 6, texts=False) == "#help, a thread"
     assert place_name(history, 6, texts=True) == "#help, my password is hunter2"

@@ -50,6 +50,6 @@ async def test_a_topic_that_is_renamed_elsewhere_is_so_in_files_and_in_memory(tm
     privacy = Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}))
     done = await privacy.remove(999, until=1, renamed=renamed)
     assert done.renamed == renamed
-    assert services.posts.about(1) == replace(kept, sources=("team:new.txt",))
+    assert services.posts.find(1) == replace(kept, sources=("team:new.txt",))
     assert json.loads(folder.posts.read_bytes())["sources"] == ["team:new.txt"]
     assert await privacy.planned_renames(999) == {}

@@ -405,7 +405,7 @@ def built(data: Path) -> Build:
     store(data, PAIRS[4])
     found = regen.plan_rebuild(build)
     build.begin(found, "key", lines[0].at)
-    library = regen.open_library(build.places, describer_key=KEY, time=lambda: 0.0)
+    library = regen.open_library(build.paths, describer_key=KEY, time=lambda: 0.0)
     for each in lines:
         library.decide(each)
     build.finish(replace(found, left_out=((PAIRS[0].id, "…"), (PAIRS[4].id, "…"))), By.LLM, lines[0].at)

@@ -46,7 +46,7 @@ async def test_what_cannot_be_used_is_told_and_asked_for_three_times(caplog: pyt
     assert describer.asked == ["team:things.txt"] * 3
     told = [message.removeprefix("topic things is not described: NotDescribed: ") for message in caplog.messages]
     assert told == ["it is empty", "the description is empty", "it is empty"]
-    assert await described(THINGS.joined_by(pair(2))) == "About others."
+    assert await described(THINGS.with_pair(pair(2))) == "About others."
 
 
 async def test_an_endpoint_that_is_down_costs_no_try() -> None:

@@ -84,7 +84,7 @@ async def test_a_thread_is_captured_whole_with_its_starter_and_without_bots() ->
     talk = Talk()
     starter = talk.says(ANN, "It does not start.")
     thread = replace(THREAD, id=starter.id)
-    talk.history.meet(thread)
+    talk.history.add_place(thread)
     talk.says(BOT, "Have you tried?", place=thread)
     talk.says(OTHER_BOT, "+1 karma", place=thread)
     talk.says(ANN, "Yes.", place=thread)

@@ -552,7 +552,7 @@ async def _gone(_: str) -> None:
 async def lookup_of(store: BrokenStore, tmp_path: Path, cases: ThreadFiles) -> Lookup:
     runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json", run=in_thread)
     history = History(None)
-    history.meet(POST)
+    history.add_place(POST)
     tools = build(store=store, shares=runbooks.shown_in_threads)
     return Lookup(store=store, tools=tools, cases=cases, runbooks=runbooks, viewing=ThreadAccess(history, None))
 
@@ -636,7 +636,7 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     await taken(store, Uploads())
     lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
     private, elsewhere = replace(POST, public=False, invited_only=True), replace(POST, id=8)
-    lookup.viewing.history.meet(private)
+    lookup.viewing.history.add_place(private)
     assert await lookup.toolset(101, elsewhere, CASE, public=True) is None
     assert await lookup.toolset(101, private, CASE, public=True, in_view=False) is None
     there = await lookup.toolset(101, private, CASE, public=True)

@@ -91,7 +91,7 @@ async def test_a_question_in_a_thread_comes_with_the_thread_and_is_answered_ther
 
 async def test_soon_after_an_answer_the_asker_is_answered_in_the_same_thread() -> None:
     talk, in_flight = Talk(), InFlight()
-    talk.history.meet(OURS)
+    talk.history.add_place(OURS)
     posts = opened(talk, 10)
     talk.says(BEN, "I had that, too.", place=OURS)
     question = talk.says(ANN, "And then?")
@@ -111,7 +111,7 @@ async def test_otherwise_a_new_thread_is_opened(why: str) -> None:
     posts = opened(talk, -100 if why == "long ago" else 10)
     if why != "unknown":
         locked = Place(OURS.id, OURS.kind, parent_id=CHANNEL.id, locked=why == "locked")
-        talk.history.meet(locked)
+        talk.history.add_place(locked)
     if why == "the team is there":
         talk.says(STAFF, "I take over.", place=OURS)
     inquiry = await gathered(talk, talk.says(ANN, "And then?"), posts=posts)
@@ -122,7 +122,7 @@ async def test_otherwise_a_new_thread_is_opened(why: str) -> None:
 async def test_the_teams_own_questions_elsewhere_close_no_thread() -> None:
     """What a message in the thread replies to belongs to the conversation, but was not written there."""
     talk = Talk()
-    talk.history.meet(OURS)
+    talk.history.add_place(OURS)
     posts = opened(talk, 10)
     notice = talk.says(STAFF, "We are moving servers.")
     talk.says(BEN, "See above.", place=OURS, to=notice)

@@ -150,7 +150,7 @@ async def test_a_mention_in_a_thread_is_answered() -> None:
 
 async def test_a_thread_that_the_bot_owns_is_its_affair() -> None:
     talk = Talk()
-    talk.history.meet(replace(THREAD, owner_id=BOT.id))
+    talk.history.add_place(replace(THREAD, owner_id=BOT.id))
     assert await where(talk, talk.says(BEN, place=THREAD)) == "answer"
 
 
@@ -215,7 +215,7 @@ async def test_the_author_of_an_ordinary_thread_has_no_such_privilege() -> None:
 
 def bot_thread() -> Talk:
     talk = Talk()
-    talk.history.meet(replace(THREAD, owner_id=BOT.id))
+    talk.history.add_place(replace(THREAD, owner_id=BOT.id))
     return talk
 
 
@@ -246,7 +246,7 @@ async def test_a_team_member_known_from_history_only_counts_in_a_thread_as_well(
     theirs = talk.says(BEN, place=THREAD, unheard=True)
     fetcher = SmallFetcher(theirs, roles={BEN.id: (5,)})
     live = Talk(fetcher=fetcher, team=frozenset(), team_roles=frozenset({5}))
-    live.history.meet(replace(THREAD, owner_id=BOT.id))
+    live.history.add_place(replace(THREAD, owner_id=BOT.id))
     asked = live.says(replace(ANN, role_ids=()), place=THREAD, second=90)
     assert await where(live, asked) == "skipped: team is answering"
     assert fetcher.calls.count(f"roles of {BEN.id}") == 1
@@ -442,7 +442,7 @@ async def test_the_question_that_a_thread_was_opened_on_counts_as_posted_in_it()
     talk = Talk()
     starter = talk.says(ANN)
     thread = replace(THREAD, id=starter.id)
-    talk.history.meet(thread)
+    talk.history.add_place(thread)
     assert await where(talk, talk.says(STAFF, place=thread)) == "capture"
 
 
@@ -469,7 +469,7 @@ async def test_an_invite_only_thread_has_to_be_named_itself() -> None:
     place = replace(PRIVATE_THREAD, invited_only=True)
     for named, expected in ((PRIVATE.id, "nothing"), (place.id, "capture")):
         talk = Talk()
-        talk.history.meet(place)
+        talk.history.add_place(place)
         asked = talk.says(ANN, place=place)
         rules = RouteRules(capture_channels=frozenset({named}))
         assert await where(talk, talk.says(STAFF, place=place, to=asked), rules=rules) == expected
@@ -547,7 +547,7 @@ async def test_a_continuation_of_private_talk_is_private_as_well() -> None:
     """Pitfall 47."""
     talk = Talk()
     await after_a_capture(talk)
-    talk.history.meet(replace(CHANNEL, public=False))
+    talk.history.add_place(replace(CHANNEL, public=False))
     assert await where(talk, talk.says(STAFF, second=20)) == "nothing"
 
 
@@ -680,7 +680,7 @@ async def test_an_answer_that_was_never_noted_down_is_recognised_in_a_thread_tha
     assert isinstance(result, Ignored)
     assert result.reason is Reason.DUPLICATE
     assert posts.newest_in(THREAD.id) == answer[-1].id
-    assert posts.answered(asked.last.id)
+    assert posts.has_answered(asked.last.id)
     assert told(await result_of(router, talk.part(talk.says(ANN, second=-25)))) == "answer"
 
 

@@ -99,7 +99,7 @@ async def test_a_capture_whose_images_fail_waits_with_them_on_the_disk(tmp_path:
     with pytest.raises(type(error)):
         await summarised(waiting(one))
     [kept] = pending.all()
-    assert (kept.since, kept.pictures, kept.images) == (5.0, (one,), {one: Image("1.png", "image/png", b"\x01")})
+    assert (kept.since, kept.image_refs, kept.images) == (5.0, (one,), {one: Image("1.png", "image/png", b"\x01")})
     assert words(kept.capture) == "[image: 1.png]"
 
 

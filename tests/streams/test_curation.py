@@ -21,7 +21,7 @@ from services.team import corrections, rebuilding
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, By, Decision
-from services.team.library import TeamLibrary, reads_otherwise
+from services.team.library import TeamLibrary, has_changed_text
 from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, Described, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
@@ -234,7 +234,7 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
     team = Team(tmp_path)
     await team.hears(pair(1))
     await asyncio.sleep(1)
-    archive = RawArchive(places_in(tmp_path).raw, Captures(), on_stored=team.library.stored)
+    archive = RawArchive(places_in(tmp_path).raw, Captures(), on_stored=team.library.add_block)
     said = (
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
@@ -655,8 +655,8 @@ async def test_of_what_is_no_question_and_answer_any_more_no_model_is_asked(tmp_
 
 async def test_what_was_forgotten_is_not_taken_back_by_a_later_capture(tmp_path: Path) -> None:
     forgotten = taken_back(pair(1), 1)
-    assert not reads_otherwise(taken_back(pair(1), 2, text="more."), forgotten)
-    assert reads_otherwise(taken_back(pair(1), 2, text="more."), pair(1))
+    assert not has_changed_text(taken_back(pair(1), 2, text="more."), forgotten)
+    assert has_changed_text(taken_back(pair(1), 2, text="more."), pair(1))
 
 
 async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_it_is_restored(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ async def test_the_part_of_a_conversation_that_is_in_a_thread_is_left_to_the_thr
     talk = Talk()
     starter = talk.says(ANN)
     thread = replace(THREAD, id=starter.id)
-    talk.history.meet(thread)
+    talk.history.add_place(thread)
     inside = talk.says(ANN, place=thread)
     assert talk.tracker.conversation_of(inside.id) == starter.id
     assert await replies(talk, starter) == [starter]
@@ -147,7 +147,7 @@ async def test_what_a_thread_was_opened_on_is_captured_with_it() -> None:
     talk = Talk()
     starter = talk.says(ANN)
     thread = replace(THREAD, id=starter.id)
-    talk.history.meet(thread)
+    talk.history.add_place(thread)
     answer = talk.says(STAFF, place=thread)
     assert await captured(talk, answer) == (f"thread_{thread.id}", [starter, answer])
 
@@ -157,7 +157,7 @@ async def test_a_thread_on_a_later_message_of_a_conversation_is_captured_under_i
     talk.says(ANN)
     starter = talk.says(ANN)
     thread = replace(THREAD, id=starter.id)
-    talk.history.meet(thread)
+    talk.history.add_place(thread)
     answer = talk.says(STAFF, place=thread)
     assert await captured(talk, answer) == (f"thread_{thread.id}", [starter, answer])
 
@@ -234,7 +234,7 @@ async def test_a_private_thread_is_captured_with_its_private_starter_where_that_
     talk = Talk()
     starter = talk.says(ANN, place=PRIVATE)
     thread = replace(THREAD, id=starter.id, parent_id=PRIVATE.id, public=False)
-    talk.history.meet(thread)
+    talk.history.add_place(thread)
     answer = talk.says(STAFF, place=thread)
     assert await captured(talk, answer) == (f"thread_{thread.id}", [starter, answer])
 
@@ -242,7 +242,7 @@ async def test_a_private_thread_is_captured_with_its_private_starter_where_that_
 async def test_a_forum_post_is_a_thread_without_a_starter_elsewhere() -> None:
     talk = Talk()
     post = replace(THREAD, id=2009, kind=PlaceKind.FORUM_POST)
-    talk.history.meet(post)
+    talk.history.add_place(post)
     asked, bot = talk.says(ANN, place=post), talk.says(BOT, place=post)
     answer = talk.says(STAFF, place=post)
     assert await captured(talk, answer) == (f"thread_{post.id}", [asked, bot, answer])

@@ -110,8 +110,8 @@ def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -
     assert posts.reusable_thread(1, ANNA.id, 0.0) == 10
     posts = Posts([opened, followed_up, post(3, 30, asker=9), post(4, 40, asker=9)])
     assert posts.reusable_thread(1, ANNA.id, 0.0) is None
-    assert (posts.in_thread(10), posts.about(1), posts.answered(2)) == (False, None, False)
-    assert (posts.in_thread(40), posts.answered(4)) == (True, True)
+    assert (posts.has_posted_in(10), posts.find(1), posts.has_answered(2)) == (False, None, False)
+    assert (posts.has_posted_in(40), posts.has_answered(4)) == (True, True)
 
 
 def test_the_newest_post_of_a_thread_is_the_last_recorded_there() -> None:
@@ -156,25 +156,25 @@ async def test_what_was_asked_before_its_asker_was_forgotten_is_not_recorded_aft
     for each in (post(1, 10), post(2, 20, asker=BEN.id), post(3, 30)):
         await posts.add(replace(each, last_asked_id=later if each.message_id == 3 else asked))
     assert [each.message_id for each in read_posts(tmp_path / "posts.jsonl")] == [2, 3]
-    assert [posts.about(number) is None for number in (1, 2, 3)] == [True, False, False]
+    assert [posts.find(number) is None for number in (1, 2, 3)] == [True, False, False]
 
 
 async def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
     posts = Posts([post(1, 10), post(2, 20, asker=BEN.id), post(3, 10, asked_in=10)])
     posts.forget(ANNA.id, 2**63)
     assert posts.reusable_thread(1, ANNA.id, 0.0) is None
-    assert [posts.about(number) is None for number in (1, 2, 3)] == [True, False, True]
-    assert posts.in_thread(20)
-    assert not posts.in_thread(10)
+    assert [posts.find(number) is None for number in (1, 2, 3)] == [True, False, True]
+    assert posts.has_posted_in(20)
+    assert not posts.has_posted_in(10)
 
 
 def test_the_records_of_posts_have_the_new_ids_of_sources() -> None:
     posts = Posts([replace(post(1, 10), sources=("team:a.txt", "kb:b.md")), post(2, 20)])
     posts.rename_sources({"team:a.txt": "team:c.txt"})
-    renamed = posts.about(1)
+    renamed = posts.find(1)
     assert renamed is not None
     assert renamed.sources == ("team:c.txt", "kb:b.md")
-    assert posts.about(2) == post(2, 20)
+    assert posts.find(2) == post(2, 20)
 
 
 def test_the_latest_reply_to_an_asker_is_found_in_the_thread_and_where_they_asked() -> None:
@@ -296,19 +296,19 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
     arrived, ended = set[int](), set[int]()
     for what, number in steps:
         if what == "arrives":
-            seen.arrived(1, number)
+            seen.note_arrival(1, number)
             if number > seen.below()[1]:  # what comes below the mark has been overtaken: the mark does not go back
                 arrived.add(number)
         elif number in arrived:
             match what:
                 case "ignored":
-                    seen.ended(Ignored(Reason.NOT_ADDRESSED, 1, (number,)))
+                    seen.note_result(Ignored(Reason.NOT_ADDRESSED, 1, (number,)))
                 case "removed":
-                    seen.ended(Removed(1, number))
+                    seen.note_result(Removed(1, number))
                 case "skipped":
-                    seen.ended(Outcome(part_of(message(number)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
+                    seen.note_result(Outcome(part_of(message(number)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
                 case _:
-                    seen.ended(Outcome(part_of(message(number)), 0.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
+                    seen.note_result(Outcome(part_of(message(number)), 0.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
             if what != "shutdown":
                 ended.add(number)
         below = seen.below()[1]
@@ -321,10 +321,10 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
 def test_the_mark_follows_the_first_message_without_an_end() -> None:
     seen = Seen({1: Watermark(9)})
     for number in (10, 12, 11, 14):
-        seen.arrived(1, number)
+        seen.note_arrival(1, number)
     below: list[int] = []
     for number in (11, 10, 14, 12):
-        seen.ended(Removed(1, number))
+        seen.note_result(Removed(1, number))
         below.append(seen.below()[1])
     assert below == [9, 11, 11, 14]
     assert seen.marks() == {1: Watermark(14)}
@@ -334,11 +334,11 @@ def test_the_mark_of_a_guild_stands_where_the_bot_met_it() -> None:
     changes: list[None] = []
     seen = Seen(on_change=lambda: changes.append(None))
     since = 1_800_000_000 << 22
-    seen.met(5, snowflake_time(since))
-    seen.met(5, snowflake_time(since) + 60.0)  # after a reconnect
+    seen.note_guild(5, snowflake_time(since))
+    seen.note_guild(5, snowflake_time(since) + 60.0)  # after a reconnect
     assert seen.below() == {-5: since}
     assert len(changes) == 1
-    seen.met(6, 0.0)  # a clock from before there was Discord
+    seen.note_guild(6, 0.0)  # a clock from before there was Discord
     assert seen.below()[-6] == 0
 
 
@@ -354,14 +354,14 @@ def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor
         -7: Watermark(1),
     }
     seen = Seen(marks)
-    seen.arrived(3, old.id)
+    seen.note_arrival(3, old.id)
     seen.forget_quiet(120)
     assert sorted(seen.marks()) == [-7, 3, 4, 5, 6]
 
 
 def test_ends_in_unknown_places_change_nothing() -> None:
     seen = Seen()
-    seen.ended(Removed(3, 5))
+    seen.note_result(Removed(3, 5))
     assert (seen.below(), seen.has_outcome(3, 5)) == ({}, False)
 
 
@@ -422,7 +422,7 @@ def test_a_post_with_an_id_that_is_none_is_left_out(tmp_path: Path) -> None:
     lines = (render_post(replace(post(number, 10), asker_id=number)) for number in (1, -1, 2**64, 2**64 - 1))
     path.write_bytes(b"".join(lines))
     posts = Posts(read_posts(path))
-    assert [posts.about(number) is not None for number in (1, -1, 2**64, 2**64 - 1)] == [True, False, False, True]
+    assert [posts.find(number) is not None for number in (1, -1, 2**64, 2**64 - 1)] == [True, False, False, True]
 
 
 async def test_posts_are_kept_and_a_torn_line_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

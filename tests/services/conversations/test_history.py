@@ -103,7 +103,7 @@ async def compare(before: list[Message], questions: list[tuple[str, int]]) -> No
                 at = number % len(there)
                 start = there[at]
                 assert await history.message(1, start.id) == start
-                got = list(await history.run(start, 300))
+                got = list(await history.adjacent_messages(start, 300))
                 expected = run_of(there, start, 300)
                 # What lies further away than a page reaches is not worth another request.
                 near = [each for each in expected if abs(there.index(each) - at) < 49]
@@ -285,7 +285,7 @@ async def test_a_run_ends_where_somebody_else_speaks_and_skips_system_messages()
     ]
     for each in spoken:
         history.observe(Posted(0.0, each))
-    assert [each.id for each in await history.run(spoken[4], 300)] == [3, 5]
+    assert [each.id for each in await history.adjacent_messages(spoken[4], 300)] == [3, 5]
 
 
 @QUICKLY

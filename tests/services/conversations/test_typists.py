@@ -7,7 +7,7 @@ import pytest
 from model.events import Typing
 from model.messages import Author, Key
 from services.conversations import people as module
-from services.conversations.people import TELLS_SECONDS, TYPING_SECONDS, TypingTracker
+from services.conversations.people import REPORTS_SECONDS, TYPING_SECONDS, TypingTracker
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk
 
 HERE, THERE = CHANNEL.id, THREAD.id
@@ -22,11 +22,11 @@ def typists(talk: Talk, *typing: tuple[float, Author, int]) -> TypingTracker:
 
 def test_whose_client_tells_is_known_for_each_place_and_for_a_while() -> None:
     heard = typists(Talk(), (100, ANN, HERE))
-    assert heard.tells(Key(HERE, ANN.id), 100 + TELLS_SECONDS)
-    assert heard.tells(Key(HERE, ANN.id), 50)
-    assert not heard.tells(Key(HERE, ANN.id), 101 + TELLS_SECONDS)
-    assert not heard.tells(Key(THERE, ANN.id), 100)
-    assert not heard.tells(Key(HERE, BEN.id), 100)
+    assert heard.reports_typing(Key(HERE, ANN.id), 100 + REPORTS_SECONDS)
+    assert heard.reports_typing(Key(HERE, ANN.id), 50)
+    assert not heard.reports_typing(Key(HERE, ANN.id), 101 + REPORTS_SECONDS)
+    assert not heard.reports_typing(Key(THERE, ANN.id), 100)
+    assert not heard.reports_typing(Key(HERE, BEN.id), 100)
 
 
 def test_a_team_member_types_until_a_while_after_the_last_word_of_it() -> None:
@@ -54,8 +54,8 @@ def test_a_team_member_who_has_posted_is_done_in_that_place() -> None:
 
 def test_nothing_is_kept_longer_than_it_is_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
     heard = typists(Talk(), *((number * 10.0, STAFF, number) for number in range(1000)))
-    assert len(heard._heard) == TELLS_SECONDS // 10 + 1  # pyright: ignore[reportPrivateUsage]  # memory cannot be seen from outside
+    assert len(heard._heard) == REPORTS_SECONDS // 10 + 1  # pyright: ignore[reportPrivateUsage]  # memory cannot be seen from outside
     assert len(heard._team) == 2  # pyright: ignore[reportPrivateUsage]  # likewise
     monkeypatch.setattr(module, "KNOWN_TYPISTS", 3)
     heard = typists(Talk(), *((100.0, ANN, number) for number in range(1000)))
-    assert [number for number in range(1000) if heard.tells(Key(number, ANN.id), 100)] == [997, 998, 999]
+    assert [number for number in range(1000) if heard.reports_typing(Key(number, ANN.id), 100)] == [997, 998, 999]

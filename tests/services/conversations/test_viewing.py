@@ -58,7 +58,7 @@ async def test_what_cannot_be_found_out_is_not_allowed(caplog: pytest.LogCapture
 
 async def test_in_a_replay_who_writes_in_a_private_thread_is_a_member() -> None:
     history = History(None)
-    history.meet(PRIVATE)
+    history.add_place(PRIVATE)
     viewing = ThreadAccess(history, None)
     assert await viewing.can_view(ANNA, INVITED, seen_in=INVITED)
     assert not await viewing.can_view(ANNA, INVITED, seen_in=HELP)

@@ -25,7 +25,7 @@ from services.privacy.forgetting import (
     outcomes_without,
     pseudonym,
 )
-from services.privacy.recordings import drop_exchanges
+from services.privacy.recordings import drop_llm_calls
 from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder
@@ -267,8 +267,8 @@ def test_what_others_ask_in_a_few_common_words_stays_theirs(tmp_path: Path) -> N
         lines.append(exchange("gate", asked(said)))
     current_people.set(None)
     path.write_text("".join(lines))
-    left = drop_exchanges([path], ADA, [common, own])
-    assert (left.exchanges, left.redacted) == (1, 1)
+    left = drop_llm_calls([path], ADA, [common, own])
+    assert (left.calls, left.redacted) == (1, 1)
     second, third = path.read_text().splitlines(keepends=True)
     assert second == lines[1]
     assert json.loads(third)["request"]["user"][0]["text"] == asked(f"Ada asked: {own}").replace(
@@ -362,7 +362,7 @@ def test_exchanges_that_do_not_say_whose_words_and_files_they_hold_are_named(
     path = tmp_path / "today.jsonl"
     row = json.loads(exchange("gate", asked(BOBS)))
     path.write_text(json.dumps({key: value for key, value in row.items() if key not in lacks}) + "\n")
-    left = drop_exchanges([path], ADA, [QUESTION]).left
+    left = drop_llm_calls([path], ADA, [QUESTION]).left
     assert [line.removeprefix(f"{path}: ").partition(":")[0] for line in left] == said
 
 

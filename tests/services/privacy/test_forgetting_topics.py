@@ -122,7 +122,7 @@ def test_a_library_in_use_forgets_as_well(folder: DataFolder) -> None:
     old = library.topics["light"]
     take_out(folder, ADA, library)
     store(folder.root, captured(5))
-    assert library.undecided() == archive.without(waiting, ADA)
+    assert library.undecided() == archive.remove_texts(waiting, ADA)
     # Whoever was thinking about it meanwhile holds the words still.
     library.decide(added(waiting, "light"), waiting)
     library.describe(old, "Ada's trouble.", "key")

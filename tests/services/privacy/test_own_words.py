@@ -18,7 +18,7 @@ from services.llm.endpoint import Reply, Request, RequestedCall, Round
 from services.llm.recording import render
 from services.privacy.forgetting import TeamData, forget, forget_in_all_servers
 from services.privacy.own_words import OwnWords
-from services.privacy.recordings import drop_exchanges, published_in
+from services.privacy.recordings import drop_llm_calls, published_in
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -184,14 +184,14 @@ def test_an_answer_that_was_made_from_a_persons_words_goes_whole(tmp_path: Path)
     path = tmp_path / "day.jsonl"
     looked_up = recorded("generate", prompt, "{}", BOB, rounds=(called,))
     path.write_text(answered(BOB, ASKED, of_team((ADA, OWN), (TEAM, TAUGHT))) + looked_up)
-    assert drop_exchanges([path], ADA, [OWN]).exchanges == 2
+    assert drop_llm_calls([path], ADA, [OWN]).calls == 2
 
 
 def test_a_source_that_was_called_by_a_word_of_theirs_has_its_new_name_in_records_of_others(tmp_path: Path) -> None:
     path = tmp_path / "day.jsonl"
     reply = json.dumps({"citations": ["team:doors.txt"]})
     path.write_text(answered(BOB, ASKED, of_team((TEAM, TAUGHT)), reply=reply))
-    dropped = drop_exchanges([path], ADA, [OWN], {"team:doors.txt": "team:things.txt"})
-    assert (dropped.exchanges, dropped.redacted) == (0, 1)
+    dropped = drop_llm_calls([path], ADA, [OWN], {"team:doors.txt": "team:things.txt"})
+    assert (dropped.calls, dropped.redacted) == (0, 1)
     assert "team:doors" not in path.read_text()
     assert json.loads(kept(path)[0]["response"]["text"]) == {"citations": ["team:things.txt"]}

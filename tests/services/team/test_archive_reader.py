@@ -117,7 +117,7 @@ def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
     assert reader.oldest(anything) == captured(0)
     reader.rewind()
     old, new = sorted(raw.iterdir())
-    reader._look()  # pyright: ignore[reportPrivateUsage] (the file goes away at this very moment)
+    reader._find_unread()  # pyright: ignore[reportPrivateUsage] (the file goes away at this very moment)
     old.unlink()
     assert reader.oldest(anything) == captured(WEEK)
     new.unlink()
@@ -140,7 +140,7 @@ def test_a_block_that_follows_what_was_read_need_not_be_read(tmp_path: Path) -> 
     assert reader.peek(anything) is None
     told = append(tmp_path, captured(1))
     (places_in(tmp_path).raw / told.name).rename(tmp_path / "elsewhere")
-    reader.stored(told)
+    reader.add_block(told)
     assert reader.peek(anything) == captured(1)
     assert reader.peek(lambda pair: pair != captured(1)) is None
 
@@ -152,7 +152,7 @@ def test_damage_behind_blocks_that_were_told_is_reported_with_its_line(
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert all_of(reader) == [captured(0)]
     told = append(tmp_path, captured(1, "Over\nthree\nlines", "Yes."))
-    reader.stored(told)
+    reader.add_block(told)
     week = places_in(tmp_path).raw / told.name
     line = week.read_text().count("\n") + 1
     files.append(week, b"--- QA ---\nnonsense\n\n")
@@ -165,7 +165,7 @@ def test_the_first_block_of_a_week_is_read_behind_what_is_left_of_the_week_befor
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert all_of(reader) == [captured(0)]
     append(tmp_path, captured(1))
-    reader.stored(append(tmp_path, captured(WEEK)))
+    reader.add_block(append(tmp_path, captured(WEEK)))
     assert reader.peek(anything) is None
     assert reader.oldest(lambda pair: pair != captured(0)) == captured(1)
 
@@ -177,7 +177,7 @@ def test_a_block_after_one_that_was_not_read_waits_for_its_turn(tmp_path: Path, 
     if looked:
         assert all_of(reader) == [captured(0)]
     append(tmp_path, captured(1))
-    reader.stored(append(tmp_path, captured(2)))
+    reader.add_block(append(tmp_path, captured(2)))
     assert reader.peek(anything) is None
     assert all_of(reader) == [captured(0), captured(1), captured(2)][looked:]
 
@@ -211,7 +211,7 @@ def test_whatever_is_told_or_not_every_pair_comes_once_and_in_order(
             written.append(pair)
             block = append(folder, pair)
             if step != "not told":
-                reader.stored(block)
+                reader.add_block(block)
     while len(done) < len(written):
         ask()
     assert done == written
@@ -238,7 +238,7 @@ def test_what_is_not_wanted_does_not_wait(tmp_path: Path) -> None:
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert reader.oldest(lambda pair: pair != later) == first
     assert reader.waiting(anything) == [first, other]
-    assert reader.later(first) is None
+    assert reader.later_capture(first) is None
 
 
 def test_of_the_captures_of_a_conversation_the_last_is_that_with_the_latest_time(tmp_path: Path) -> None:
@@ -247,8 +247,8 @@ def test_of_the_captures_of_a_conversation_the_last_is_that_with_the_latest_time
     assert all_of(reader) == [captured(0)]
     long, short = captured(3, conversation=1), captured(2, conversation=1)  # the clock was set back
     for pair in (long, short):
-        reader.stored(append(tmp_path, pair))
-    assert (reader.later(short), reader.later(long)) == (long, None)
+        reader.add_block(append(tmp_path, pair))
+    assert (reader.later_capture(short), reader.later_capture(long)) == (long, None)
 
 
 @pytest.mark.parametrize("chunk", [1, 1 << 20])
@@ -268,14 +268,14 @@ def test_the_last_capture_of_a_conversation_is_known_as_long_as_it_waits(tmp_pat
     raw = places_in(tmp_path).raw
     reader = ArchiveReader(raw)
     assert reader.oldest(anything) == pairs[0]
-    assert [reader.later(pair) for pair in pairs[:4]] == [pairs[2], pairs[3], None, None]
+    assert [reader.later_capture(pair) for pair in pairs[:4]] == [pairs[2], pairs[3], None, None]
     assert reader.oldest(lambda _pair: False) is None
     name = archive.week_file(pairs[4].key)
     store(tmp_path, pairs[4])
     start = (raw / name).stat().st_size - len(render(pairs[4]).encode())
-    reader.stored(StoredBlock(name, start, render(pairs[4]), pairs[4]))
-    assert reader.later(pairs[2]) == pairs[4]
+    reader.add_block(StoredBlock(name, start, render(pairs[4]), pairs[4]))
+    assert reader.later_capture(pairs[2]) == pairs[4]
     assert reader.peek(lambda _pair: False) is None
-    assert reader.later(pairs[2]) is None
+    assert reader.later_capture(pairs[2]) is None
     reader.rewind()
-    assert reader.later(pairs[0]) is None
+    assert reader.later_capture(pairs[0]) is None

@@ -65,7 +65,7 @@ def decide(library: TeamLibrary, pair: Pair, number: int, *, put_off: bool = Fal
 def decide_all(folder: Path, library: TeamLibrary, *, put_off: bool = False) -> None:
     while (pair := library.undecided()) is not None:
         decide(library, pair, [each.id for each in stored(folder)].index(pair.id), put_off=put_off)
-        for topic in library.lacking(list(library.topics.values())):
+        for topic in library.find_undescribed(list(library.topics.values())):
             library.describe(topic, f"{len(topic.pairs)} pairs", "key", put_off=put_off)
 
 

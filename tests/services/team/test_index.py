@@ -66,7 +66,7 @@ def test_topics_are_in_order_of_name_and_one_without_a_description_says_what_was
 
 def test_content_that_was_described_before_gets_that_description_again_and_other_content_none(tmp_path: Path) -> None:
     described(tmp_path)
-    again, grown = index_in(tmp_path), THINGS.joined_by(pair(3))
+    again, grown = index_in(tmp_path), THINGS.with_pair(pair(3))
     again.load({"things": THINGS, "others": OTHERS})
     assert again.written is False  # the index is made of the topics, and compared
     assert again.undescribed(AT) == [OTHERS]
@@ -87,12 +87,12 @@ def test_of_descriptions_that_no_topic_has_any_more_the_newest_are_known(
     index = described(tmp_path)
     grown = [THINGS]
     for number in range(3, 6):
-        grown.append(grown[-1].joined_by(pair(number)))
+        grown.append(grown[-1].with_pair(pair(number)))
         index.follow(["things"], {"things": grown[-1]})
         index.describe(grown[-1], f"About {number} things.", "key", AT)
-    assert index.lacking(grown, AT) == [THINGS]
+    assert index.find_undescribed(grown, AT) == [THINGS]
     index.follow(["things"], {})
-    assert index.lacking([replace(grown[-2], name="renamed")], AT) == []
+    assert index.find_undescribed([replace(grown[-2], name="renamed")], AT) == []
 
 
 def test_what_is_forgotten_has_no_description_and_gets_none_again(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_le
     for pair in pairs[:2]:
         assert library.undecided() == pair
         library.decide(added(pair, "gpu"), put_off=True)
-        assert library.behind
+        assert library.is_behind
         assert everything(tmp_path) == before
         assert at_hand(library) == pairs[pairs.index(pair) + 1]
     library.decide(added(pairs[2], "gpu"))
@@ -91,7 +91,7 @@ def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_le
     for pair in pairs[3:]:
         library.decide(added(pair, "net"), put_off=True)
     assert library.undecided() is None
-    assert not library.behind
+    assert not library.is_behind
     assert is_whole(tmp_path, library)
     assert noted(tmp_path)[3:] == [added(pair, "net") for pair in pairs[3:]]
 
@@ -698,7 +698,7 @@ def test_a_pair_that_has_just_been_stored_is_at_hand_until_it_is_decided_about(t
     library.decide(added(captured(1), "things"), captured(1))
     assert library.undecided() is None
     assert at_hand(library) is None
-    library.stored(block_of(tmp_path, captured(2)))
+    library.add_block(block_of(tmp_path, captured(2)))
     assert at_hand(library) == captured(2)
     library.decide(added(captured(2), "things"), captured(2))
     assert at_hand(library) is None
@@ -709,9 +709,9 @@ def test_a_pair_behind_the_start_cursor_is_not_at_hand(tmp_path: Path) -> None:
     store(tmp_path, captured(1))
     library = opened(tmp_path, cursor=captured(3).id)
     assert library.undecided() is None
-    library.stored(block_of(tmp_path, captured(2)))
+    library.add_block(block_of(tmp_path, captured(2)))
     assert at_hand(library) is None
-    library.stored(block_of(tmp_path, captured(4)))
+    library.add_block(block_of(tmp_path, captured(4)))
     assert at_hand(library) == library.undecided() == captured(4)
 
 
@@ -730,7 +730,7 @@ def test_who_tells_a_library_at_work_of_a_pair_does_not_wait(tmp_path: Path, mon
     worker.start()
     assert begun.wait(30)
     second = block_of(tmp_path, captured(2))
-    library.stored(second)
+    library.add_block(second)
     go_on.set()
     worker.join(30)
     monkeypatch.undo()

@@ -12,7 +12,7 @@ from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.decisions import Action, By, Decision
 from services.team.opening import open_library
-from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keeping, plan
+from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keep_in_topic, plan
 from services.team.topics import Placement
 from tests.services.team.pairs import added, captured, decided, opened, places_in, store
 
@@ -74,18 +74,18 @@ def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic
 
 def test_a_curator_that_would_leave_out_what_was_restored_is_overruled() -> None:
     task = Task(ONE, "a")
-    assert keeping(task, added(ONE, "b")) is None
-    assert keeping(Task(ONE), decided(ONE, Action.SKIPPED)) is None
-    overruled = keeping(task, decided(ONE, Action.SKIPPED))
+    assert keep_in_topic(task, added(ONE, "b")) is None
+    assert keep_in_topic(Task(ONE), decided(ONE, Action.SKIPPED)) is None
+    overruled = keep_in_topic(task, decided(ONE, Action.SKIPPED))
     assert overruled is not None
     assert (overruled.action, overruled.by, overruled.topic) == (Action.RESTORED, By.OPERATOR, "a")
 
 
 def test_what_nobody_can_tell_anything_of_stays_where_it_was() -> None:
     failed = decided(ONE, Action.FAILED)
-    assert keeping(Task(ONE), failed) is None
-    assert keeping(Task(ONE, None, "a"), decided(ONE, Action.SKIPPED)) is None
-    kept = keeping(Task(ONE, None, "a"), failed)
+    assert keep_in_topic(Task(ONE), failed) is None
+    assert keep_in_topic(Task(ONE, None, "a"), decided(ONE, Action.SKIPPED)) is None
+    kept = keep_in_topic(Task(ONE, None, "a"), failed)
     assert kept is not None
     assert (kept.action, kept.topic, kept.qa_id) == (Action.ADDED, "a", ONE.id)
 
@@ -97,7 +97,7 @@ def test_a_build_goes_on_behind_a_pair_that_failed_and_stays_and_tries_the_last_
     stays = [(decided(each, Action.FAILED), added(each, "a")) for each in (ONE, THREE)]
     note(build, *stays[0], added(TWO, "b"), *stays[1])
     assert standing(tmp_path, THERE, "key", *before) == [ONE.id, TWO.id]
-    noted = grammar.DecisionLog(build.places.decisions).read()
+    noted = grammar.DecisionLog(build.paths.decisions).read()
     assert [(each.qa_id, each.action) for each in noted] == [
         (ONE.id, Action.FAILED),
         (ONE.id, Action.ADDED),
@@ -127,7 +127,7 @@ def build_in(folder: Path) -> Build:
 
 
 def note(build: Build, *made: Decision) -> None:
-    files.append(build.places.decisions, "".join(map(grammar.render, made)).encode())
+    files.append(build.paths.decisions, "".join(map(grammar.render, made)).encode())
 
 
 def standing(folder: Path, pairs: list[Pair], key: str = "key", *before: Decision) -> list[str]:
@@ -191,7 +191,7 @@ def test_failures_at_the_end_are_tried_again(tmp_path: Path) -> None:
 def test_corrections_made_meanwhile_count(tmp_path: Path) -> None:
     begun(tmp_path, added(ONE, "a"), added(TWO, "a"), pairs=THERE)
     assert standing(tmp_path, THERE, "key", operator(TWO, Action.REMOVED)) == [ONE.id]
-    first, *_ = grammar.DecisionLog(build_in(tmp_path).places.decisions).read()
+    first, *_ = grammar.DecisionLog(build_in(tmp_path).paths.decisions).read()
     assert (first.action, first.qa_id) == (Action.REMOVED, TWO.id)
 
 
@@ -203,7 +203,7 @@ def test_a_crash_between_a_decision_and_what_upholds_it_is_healed(tmp_path: Path
     skipped = decided(ONE, Action.SKIPPED)
     note(build, skipped)
     assert standing(tmp_path, THERE, "key", *before) == []
-    upheld = keeping(found.tasks[0], skipped)
+    upheld = keep_in_topic(found.tasks[0], skipped)
     assert upheld is not None
     note(build, skipped, upheld, added(TWO, "b"))
     assert standing(tmp_path, THERE, "key", *before) == [ONE.id, TWO.id]
@@ -218,7 +218,7 @@ def test_a_finished_build_knows_every_pair_and_can_be_begun_again(tmp_path: Path
     build.begin(found, "key", NOW)
     note(build, added(TWO, "a"), added(again, "a"))
     build.finish(found, By.LLM, "2026-03-01T00:00:00.000Z")
-    last = grammar.DecisionLog(build.places.decisions).read()[-1]
+    last = grammar.DecisionLog(build.paths.decisions).read()[-1]
     assert (last.qa_id, last.action, last.reason) == (ONE.id, Action.SKIPPED, SUPERSEDED)
     assert standing(tmp_path, pairs) == [TWO.id, again.id]
 
@@ -230,7 +230,7 @@ def test_descriptions_of_the_live_library_are_at_hand(tmp_path: Path) -> None:
     library.describe(library.topics["a"], "About a.", "key")
     build = build_in(tmp_path)
     build.begin(plan([ONE], []), "key", NOW)
-    built = open_library(build.places, describer_key="key", described_in=build.live.cache, time=lambda: 0.0)
+    built = open_library(build.paths, describer_key="key", described_in=build.live.cache, time=lambda: 0.0)
     built.decide(added(ONE, "b"))
     assert built.undescribed() == []
     assert [(entry.id, entry.description) for entry in built.index()] == [("team:b.txt", "About a.")]

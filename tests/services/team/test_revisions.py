@@ -10,13 +10,14 @@ import pytest
 from services.team import REMOVED
 from services.team.archive import PairTurn, Speaker, render, week_file
 from services.team.archive_files import last_captures
-from services.team.captures import Captures, Revision, revised
+from services.team.captures import Captures, Revision, apply_revisions
 from tests.services.team.test_captures import capture, kept, pair, said
 from tests.talk import ANN
 
 
 def left(words: str, *revisions: Revision) -> str:
-    return " ".join(each.turn.text for each in revised(said(words), {each.message_id: each for each in revisions}))
+    by_id = {each.message_id: each for each in revisions}
+    return " ".join(each.turn.text for each in apply_revisions(said(words), by_id))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_an_edit_changes_what_the_team_said_and_what_was_not_answered() -> None:
 
 
 def test_what_was_removed_is_not_brought_back() -> None:
-    assert Revision(2, "new").of(PairTurn(Speaker.TEAM, REMOVED)).text == REMOVED
+    assert Revision(2, "new").apply_to(PairTurn(Speaker.TEAM, REMOVED)).text == REMOVED
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_what_was_removed_is_not_brought_back() -> None:
 )
 def test_the_description_of_an_image_stays_while_the_words_do(text: str, wanted: str) -> None:
     turn = PairTurn(Speaker.TEAM, "See\n[image: a red line]")
-    assert Revision(2, text, placeholders=1).of(turn).text == wanted
+    assert Revision(2, text, placeholders=1).apply_to(turn).text == wanted
 
 
 def test_a_capture_on_its_way_is_stored_as_its_messages_read_by_then() -> None:

@@ -83,7 +83,7 @@ def test_a_sentence_in_two_messages_is_read_as_one() -> None:
 
 def test_what_was_removed_is_neither_read_nor_changes_who_the_others_are() -> None:
     """Pitfall 49."""
-    left = archive.without(MIXED, ANN)
+    left = archive.remove_texts(MIXED, ANN)
     assert [label for label, _ in labelled_turns(left)] == [
         "Team (to User A)",
         "User B",
@@ -91,7 +91,7 @@ def test_what_was_removed_is_neither_read_nor_changes_who_the_others_are() -> No
         "Team (to User A)",
         "Team",
     ]
-    assert utterances_of(archive.without(talk((ANN, "a"), (BEN, "b"), (ANN, "c"), (KIM, "d")), BEN)) == [
+    assert utterances_of(archive.remove_texts(talk((ANN, "a"), (BEN, "b"), (ANN, "c"), (KIM, "d")), BEN)) == [
         ("User A", "a\nc", (0, 2)),
         ("Team", "d", (3,)),
     ]
@@ -122,7 +122,7 @@ def test_a_topic_file_from_before_somebody_was_forgotten_is_not_taken_for_change
     store(tmp_path, MIXED)
     opened(tmp_path).decide(added(MIXED, "gpu"))
     [path] = places_in(tmp_path).raw.iterdir()
-    path.write_text(archive.render(archive.without(MIXED, gone)))
+    path.write_text(archive.render(archive.remove_texts(MIXED, gone)))
     assert is_whole(tmp_path, opened(tmp_path))
     assert caplog.messages == []
 

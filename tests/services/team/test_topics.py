@@ -175,10 +175,10 @@ def test_joining_one_by_one_gives_what_is_rendered_at_once(texts: list[tuple[str
     topic = Topic("gpu", ())
     for at in order:
         if at < len(said):
-            topic = topic.joined_by(said[at])
+            topic = topic.with_pair(said[at])
     whole = Topic("gpu", tuple(sorted(said, key=sort_key)))
     assert (topic, topic.text) == (whole, whole.text)
     for pair in said:
-        topic = topic.without(pair.id)
+        topic = topic.without_pair(pair.id)
     assert (topic.pairs, topic.text) == ((), "")
     assert archive.qa_id(ONE.timestamp) == ONE.id
