@@ -20,7 +20,7 @@ from assembly.graph_parts import DiscordEnds, Parts
 from clock import now
 from dataflow import map_async, supervised
 from model.messages import Attachment, Message
-from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep, withdraw_missing
+from operators.evidence import CloseThread, Threads, chunk, discard, last_upload_time, sweep, withdraw_missing
 from services.discord import (
     CDNAttachments,
     Decoder,
@@ -250,7 +250,7 @@ async def resume(
     """
     try:
         for name, doc in await documents.store.unfinished():
-            if idle_seconds and newest([doc], ()) > now() - idle_seconds:
+            if idle_seconds and last_upload_time([doc], ()) > now() - idle_seconds:
                 continue
             await finish_reading(documents, fetcher, withheld, name, doc)
     except StoreUnavailable as error:

@@ -196,7 +196,7 @@ class Documents:
             team_name=self.settings.team_name.strip() if server is None else "",
         )
 
-    async def call_off(self, gone: Callable[[Candidate], bool]) -> None:
+    async def cancel_reads(self, gone: Callable[[Candidate], bool]) -> None:
         """Stop reading the files for which `gone` is true, and wait until nothing of them is written any more."""
         for case_id in self.cases.cancel_reads(gone):
             await self.cases.wait(case_id, self.settings.ready_wait_seconds)
@@ -204,7 +204,7 @@ class Documents:
     async def leave_alone(self, user_id: int) -> None:
         """Stop reading the files of a person who has opted out. Files that are searchable already stay."""
         try:
-            await self.call_off(lambda candidate: candidate.uploader_id == user_id)
+            await self.cancel_reads(lambda candidate: candidate.uploader_id == user_id)
             await forget_evidence(self.store, user_id, None, self.answers.purge, only_unread=True)
         except StoreUnavailable as error:
             log.error("documents: %s; a file may stay listed as being read", error)  # noqa: TRY400 (for the operator)
@@ -214,8 +214,8 @@ class Documents:
 
         Gives how many files and runbooks there were. Raises StoreUnavailable, OSError.
         """
-        await self.call_off(lambda candidate: candidate.uploader_id == user_id)
-        files = await forget_evidence(self.store, user_id, self.cases.gone, self.answers.purge)
+        await self.cancel_reads(lambda candidate: candidate.uploader_id == user_id)
+        files = await forget_evidence(self.store, user_id, self.cases.tombstones, self.answers.purge)
         return files, await self.runbooks.forget(user_id)
 
     async def close(self) -> None:
@@ -283,9 +283,9 @@ async def documents_for(
         try:
             await remove_published(store, folder)
             names = await store.list_collections(protocol.CASE_PREFIX)
-            gone = Tombstones(None if shared else folder.tombstones)
+            tombstones = Tombstones(None if shared else folder.tombstones)
             await runbooks.open(None if shared is None else shared.notes)
-            cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), gone)
+            cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), tombstones)
             if shared is not None:
                 await follow_other_processes(shared, cases, runbooks, background, answers.purge)
         except (StoreUnavailable, OSError) as error:

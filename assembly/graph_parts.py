@@ -61,7 +61,7 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
                 lambda each: ChannelLists(each.discord.channel_allowlist, each.discord.channel_denylist)
             ),
             # As it was at the start: within a run, a late message is not an old one.
-            ended=state.seen_before.has_outcome,
+            has_outcome=state.seen_before.has_outcome,
         ),
         answers=answer_rules(settings),
         window=WindowRules(
@@ -295,7 +295,7 @@ def assemble(
             poster=poster,
             history=history,
             people=people,
-            gone=documents.cases.gone,
+            tombstones=documents.cases.tombstones,
         )
         evidence = EvidenceParts(
             history=history,

@@ -102,7 +102,7 @@ def capture_images(
         return None
     pending = PendingFolder(DataFolder(settings.app.data_dir).pending)
     work = summarise_images(parts.curator, source, pending, parts.usage, redact=redact)
-    return Images(work, pending, archive.keep_late, withheld, settings.kb.runtime_refresh_tick_seconds)
+    return Images(work, pending, archive.store_late, withheld, settings.kb.runtime_refresh_tick_seconds)
 
 
 def curator_of(settings: Settings, asker: Asker | None, library: TeamLibrary) -> Curator:

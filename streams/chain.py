@@ -15,7 +15,7 @@ from operators.answering import (
     gate,
     generate,
     load,
-    retrieve,
+    prepare_tools,
     select,
     show_sections,
     speculative_selection,
@@ -100,7 +100,7 @@ def chain(
     )
     answer = (
         run("load", make_load),
-        step("retrieve", retrieve, most, gauge) if looks_up else None,
+        step("retrieve", prepare_tools, most, gauge) if looks_up else None,
         run("generate", make_generate),
         step("point", for_server(make_point, servers), most, gauge, takes=Unanswered),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,

@@ -29,7 +29,7 @@ from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from operators.curating import NOT_NOW, TRIES, describing, study
+from operators.curating import NOT_NOW, TRIES, describe_topics, study
 from services.assistant import Curator, Describer
 from services.llm import Usage
 from services.team import (
@@ -179,7 +179,7 @@ class CurationQueue:
     def __init__(self, parts: CurationServices, rules: CurationRules) -> None:
         self._parts = parts
         self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
-        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
+        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
         described = parts.library.described()
         self._growth = DescriptionSchedule(topics=described)
         self._backoff = Backoff()
@@ -267,7 +267,7 @@ class CurationQueue:
             return None
         decision = self._withdrawn(pair, "something in it was edited or deleted")
         self._outdate()
-        await write_decision(self._parts.library, decision, pair, then=self._look_if_possible)
+        await write_decision(self._parts.library, decision, pair, on_written=self._look_if_possible)
         return decision
 
     async def _decide(self) -> Decision | None:
@@ -286,8 +286,8 @@ class CurationQueue:
             decision, quick = await self._quickly(self._studied(pair))
         self._outdate()
         put_off = quick and decision.action is not Action.FAILED
-        then = self._look_if_possible
-        changed = await write_decision(self._parts.library, decision, pair, then=then, put_off=put_off)
+        look = self._look_if_possible
+        changed = await write_decision(self._parts.library, decision, pair, on_written=look, put_off=put_off)
         self._growth.note(self._parts.library.topics, changed)
         self._grown += [topic.name for topic in self._growth.due()]
         if decision.action is Action.FAILED:
@@ -352,8 +352,8 @@ class CurationQueue:
             return None
         self._outdate()
         key = self._parts.describer.key
-        then = self._look_if_possible
-        await write_description(self._parts.library, topic, summary, key, then=then, put_off=quick)
+        look = self._look_if_possible
+        await write_description(self._parts.library, topic, summary, key, on_written=look, put_off=quick)
         self._backoff.reset()
         return Described(topic.name)
 

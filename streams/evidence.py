@@ -47,7 +47,7 @@ def discardings(
         events.pipe(only(Deleted, Edited), concat_map_iterable(droppings(cases))),
         outcomes.pipe(concat_map_iterable(unanswered(cases, history))),
     )
-    return gone.pipe(ops.do_action(lambda item: item.call_off(cases)))
+    return gone.pipe(ops.do_action(lambda item: item.cancel_reads(cases)))
 
 
 def closings(
@@ -84,7 +84,7 @@ def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRul
 
     def of(event: PlaceSeen) -> Iterator[int]:
         place = event.place
-        if cases.gone.is_unannounced(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
+        if cases.tombstones.is_unannounced(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
             yield place.id
 
     return events.pipe(only(PlaceSeen), concat_map_iterable(of))

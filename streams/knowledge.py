@@ -26,7 +26,7 @@ from reactivex import operators as ops
 from dataflow import concat_map_iterable, map_async, only
 from dataflow.metering import Gauge, named, watched
 from dataflow.triggering import checkpoint, coalesce
-from operators.step import expected
+from operators.step import is_expected
 from operators.updating import begin, discover, fetch, summarise
 from services.assistant import Describer
 from services.knowledge import (
@@ -151,7 +151,7 @@ def step(
     """`map_async`, with a failure reported as this step's."""
 
     def failed(item: T, error: Exception) -> R:
-        if not expected(error):
+        if not is_expected(error):
             log.error("%s failed: a bug", name, exc_info=error)
         return on_failure(name, item, error)
 

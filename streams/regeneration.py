@@ -25,7 +25,7 @@ from reactivex import operators as ops
 from clock import run_blocking
 from clock.timeouts import Backoff
 from dataflow import unfold
-from operators.curating import NOT_NOW, describing, study
+from operators.curating import NOT_NOW, describe_topics, study
 from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import Rejected, UnknownRequest
 from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
@@ -112,7 +112,7 @@ class Rebuild:
             if at is None
             else study(parts.library, parts.curator, parts.usage, parts.gauge, lambda: at)
         )
-        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
+        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
         self._room = asyncio.Semaphore(rules.at_once)
         self._foresight = None if guesses is None else self._foreseen(guesses, rules.describe_seconds)
         self._refused_in_a_row = 0

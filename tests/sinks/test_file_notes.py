@@ -40,7 +40,11 @@ async def told(notes: FileNotes, *results: IngestResult) -> None:
 def notes_for(poster: Notebook) -> FileNotes:
     people = people_of(frozenset(), frozenset(), None)
     return FileNotes(
-        poster=poster, history=History(None), people=people, gone=Tombstones(), reply_languages=Servers({None: "en"})
+        poster=poster,
+        history=History(None),
+        people=people,
+        tombstones=Tombstones(),
+        reply_languages=Servers({None: "en"}),
     )
 
 

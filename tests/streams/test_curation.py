@@ -223,7 +223,7 @@ async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_mod
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
     began = now()
-    written = await archive.keep_late(Capture(None, "thread_5", said))
+    written = await archive.store_late(Capture(None, "thread_5", said))
     team.captures.on_next(written)
     assert now() - began < 0.05
     assert len(team.decided) < 5
@@ -239,7 +239,7 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
-    written = await archive.keep_late(Capture(None, "thread_5", said))
+    written = await archive.store_late(Capture(None, "thread_5", said))
     assert written is not None
     places_in(tmp_path).raw.rename(tmp_path / "elsewhere")
     team.captures.on_next(written)
@@ -553,7 +553,7 @@ async def test_after_the_clock_was_set_back_an_hour_between_two_runs_a_capture_w
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
-    written = await RawArchive(places_in(tmp_path).raw, Captures()).keep_late(Capture(None, "thread_5", said_now))
+    written = await RawArchive(places_in(tmp_path).raw, Captures()).store_late(Capture(None, "thread_5", said_now))
     assert written is not None
     assert written.id > said(-30, 1, captured_after=3600).id
     await team.closes()
