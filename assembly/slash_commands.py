@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import discord
 from discord.app_commands import Range
 
-from assembly.answering import assistant_of, for_team, server_libraries
+from assembly.answering import assistant_of, server_libraries, team_search
 from assembly.documents import Documents, unused_stores
 from assembly.forgetting import (
     TeamKnowledgeFiles,
@@ -478,7 +478,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
         if libraries is not None:
             own, library = libraries[guild_id]
             beside = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
-            search = opened.enter_context(for_team(server.search, own, beside))
+            search = opened.enter_context(team_search(server.search, own, beside))
             shared_search = shared_search or search
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.with_search(search)

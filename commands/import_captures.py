@@ -19,7 +19,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import assistant_of, library_of
 from assembly.data_folder import data_folder_locked, read_state
-from assembly.graph_parts import CaptureParts, DiscordEnds, Parts, ServerParts, assemble
+from assembly.graph_parts import CaptureParts, DiscordAPI, Parts, ServerParts, assemble
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
@@ -122,7 +122,7 @@ def assembled(
         raw = within.kb.team_raw_dir
         pairs = archive_files.pairs_in(raw)
         # All of them, however many: a conversation of long ago may go on in these files.
-        captures = Captures(pairs, state.not_captured, kept=sys.maxsize)
+        captures = Captures(pairs, state.withheld_captured, kept=sys.maxsize)
         archive = RawArchive(raw, captures, clock, places=DataFolder(within.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
         keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, captures=captures)
@@ -130,7 +130,7 @@ def assembled(
 
     servers = Servers({guild_id: captured(guild_id, server) for guild_id, server in settings.servers.items()})
     return assemble(
-        settings, state=state, servers=servers, ends=DiscordEnds(poster=DryRunPoster()), results=[tally.add]
+        settings, state=state, servers=servers, api=DiscordAPI(poster=DryRunPoster()), results=[tally.add]
     ), imported
 
 

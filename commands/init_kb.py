@@ -170,7 +170,7 @@ async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
 async def _make_searchable(
     settings: Settings, library: Library, embedder: Embedder | None, work: KnowledgeWork
 ) -> None:
-    async with open_search(settings, library, embedder, read_only=False, alone=False) as search:
+    async with open_search(settings, library, embedder, read_only=False, embeds_on_refresh=False) as search:
         await search.refresh()
         work.passages = replace(work.passages, total=(work.passages.total or 0) + await search.unembedded())
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.data_folder import data_folder_locked
-from assembly.team import open_team, team_places
+from assembly.team import open_team, team_paths
 from clock import rfc3339
 from commands.arguments import DONE, check_data_dir
 from services.knowledge import is_topic_name, topic_name
@@ -39,7 +39,7 @@ def team_knowledge(
     check_data_dir(root)
     if action in {"remove", "restore"}:
         return _say([_correct(settings, action, name, locked or settings)])
-    found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id, time.time())
+    found = overview(team_paths(settings), settings.kb.qa_raw_last_processed_id, time.time())
     if action == "show":
         return _say(_shown(found, name))
     return _say(_contradicting(found) if conflicts else _listed(found))

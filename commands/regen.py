@@ -18,7 +18,7 @@ from assembly.answering import AS_CONFIGURED, ModelOptions, open_llm
 from assembly.data_folder import data_folder_locked, tokens_counted
 from assembly.reports import prices_of
 from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
-from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
+from assembly.team import curating_key, curator_of, open_team, team_paths, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, SpendingSoFar, counted, kept_when_interrupted
@@ -143,7 +143,7 @@ async def rebuild(
         time = utc_clock(asyncio.get_running_loop())
         # Repaired, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
-        build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
+        build = Build(DataFolder(settings.app.data_dir).regeneration, team_paths(settings))
         report = RebuildReport(await in_thread(planned, build), usage=usage, prices=prices_of(settings))
         on_begun(report)
         if restart:

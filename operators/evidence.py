@@ -112,11 +112,11 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
         # Not cut off, as it may make the collection: a deletion waits for its end.
         expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
-            check = partial(check_file, candidate.filename, limits=intake.limits)
-            earlier = {"files": files, "total_bytes": sum(doc.size for doc in held)}
+            check_limits = partial(check_file, candidate.filename, limits=intake.limits)
+            check_with_others = partial(check_limits, files=files, total_bytes=sum(doc.size for doc in held))
             # A copy of an earlier file takes no room.
             copies = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
-            check(size, **({} if copies else earlier))
+            (check_limits if copies else check_with_others)(size)
             async with intake.turns.turn(candidate.uploader_id):
                 await store.check_room(origin)
                 if candidate.text is None:
@@ -125,7 +125,8 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
                     data = candidate.text.encode()
                 digest = hashlib.sha256(data).hexdigest()
                 # It may be larger than was announced.
-                check(len(data), **({} if any(doc.sha256 == digest for doc in copies) else earlier))
+                is_copy = any(doc.sha256 == digest for doc in copies)
+                (check_limits if is_copy else check_with_others)(len(data))
                 read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
                 document = await ingest(intake.run, origin, data, limits=limits, redactors=redactors)
         except FileRefused as refused:

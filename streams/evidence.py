@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 def discardings(
     events: Observable[Event], outcomes: Observable[Outcome], parts: EvidenceParts, rules: EvidenceRules
 ) -> Observable[Deletion]:
-    """Emit what is to be deleted. Reading of those files is called off at once, before the deletion's turn comes.
+    """Emit what is to be deleted. The reading of these files is cancelled at once, before the deletion's turn comes.
 
     places    --a--b--c------------|      a was archived, b locked, c reopened a
-    outcomes  -----------o---------|      o: no answer, so that its thread never comes to be
+    outcomes  -----------o---------|      o: no answer, so that its thread is never opened
     deleted   --------------m------|
     discarded -----b-----o--m------|
     """
@@ -53,7 +53,7 @@ def discardings(
 def closings(
     cases: ThreadFiles, history: History, rules: EvidenceRules
 ) -> Callable[[PlaceSeen | PlaceGone | GuildGone], Iterator[CloseThread]]:
-    """The threads with files that an event closes, at once or after a while, or opens again."""
+    """Return a function that finds the threads with files that an event closes, now or later, or opens again."""
 
     def of(event: PlaceSeen | PlaceGone | GuildGone) -> Iterator[CloseThread]:
         match event:
@@ -76,7 +76,7 @@ def closings(
 
 
 def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRules) -> Observable[int]:
-    """The threads that are open again after their files were deleted, until their people have been told.
+    """Emit threads that are open again after their files were deleted, until people have been notified.
 
     places    --a--b----c--d-------|      b was locked, with files; c and d are b again, no longer locked
     reopened  ----------b----------|
@@ -91,7 +91,7 @@ def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRul
 
 
 def droppings(cases: ThreadFiles) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
-    """Deleted messages that files came from, and edited ones that lost attachments."""
+    """Return a function that finds the files of deleted messages, and those that edited messages have lost."""
 
     def of(event: Deleted | Edited) -> Iterator[DropFiles]:
         kept: frozenset[int] = frozenset()
@@ -108,7 +108,7 @@ def droppings(cases: ThreadFiles) -> Callable[[Deleted | Edited], Iterator[DropF
 
 
 def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
-    """The threads that were to be opened for an answer, and never will be."""
+    """Return a function that finds threads that were to be opened for an answer, and will not be."""
 
     def of(outcome: Outcome) -> Iterator[CloseThread]:
         part = outcome.part
@@ -121,8 +121,8 @@ def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iter
 
 
 THREADS_AT_ONCE = 1_000
-"""The files of one thread are read one after another. Those of other threads wait for the turns of their people, and no
-file is downloaded before.
+"""The files of one thread are read one after another. Threads wait for the turns of their people; no file is downloaded
+before its turn.
 """
 NOTES_AT_ONCE = 16
 """The notes of one thread are posted one after another."""
@@ -142,17 +142,17 @@ def evidence(
     parts: EvidenceParts | None,
     rules: EvidenceRules,
 ) -> Observable[IngestResult]:
-    """Each file, when it can be searched in every way, or never will be.
+    """Emit each file when it can be searched, by words and by vectors, or has failed.
 
     posted   --f1-f2--------f3-----|      all of one thread: in their order
     read     ------f1---f2---------|      searchable by words; then the vectors follow, `embed_at_once` at a time
-    closed   -----------------c----|      f3 is called off, then the collection is deleted
+    closed   -----------------c----|      reading f3 is cancelled, then the collection is deleted
     results  ---------f1----f2f3---|
     """
     if parts is None:
         return rx.empty()
     jobs = candidates(events, gathered, parts, rules).pipe(
-        concat_map_iterable(lambda candidate: begun(parts.cases, candidate)), fork("files")
+        concat_map_iterable(lambda candidate: begin(parts.cases, candidate)), fork("files")
     )
     work: Observable[Work] = rx.merge(jobs, discardings(events, outcomes, parts, rules))
     read = work.pipe(in_their_order(parts), fork("read files"))
@@ -206,13 +206,13 @@ def candidates(
     return rx.merge(events.pipe(only(Posted), concat_map_iterable(posted)), gathered.pipe(concat_map_iterable(asked)))
 
 
-def begun(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
+def begin(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
     job = cases.begin(candidate)
     return () if job is None else (job,)
 
 
 def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
-    """Read files and delete them, for one thread in the order in which that was called for."""
+    """Read files and delete them, for one thread in the order of the items."""
     ingest = chunk(parts.intake)
     discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
 
@@ -283,23 +283,23 @@ def embedding(
 
 
 def by_message(cases: ThreadFiles) -> Callable[[IngestResult], MessageFiles]:
-    """Put each file together with those of its message that were read before it.
+    """Return a function that groups each file with the files of its message that were read before it.
 
     read      --a1--a2--b1--a3--|      three files of message a, one of b in another thread
-    together  --a---a---B---A---|      A and B: with all of their message, `complete`
+    grouped   --a---a---B---A---|      A and B: all files of their message, `complete`
     """
-    begun: dict[tuple[int, int], tuple[IngestResult, ...]] = {}
+    incomplete: dict[tuple[int, int], tuple[IngestResult, ...]] = {}
 
-    def together(result: IngestResult) -> MessageFiles:
+    def grouped(result: IngestResult) -> MessageFiles:
         file = result.job.candidate
         key = (file.case_id, file.message_id)
-        results = (*begun.pop(key, ()), result)
+        results = (*incomplete.pop(key, ()), result)
         complete = all(each.message_id != file.message_id for each in cases.unread(file.case_id))
         if not complete:
-            begun[key] = results
+            incomplete[key] = results
         return MessageFiles(results, complete)
 
-    return together
+    return grouped
 
 
 class Note(NamedTuple):
@@ -308,7 +308,7 @@ class Note(NamedTuple):
 
 
 def notify(notes: Observable[Note]) -> Observable[IngestResult]:
-    """Post notes beside everything else, those of one thread in their order; nothing comes out."""
+    """Post notes, those of one thread in their order. Emits nothing."""
 
     async def post(note: Note) -> int:
         await note.post()

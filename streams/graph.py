@@ -4,7 +4,7 @@
                                   │ events
        history, people, catch-up marks, typists observe them ────── reactions → feedback sink
                       follow: each message's conversation
-  screen: each message once; typing, edits and deletions concern those that wait
+  screen: each message once; typing, edits and deletions change waiting messages
                                   │ messages ────────────── inferred votes → feedback sink
                       quiet window per (place, author)
                                   │ batches
@@ -55,7 +55,7 @@ NO_REMOTE_CAPTURES: Observable[Capture | RemoteRevisions] = rx.empty()
 def incoming(
     events: Observable[Event], s: Services, rules: Rules
 ) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
-    """The events, the screened messages and the parts, each for any number of branches: an import begins so too."""
+    """Events, screened messages and parts, for any number of branches. An import has the same beginning."""
     follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
     events = observed(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
@@ -71,9 +71,9 @@ def graph(
     remote_captures: Observable[Capture | RemoteRevisions] = NO_REMOTE_CAPTURES,
 ) -> Observable[Result]:
     """Wire the bot. Completes when `events` has and all work is done; every message ends in exactly one `Result`.
-    What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
+    Operators before a `fork` run once, however many branches follow; a branch that dies of a bug is restarted.
 
-    `remote_captures`: what was captured elsewhere, or changed since, and is to be kept here.
+    `remote_captures`: captures of other processes, and changes of their messages, which are stored here.
     """
     s = services
     events, screened, parts = incoming(events, s, rules)
@@ -82,14 +82,13 @@ def graph(
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(routed.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
-    jobs, may_wait = routed.pipe(only(CaptureJob)), not rules.curation.to_the_end
-    image_services = s.servers.map(lambda each: each.capture_images)
-    capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=may_wait)
+    jobs, image_services = routed.pipe(only(CaptureJob)), s.servers.map(lambda each: each.capture_images)
+    capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=rules.captures_may_wait)
     revised = revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
-    curated = curations(stored(captured), curation_services, rules.curation, sinks.decided)
+    curated = curations(stored(captured), curation_services, rules.curation)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(
         answered,

@@ -1,4 +1,4 @@
-"""The team branch alone, for messages of long ago: what the team wrote is captured, and nobody is answered.
+"""The graph of an import, for messages of long ago: captures what the team wrote, and answers nobody.
 
        recordings | exports
                │ events
@@ -45,7 +45,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
         captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
             supervised("captures")
         ),
-        # It emits no results. It is merged so that the graph waits for its end.
+        # This branch emits no results. It is merged so that the graph waits for its end.
         revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id).pipe(
             only(Outcome)
         ),

@@ -11,7 +11,7 @@ import pytest
 from assembly.answering import ModelOptions, open_embedder
 from assembly.data_folder import read_state
 from assembly.documents import documents_for, store_of
-from assembly.graph_parts import DiscordEnds
+from assembly.graph_parts import DiscordAPI
 from assembly.knowledge import search_failed, search_kept_current
 from assembly.opening import LIVE, REHEARSAL, REPLAY, RunMode, open_bot
 from dataflow import Overflow
@@ -115,7 +115,7 @@ async def test_only_a_replay_leaves_the_server_of_documents_alone(
     tmp_path: Path, mode: RunMode, in_folder: bool
 ) -> None:
     settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
-    discord = DiscordEnds(poster=DryRunPoster(), attachments=Uploads())
+    discord = DiscordAPI(poster=DryRunPoster(), attachments=Uploads())
     state = read_state(settings, durable=False)
     async with open_bot(settings, mode, state, discord, ModelOptions()) as bot:
         # Nothing answers at that address, so that files are left alone.
