@@ -96,7 +96,7 @@ def copy_order(settings: Settings) -> CopyOrder:
     First the catch-up marks, which say that messages are done. Then answers: those being posted before recorded ones,
     which they become. Then team knowledge: topics, the decisions that they are made of, pending captures, and the
     archive that all of these are about. Likewise the index, its cache, and the pages. Last the lists that keep data
-    from being used (deleted files, runbooks that are not shown, people who opted out): their newest state holds for all.
+    from being used (deleted files, runbooks that are not shown, people who opted out): their newest state counts.
     """
     folder = DataFolder(settings.app.data_dir)
     first, last = [folder.seen, folder.outbox, folder.posts, folder.feedback], list[Path]()
