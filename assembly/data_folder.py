@@ -43,7 +43,7 @@ from services.llm import (
     render_spent,
     render_token_days,
 )
-from services.privacy import limits_pseudonym, new_pseudonym_key, pseudonym_key
+from services.privacy import limits_pseudonym, pseudonym_key
 from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
@@ -327,11 +327,16 @@ def read_state(
     )
 
 
+REPLAY_KEY = b"replay"
+
+
 def run_pseudonym_key(folder: DataFolder, *, durable: bool) -> bytes:
-    """Return the key of pseudonyms, or one for this run only if nothing may be written. Blocking. Raises OSError."""
+    """Return the key of pseudonyms. If none may be written, it is the same each time: a replay writes the same bytes
+    again. Blocking. Raises OSError.
+    """
     if durable:
         return pseudonym_key(folder.feedback_key)
-    return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else new_pseudonym_key()
+    return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else REPLAY_KEY
 
 
 def _limits(limits: LimitSettings) -> BudgetLimits:

@@ -44,7 +44,7 @@ def discardings(
     )
     gone: Observable[Deletion] = rx.merge(
         ended,
-        events.pipe(only(Deleted, Edited), concat_map_iterable(droppings(cases))),
+        events.pipe(only(Deleted, Edited), concat_map_iterable(droppings(cases, history, parts.withheld))),
         outcomes.pipe(concat_map_iterable(unanswered(cases, history))),
     )
     return gone.pipe(ops.do_action(lambda item: item.cancel_reads(cases)))
@@ -90,13 +90,17 @@ def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRul
     return events.pipe(only(PlaceSeen), concat_map_iterable(of))
 
 
-def droppings(cases: ThreadFiles) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
-    """Return a function that finds the files of deleted messages, and those that edited messages have lost."""
+def droppings(
+    cases: ThreadFiles, history: History, withheld: Callable[[Message], bool]
+) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
+    """Return a function that finds files of deleted and withheld messages, and those that edited messages have lost."""
 
     def of(event: Deleted | Edited) -> Iterator[DropFiles]:
         kept: frozenset[int] = frozenset()
         if isinstance(event, Deleted):
             ids = frozenset(event.message_ids)
+        elif (message := history.known(event.channel_id, event.message_id)) is not None and withheld(message):
+            ids = frozenset({event.message_id})
         elif event.attachments is not None:
             ids, kept = frozenset({event.message_id}), frozenset(file.id for file in event.attachments)
         else:

@@ -132,9 +132,10 @@ async def catch_up(
         _, failed_ids = await _all(lookups, "author", seconds)
         failed |= {place_id for place_id, author in written_by.values() if author and author.id in failed_ids}
     found = (payload for place_id, page in pages.items() if place_id not in failed for payload in page)
+    # Not later than now, as this machine's clock may be behind Discord's.
     missed = [
-        Dispatch(at=snowflake_time(_message_id(payload)), t="MESSAGE_CREATE", d={**payload, "guild_id": str(guild_id)})
-        for payload in sorted(found, key=_message_id)
+        Dispatch(min(snowflake_time(_message_id(each)), now()), "MESSAGE_CREATE", {**each, "guild_id": str(guild_id)})
+        for each in sorted(found, key=_message_id)
     ]
     return CaughtUp(missed, failed)
 
@@ -418,7 +419,7 @@ class Gateway:
     def _ids_to_read_after(
         self, guild_id: int, marks: Mapping[int, int], places: Iterable[CatchUpPlace]
     ) -> dict[int, int]:
-        since = now() - self._rules.catch_up_minutes * 60
+        since = self._client.discord_time() - self._rules.catch_up_minutes * 60
         return ids_to_read_after(marks, places, since=since, guild_mark=marks.get(-guild_id))
 
     async def _catch_up(self, catching_up: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:

@@ -104,7 +104,8 @@ def _most_general(source_id: str) -> str:
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(
-    r"""(?:https?://|(?<=<)(?:mailto|tel|sms):|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}+://|www\.|discord\.gg/|discord(?:app)?\.com/invite/))
+    r"""(?:https?://|(?<=<)(?:mailto|tel|sms):|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}+://|www\.|discord\.(?:gg|gift|new)/
+        |discord(?:app)?\.com/(?:invite|template|gifts?)/))
         (?:\[[0-9a-f:.]+\]|(?!https?://)[^\s<>"`\ue000\\^{}|\[\]])+""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -118,7 +119,9 @@ _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
 _INLINE = re.compile(rf"!?\[(?P<label>[^\[\]]*)\]\(\s*+{_TARGET}{_TITLE}\s*+\)")
 _DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*+{_TARGET}{_TITLE}[ \t]*+(?:\n|$)", re.MULTILINE)
 _USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
-_HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|//|mailto:|javascript:|data:", re.IGNORECASE)
+_HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|[/\\]{2}|[a-z][a-z0-9+.-]{0,30}:", re.IGNORECASE)
+"""A target that leads elsewhere although it is no `_URL`: browsers read `https:host` and `\\host` as addresses."""
+_BARE_HOST = re.compile(r"(?<![\w./-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}/\S*", re.IGNORECASE)
 
 _TEAM = "team:"
 _REMOVED = "\ue000"
@@ -208,6 +211,14 @@ def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:
 def addresses(text: str) -> list[str]:
     """Every address in `text`, as written, without the punctuation that follows it."""
     return [_trim(match[0]) for match in _URL.finditer(text)]
+
+
+def remove_addresses(text: str) -> str:
+    """Remove all addresses, and what people type into a browser (`host.example/path`)."""
+    return remove_foreign_links(_BARE_HOST.sub(_ANY_ADDRESS, text), ())
+
+
+_ANY_ADDRESS = "https://removed.invalid"
 
 
 def _remove_once(text: str, allowed: set[str], texts: list[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from services.assistant.citations import remove_foreign_links
+from services.assistant.citations import remove_addresses
 from services.conversations import Phrases
 from services.knowledge import bare_name
 from services.search import ENGLISH, Hit, StoredPassage, language_of, without_addressee
@@ -117,7 +117,7 @@ def quote_team(passage: StoredPassage, text: str, say: Phrases, max_chars: int) 
 
 def earlier_question(passage: StoredPassage) -> str:
     """The question to an answer of the team, in one line; without addresses, as anybody may have asked it."""
-    said = remove_foreign_links(" ".join(passage.headings[-1].split()), ()) if passage.headings else ""
+    said = remove_addresses(" ".join(passage.headings[-1].split())) if passage.headings else ""
     asked = _plain(without_addressee(without_names(said)))
     return asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS].rpartition(' ')[0]} …"
 

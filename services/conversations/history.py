@@ -4,10 +4,11 @@ memory is not enough.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from model.bounded import Bounded
@@ -18,15 +19,31 @@ from services.discord import Fetcher
 ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includes whatever comes next
 
 
+@dataclass(slots=True)
+class Weight:
+    """The bytes of memory that messages take, about."""
+
+    total: int = 0
+
+
+MESSAGE_WEIGHT = 500
+"""Of a message without text."""
+
+
+def weight_of(message: Message) -> int:
+    return MESSAGE_WEIGHT + sys.getsizeof(message.text)
+
+
 class Timeline:
-    """Messages in order of id, with the intervals of ids in which all of them are known.
+    """Messages in order of id, with the intervals of ids in which all of them are known. `weight`: counts them too.
 
     It uses two parallel lists: a dictionary from which the oldest is removed again and again takes four times as much.
     """
 
-    __slots__ = ("_covered", "_ids", "_messages")
+    __slots__ = ("_covered", "_ids", "_messages", "_weight")
 
-    def __init__(self, *, complete: bool) -> None:
+    def __init__(self, *, complete: bool, weight: Weight | None = None) -> None:
+        self._weight = weight or Weight()
         self._ids: list[int] = []
         self._messages: list[Message] = []
         self._covered: list[tuple[int, int]] = [(0, ENDLESS)] if complete else []
@@ -40,7 +57,9 @@ class Timeline:
 
     def add(self, message: Message) -> None:
         index = bisect_left(self._ids, message.id)
+        self._weight.total += weight_of(message)
         if self._is_at(index, message.id):
+            self._weight.total -= weight_of(self._messages[index])
             self._messages[index] = message
         else:
             self._ids.insert(index, message.id)
@@ -49,6 +68,7 @@ class Timeline:
     def remove(self, message_id: int) -> None:
         index = bisect_left(self._ids, message_id)
         if self._is_at(index, message_id):
+            self._weight.total -= weight_of(self._messages[index])
             del self._ids[index], self._messages[index]
 
     def _is_at(self, index: int, message_id: int) -> bool:
@@ -107,9 +127,15 @@ class Timeline:
         surplus = len(self._ids) - keep
         if surplus <= 0:
             return
+        self._weight.total -= sum(map(weight_of, self._messages[:surplus]))
         del self._ids[:surplus], self._messages[:surplus]
-        oldest = self._ids[0]
+        oldest = self._ids[0] if self._ids else ENDLESS
         self._covered = [(max(low, oldest), high) for low, high in self._covered if high >= oldest]
+
+    def discard(self) -> None:
+        """Drop all messages. Whoever still waits for a page of them counts for itself."""
+        self.trim(0)
+        self._weight = Weight()
 
 
 M = TypeVar("M", Message, Edited)
@@ -118,6 +144,7 @@ PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Mes
 KEPT_PLACES = 1_000
 KEPT_ARCHIVED = KEPT_PLACES  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
+KEPT_WEIGHT = 100_000_000  # live, of all places together: some 150,000 messages of a line or two
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
 KEPT_REPLACED = 10_000  # texts that an edit has replaced
 KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.
@@ -140,7 +167,9 @@ class History:
         self._places: dict[int, Place] = {}
         self._archived: dict[int, None] = {}  # those of the places that are archived threads, the newest last
         self.names: dict[int, str] = {}
-        self._timelines: OrderedDict[int, Timeline] = OrderedDict()
+        self._timelines: OrderedDict[int, Timeline] = OrderedDict()  # that of the longest unused place first
+        self._weight = Weight()
+        self._dropped_until = 0  # up to this id, messages of a place without a timeline may have been dropped
         self._gone = Bounded[int, None](KEPT_GONE)
         self._gone_places = Bounded[int, None](KEPT_GONE)
         self._edited = Bounded[int, None](KEPT_GONE)
@@ -169,7 +198,7 @@ class History:
             case PlaceGone(place_id=place_id):
                 self._gone_places[place_id] = None
                 self._forget_place(place_id)
-                self._timelines.pop(place_id, None)
+                self._drop_timeline(place_id)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
                 self.names[bot_id] = bot_name
                 self._begin(at)
@@ -336,14 +365,24 @@ class History:
     def _timeline(self, place_id: int) -> Timeline:
         timeline = self._timelines.get(place_id)
         if timeline is None:
-            timeline = self._timelines[place_id] = Timeline(complete=self._fetcher is None)
+            timeline = self._timelines[place_id] = Timeline(complete=self._fetcher is None, weight=self._weight)
             if self._fetcher is not None:
-                timeline.cover(self._live_from, ENDLESS)
-                if len(self._timelines) > KEPT_PLACES:
-                    self._timelines.popitem(last=False)
+                timeline.cover(max(self._live_from, self._dropped_until + 1), ENDLESS)
+                self._drop_unused()
         elif self._fetcher is not None:
             self._timelines.move_to_end(place_id)
         return timeline
+
+    def _drop_unused(self) -> None:
+        """Drop the messages of the places that were not used for longest, while there are too many."""
+        while len(self._timelines) > KEPT_PLACES or (self._weight.total > KEPT_WEIGHT and len(self._timelines) > 1):
+            self._drop_timeline(next(iter(self._timelines)))
+            self._dropped_until = self.newest_id
+
+    def _drop_timeline(self, place_id: int) -> None:
+        timeline = self._timelines.pop(place_id, None)
+        if timeline is not None:
+            timeline.discard()
 
     def _begin(self, at: float) -> None:
         """A new session: messages between the last one and this one may be missing."""
@@ -370,6 +409,7 @@ class History:
         timeline.add(message)
         if self._fetcher is not None:
             timeline.trim(KEPT_MESSAGES)
+            self._drop_unused()
 
     def _edit(self, edit: Edited) -> None:
         timeline = self._timeline(edit.channel_id)

@@ -383,6 +383,17 @@ async def test_files_of_people_who_opted_out_are_not_read(begin: Begin) -> None:
     assert not uploads.downloaded
 
 
+async def test_the_marker_that_is_edited_in_takes_the_files_along(begin: Begin) -> None:
+    stage = await begin()
+    question = await stage.asked()
+    more = stage.posts(ANNA, "more.log", LOG + "\n!", where=question.id)
+    await stage.world.wait(1)
+    assert await stage.names(question.id) == ["app.log", "more.log"]
+    stage.world.edits(more, "here is more !nobot")
+    await stage.world.wait(1)
+    assert await stage.names(question.id) == ["app.log"]
+
+
 async def test_long_code_blocks_count_where_that_is_wanted(begin: Begin, tmp_path: Path) -> None:
     block = "which ERROR is it?\n```log\n" + LOG + "\n```\nand\n```py\nshort = 1\n```"
     stage = await begin(documents={"code_blocks": True})

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from typing import Any
 
 from aiohttp import BodyPartReader, web
@@ -67,6 +68,7 @@ class Listener:
         """Listen on a free port of 127.0.0.1 and give it."""
         app = web.Application(client_max_size=32 * 1024 * 1024)
         app.router.add_route("*", "/{path:.*}", self._serve)
+        app.on_response_prepare.append(self._date)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
@@ -76,6 +78,9 @@ class Listener:
         self._closing.set()  # releases requests that are made to wait
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def _date(self, _request: web.Request, response: web.StreamResponse) -> None:
+        response.headers["Date"] = formatdate(self._state.clock(), usegmt=True)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         path = request.path.removeprefix(API)

@@ -50,6 +50,7 @@ async def test_what_was_missed_comes_in_order_of_id_over_all_places() -> None:
     assert {dispatch.t for dispatch in missed} == {"MESSAGE_CREATE"}
 
 
+@pytest.mark.real_time
 async def test_each_carries_the_time_it_was_written_and_its_guild() -> None:
     history = FakeHistory({1: [snowflake(NOW)]})
     (missed,), _ = await catch_up({1: 5}, guild_id=7, history=history)

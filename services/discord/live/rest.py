@@ -200,6 +200,7 @@ class DiscordPoster:
             nonce=nonce,  # discord.py adds enforce_nonce
             allowed_mentions=discord.AllowedMentions.none(),
             message_reference=reference,
+            flags=discord.MessageFlags(suppress_embeds=True),  # an asker may give the address of any picture
         ) as params:
             try:
                 sent = await self._post(

@@ -8,6 +8,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 
 import aiohttp
@@ -47,6 +48,8 @@ class Client(discord.Client):
     def __init__(self, *, feedback: bool = False, shard_id: int | None = None, shard_count: int | None = None) -> None:
         # Voice is not used: no warnings that its libraries are missing.
         discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+        answers = aiohttp.TraceConfig()
+        answers.on_request_end.append(self._note_time)
         super().__init__(
             intents=intents(feedback=feedback),
             max_messages=None,
@@ -59,7 +62,9 @@ class Client(discord.Client):
             enable_debug_events=True,
             shard_id=shard_id,
             shard_count=shard_count,
+            http_trace=answers,
         )
+        self._seconds_ahead = 0.0
         self._on_frame: Callable[[str], None] | None = None
         self._logged_in = False
         self._frame, self._frames = "", 0  # the last one received, and how many there were
@@ -75,6 +80,16 @@ class Client(discord.Client):
         # What is sent holds the token (IDENTIFY).
         elif event != "socket_raw_send":
             super().dispatch(event, *args, **kwargs)
+
+    async def _note_time(self, _session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:
+        with contextlib.suppress(KeyError, ValueError):  # a proxy may have answered
+            self._seconds_ahead = now() - parsedate_to_datetime(ended.response.headers["Date"]).timestamp()
+
+    def discord_time(self) -> float:
+        """Discord's time, by its last answer, in seconds since 1970: ids go by it, and this machine's clock may be
+        wrong.
+        """
+        return now() - self._seconds_ahead
 
     async def log_in(self, token: str) -> None:
         """Make the REST side usable, once. May be called again when it failed.

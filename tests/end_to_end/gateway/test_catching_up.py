@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from clock import now
 from streams.gateway import CatchUpPlace, GatewayRules, spots
 from tests.end_to_end.gateway.conftest import RULES, Connect
 from tests.loopback.discord_server import DiscordServer
@@ -131,6 +132,22 @@ async def test_catching_up_goes_back_no_further_than_it_is_told(
     await discord_server.say(channel, ada, "now")
     await discord_server.until(lambda: "now" in live.texts)
     assert [*dict.fromkeys(live.texts)] == [*texts, "now"]
+
+
+@pytest.mark.parametrize("ahead", [7_200.0, -7_200.0])
+async def test_a_wrong_clock_of_this_machine_loses_nothing(
+    connect: Connect, discord_server: DiscordServer, ahead: float
+) -> None:
+    """Pitfall 25: ids go by Discord's clock."""
+    discord_server.clock = discord_server.state.clock = lambda: now() - ahead
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    mark = await discord_server.say(channel, ada, "seen", ago=9000)
+    await discord_server.say(channel, ada, "too old", ago=4000)
+    await discord_server.say(channel, ada, "recent", ago=60)
+    live = await connect(lambda: {channel.id: mark.id})
+    await discord_server.until(lambda: live.texts)
+    assert live.texts == ["recent"]
+    assert live.of("MESSAGE_CREATE")[0].at <= now()
 
 
 async def test_channels_that_are_denied_or_cannot_be_read_are_not_asked(

@@ -40,6 +40,12 @@ ALLOWED = [
         ("WWW.EVIL.example, HTTPS://EVIL.example!", ",!"),
         ("ftp://evil.example/x and steam://run/1 go", "and go"),
         ("join discord.gg/abc or https://discord.com/invite/abc", "join or"),
+        ("a discord.gift/abc, discord.new/x or discord.com/template/y", "a, or"),
+        (
+            "[a](https:evil.example/x) [b](<https:/evil.example/y>) [c](https:\\\\evil.example) [d](http:1.2.3.4)",
+            "a b c d",
+        ),
+        ("[a](/\\evil.example) [b](tel:+123) [c][1]\n\n[1]: https:evil.example", "a b c"),
         ("[free](evil.example/nitro) [run](javascript:alert) [mail](mailto:a@b.example)", "free run mail"),
         ("htt<https://evil.example>ps://evil.example/x", "htt"),
         ("https://good.example.evil.example/a", ""),

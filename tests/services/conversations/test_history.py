@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted, Ready
-from model.messages import DISCORD_EPOCH_MS, Attachment, Message, Place, PlaceKind
+from model.messages import DISCORD_EPOCH_MS, Attachment, Message, Place, PlaceKind, snowflake_at
 from services.conversations import history as history_module
-from services.conversations.history import ENDLESS, History, Timeline
+from services.conversations.history import ENDLESS, History, Timeline, weight_of
 from services.discord.protocols import LookupFailed
 from tests.services.conversations.places import ANNA, BEN, EPOCH, FullList, message
 from tests.services.quickly import QUICKLY
@@ -236,6 +236,24 @@ async def test_memory_is_bounded_by_places_messages_and_ids(monkeypatch: pytest.
     assert [len(history.recent(place_id)) for place_id in (1, 2)] == [0, 0]
     assert len(history._timelines) == 2
     assert (history.is_gone(1), history.is_gone(3)) == (False, True)
+
+
+async def test_memory_is_bounded_by_the_length_of_all_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was dropped is asked for again."""
+    live_from = snowflake_at(EPOCH)
+    numbers = {place_id: [live_from + 10 * place_id, live_from + 10 * place_id + 1] for place_id in (1, 2, 3)}
+    said = [replace(message(n, place_id=at, at=EPOCH), text="x" * 100) for at in numbers for n in numbers[at]]
+    monkeypatch.setattr(history_module, "KEPT_WEIGHT", 5 * weight_of(said[0]))
+    server = FullList.of(said)
+    history = live(server)
+    for each in said:
+        history.observe(Posted(0.0, each))
+    assert [*history._timelines] == [2, 3]
+    assert [[each.id for each in await history.newest(at, 2)] for at in (3, 1)] == [numbers[3], numbers[1]]
+    assert len(server.calls) == 1
+    for place_id in (1, 2, 3):
+        history.observe(PlaceGone(0.0, place_id))
+    assert history._weight.total == 0
 
 
 def test_of_archived_threads_the_newest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
