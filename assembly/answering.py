@@ -357,6 +357,6 @@ async def open_answering(
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:
-    """A conversation that is one question, without secrets."""
+    """Make a conversation of one question, without secrets."""
     text = Redactor(settings.secrets).text(question.strip())
     return Conversation((Turn(Role.USER, text, asked_now=True),))

@@ -172,7 +172,7 @@ class ServerParts:
     """The open parts of one server of `guilds`, or of all others. Graphs over several folders may share them.
 
     Attributes:
-        settings: those of the server.
+        settings: the server's settings.
         library, search: over the server's own sources and the shared ones, and nothing else.
     """
 

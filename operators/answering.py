@@ -51,8 +51,8 @@ def gather(
     images: ImageSource | None,
     thread_reuse_seconds: float,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Give an inquiry its conversation: a thread's history, or the chain of replies. With `images`, those of the
-    question come first, then the newest, as many as one call may show; others stay placeholders.
+    """Give an inquiry its conversation: a thread's history, or the messages that it replies to. With `images`, those of
+    the question come first, then the newest, as many as one call may show; others stay placeholders.
 
     A question in a channel is answered in the thread that the bot opened for the same asker a moment ago, if there is
     one that no team member has joined.
@@ -73,7 +73,7 @@ def gather(
                 in_flight.reply_in(part, reply_place_id)
         messages = {message.id: message for message in around}
         messages |= {message.id: message for message in await context.replies(part.messages)}
-        # What the person wrote after this part belongs to the next part.
+        # Later messages of the person belong to the next part.
         asked = frozenset(part.message_ids)
         ordered = [
             message
@@ -379,7 +379,7 @@ def _heading(kept: StoredPassage | None) -> str:
 def load(
     library: Library, search: Search, max_chars: int
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Read what was selected, at most `max_chars` characters together: short sources whole, of longer ones the outline
+    """Read the selected sources, at most `max_chars` characters together: short ones whole, of longer ones the outline
     and the passages that fit the query (`services.knowledge.excerpts`).
 
     A source that cannot be read is left out; when none can be, the inquiry ends.
@@ -439,7 +439,7 @@ def generate(
     """Draft an answer and check its length, then its citations, then its links.
 
     If the model wants to read a section that excerpts left out, it is asked once more with that section
-    (`show_sections`). An answer over `max_chars` is requested once more. Citations of what was not loaded are dropped.
+    (`show_sections`). An answer over `max_chars` is requested once more. Citations of other sources are dropped.
     With file tools, quotations and line references that nothing supports are marked. Links that neither a source, nor
     the team, nor the asker has given are removed. `addresses`: where the relative links of sources lead.
     """

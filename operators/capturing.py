@@ -36,7 +36,7 @@ from services.telemetry import current_people
 log = logging.getLogger(__name__)
 
 SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
-"""Bots are left out."""
+"""Messages of other authors, which are bots, are left out of captures."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ def cut(
 
     --[m1, m2→x, m3, m4→y]--------|
     [ cut                 ]              x and y are messages of two conversations, m1 begins a third
-    --([m1] [m2, m3] [m4])--------|      the first line of a team member would be part of what it leads to
+    --([m1] [m2, m3] [m4])--------|      an intro line of a team member goes with the message after it
 
-    A batch is also cut where its replies go to another place: what is said to a private question must not be in one
-    part with what is said in public.
+    A batch is also cut where its replies go to another place: words to a private question must not be in one part with
+    public ones.
     """
     numbers = itertools.count(1)
 

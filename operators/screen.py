@@ -81,7 +81,7 @@ Screened = Posted | Amend[Key, Posted] | Keep[Key] | Ignored | Removed
 
 
 class ChannelLists(NamedTuple):
-    """The ids of channels that are read (empty: all), and of those that are not."""
+    """The ids of channels that are read (empty: all), and of channels that are not."""
 
     allowed: frozenset[int] = frozenset()
     denied: frozenset[int] = frozenset()

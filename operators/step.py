@@ -82,7 +82,7 @@ def step(
 
 
 def in_turn(*steps: Step) -> Step:
-    """Combine steps into one operator that runs them one after another for each item. Results are those of a pipe of
+    """Combine steps into one operator that runs them one after another for each item. The results are as from a pipe of
     the steps; at most the smallest `max_concurrent` of them run at once.
 
         --q1---q2-------------|

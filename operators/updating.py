@@ -32,7 +32,7 @@ from services.storage import in_thread
 
 TAKEN = "another kind of source has names like this; rename it"
 GONE_SECONDS = 24 * 3600.0
-"""How long a source that is gone is remembered, so that an empty mount costs no descriptions."""
+"""For so long the record of a source that is gone is kept, so that an empty mount costs no descriptions."""
 
 
 def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
@@ -139,7 +139,7 @@ def event_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pend
 def summarise(
     describer: Describer, ledger: SourceRecords, timeout_seconds: float
 ) -> Callable[[Pending], Coroutine[Any, Any, UpToDate]]:
-    """Describe the text as it is now, which may be newer than what was fetched.
+    """Describe the current text, which may be newer than the fetched one.
 
     Sources with equal content share one description, also while it is being written. A text that says nothing has none.
 

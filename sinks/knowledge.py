@@ -169,7 +169,7 @@ _EXPECTED = {HIDDEN: logging.INFO, **dict.fromkeys(_PASSED_OVER, logging.DEBUG)}
 
 
 class KnowledgeLog:
-    """Logs troubles and what is left out when they are new, and each update's counts when anything happened."""
+    """Logs troubles and left-out sources when they are new, and each update's counts if anything happened."""
 
     def __init__(self, most_named: int = MOST_NAMED) -> None:
         self._most_named = most_named

@@ -136,7 +136,7 @@ class Replies:
         return StartedReply(post, tuple(split(text)), part.message_ids, part.guild_id)
 
     async def _complete(self, reply: StartedReply, posted_ids: list[int]) -> None:
-        """Post the pieces after those of `posted_ids`, and record the reply."""
+        """Post the pieces that follow `posted_ids`, and record the reply."""
         try:
             await self._send_rest(reply, posted_ids)
         except Undelivered:

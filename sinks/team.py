@@ -108,8 +108,8 @@ class RawArchive:
         return Outcome(part, now(), OutcomeKind.CAPTURED, qa_id=mine.qa_id)
 
     async def store_late(self, capture: Capture) -> Pair | None:
-        """Store a capture that had to wait, merged with what was captured of its conversation meanwhile, as readers use
-        the last capture. None: all of it is stored already. Raises as `keep`, and OSError: the archive cannot be read.
+        """Store a capture that had to wait, merged with later captures of its conversation, as readers use the last
+        one. None: all of it is stored already. Raises as `keep`, and OSError: the archive cannot be read.
         """
         async with self._turn:
             joined = self.captures.join(capture)

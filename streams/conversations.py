@@ -1,4 +1,4 @@
-"""From events to batches; the book-keeping of results; and votes."""
+"""Operators at both ends of the graph: from events to batches; book-keeping of results; and votes."""
 
 from __future__ import annotations
 

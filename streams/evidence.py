@@ -178,7 +178,7 @@ def evidence(
 def candidates(
     events: Observable[Event], gathered: Observable[Inquiry], parts: EvidenceParts, rules: EvidenceRules
 ) -> Observable[Candidate]:
-    """Emit the files posted in threads that the bot serves, and those of questions that it is about to answer.
+    """Emit the files posted in threads that the bot serves, and the files of questions that it is about to answer.
 
     posted      --m1----m2-----------|      m1 in a thread of the bot's, m2 elsewhere
     gathered    ----------q----------|      q asks in a channel, with a file, or in a thread new to the bot

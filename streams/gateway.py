@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 PAGE = 100
 """Discord gives at most this many messages at once."""
 LONGEST_SECONDS = 120.0
-"""For reading one place or looking up one author, since other dispatches wait."""
+"""The limit for reading the places, and for looking up the authors, as other dispatches wait meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ async def catch_up(
     if reading it, or looking up one of its authors, fails or takes longer than `seconds`.
     """
     reads = {place_id: _read(place_id, start, history) for place_id, start in after.items()}
-    pages, failed = await _all(reads, "place", seconds)
+    pages, failed = await _await_all(reads, "place", seconds)
     written_by = {
         _message_id(payload): (place_id, _author(payload)) for place_id, page in pages.items() for payload in page
     }
@@ -129,7 +129,7 @@ async def catch_up(
         authors = {author.id: author for _, author in written_by.values() if author is not None}
         lookups = {author.id: look_up(author, guild_id) for author in authors.values()}
         # Messages of authors that can never be looked up stay: routing asks again, and ends them.
-        _, failed_ids = await _all(lookups, "author", seconds)
+        _, failed_ids = await _await_all(lookups, "author", seconds)
         failed |= {place_id for place_id, author in written_by.values() if author and author.id in failed_ids}
     found = (payload for place_id, page in pages.items() if place_id not in failed for payload in page)
     # Not later than now, as this machine's clock may be behind Discord's.
@@ -140,7 +140,7 @@ async def catch_up(
     return CaughtUp(missed, failed)
 
 
-async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> tuple[dict[int, T], set[int]]:
+async def _await_all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> tuple[dict[int, T], set[int]]:
     """Await all. Returns the results by id, and the ids that failed but may succeed later."""
     tasks = {asyncio.ensure_future(each): id_ for id_, each in work.items()}
     if not tasks:

@@ -48,7 +48,7 @@ R = TypeVar("R")
 ENOUGH = 0.05
 """The share of the sources after which cache and index are written while an update runs."""
 WRITE_SECONDS = 30.0
-"""After this time they are written anyway."""
+"""After this time cache and index are written in any case."""
 PAUSE_SECONDS = 5.0
 """The shortest pause between two writes: a crash loses little more."""
 GROUP_SIZE = 64

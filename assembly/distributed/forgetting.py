@@ -178,7 +178,7 @@ class ForgottenEverywhere:
 
 
 def scopes_of(layout: Layout) -> list[str]:
-    """All scopes that may contain data of a person."""
+    """Return all scopes that may contain data of a person."""
     return [*(scope_of(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
 
 

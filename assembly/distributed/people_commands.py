@@ -68,7 +68,7 @@ class PeopleServices:
             self._tasks.start(self.documents.leave_alone(user_id))
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
-        """For `ForgetHandler`, in the scope DOCUMENTS."""
+        """Forget a person in the scope DOCUMENTS, for `ForgetHandler`."""
         done = ForgetResult()
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
         stale = [each for each in self.taught if each in known or await in_thread(has_archived_text, each.raw, user_id)]

@@ -87,7 +87,7 @@ def address_of(settings: Settings) -> Address:
 
 
 def make_name() -> str:
-    """A name that is unique, also among containers, and allowed as a key of a bucket."""
+    """Return a name that is unique, also among containers, and allowed as a key of a bucket."""
     host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
     return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 

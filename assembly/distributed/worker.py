@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What all partitions of a worker use together."""
+    """The services that all partitions of a worker use together."""
 
     bot: Bot
     people: SharedPeople
@@ -100,7 +100,7 @@ class PartitionWork:
         self.parts.services.in_flight.withdraw(user_id)
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
-        """For `ForgetHandler`."""
+        """Forget a person in this partition, for `ForgetHandler`."""
         async with self._forgetting:
             if self._closing:
                 raise Fenced(scope_of(self.number))
@@ -230,7 +230,7 @@ class PartitionWorker:
         self.broadcast = PlacesFollower(self.process.client, self.on_dispatch)
 
     async def take(self, number: int) -> Partition | None:
-        """For `Rebalancing`."""
+        """Take a partition, for `Rebalancing`. None: another process has it."""
         process = self.process
         partition = Partition(
             process.client,
