@@ -304,9 +304,9 @@ def assemble(
             intake=documents.intake,
             forget_answers=documents.answers.purge,
             withheld=state.withheld,
-            begun=notes.begun,
-            ended=notes.ended,
-            reopened=notes.reopened,
+            on_begin=notes.on_begin,
+            on_end=notes.on_end,
+            on_reopen=notes.on_reopen,
             embedder=documents.embedder,
             gauge=gauge,
         )

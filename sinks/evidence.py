@@ -40,13 +40,13 @@ class FileNotes:
     reply_languages: Servers[str]
     _noted: dict[int, float] = field(default_factory=dict[int, float], init=False)  # by thread: when it had a note
 
-    async def begun(self, job: IngestJob) -> None:
+    async def on_begin(self, job: IngestJob) -> None:
         """React to the beginning of reading a file, for large files only."""
         file = job.candidate
         if file.attachment.size >= LARGE_BYTES:
             await _react(self.poster.react(file.place_id, file.message_id, WORKING))
 
-    async def ended(self, files: MessageFiles) -> None:
+    async def on_end(self, files: MessageFiles) -> None:
         """React to the end of reading a file. A note says why files cannot be read, for all of one message at once."""
         *before, result = files.results
         file = result.job.candidate
@@ -74,7 +74,7 @@ class FileNotes:
         (text, *_) = split(f"{FAILED} {lines}")
         await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 
-    async def reopened(self, case_id: int) -> None:
+    async def on_reopen(self, case_id: int) -> None:
         """Post that files have to be posted again, once, if a closed thread is open again."""
         if not self.tombstones.is_unannounced(case_id):
             return

@@ -91,12 +91,12 @@ class RemoteRevisions:
     """Edits and deletions that another process has seen.
 
     Attributes:
-        ended: to be called when they have been handled, with True if the archive was revised.
+        on_handled: called when they have been handled, with True if the archive was revised.
     """
 
     guild_id: int | None
     revisions: tuple[Revision, ...]
-    ended: Callable[[bool], object]
+    on_handled: Callable[[bool], object]
 
 
 Revise = Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
@@ -118,13 +118,13 @@ def store_remote_captures(
         if isinstance(each, Capture):
             return [await archive(each)]
         pairs = await revise(each.guild_id, each.revisions)
-        each.ended(True)
+        each.on_handled(True)
         return pairs
 
     def failed(each: Capture | RemoteRevisions, error: Exception) -> Sequence[Outcome | Pair]:
         if isinstance(each, RemoteRevisions):
             log_unrevised((revision.message_id for revision in each.revisions), error)
-            each.ended(False)
+            each.on_handled(False)
             return ()
         assert each.part is not None, "a capture of another process has its part"  # noqa: S101 (for the type checker)
         return [failure_of(each.part, "archive", error)]

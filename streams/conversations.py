@@ -26,12 +26,12 @@ from services.telemetry import about_message
 log = logging.getLogger(__name__)
 
 
-def observed(
+def observe(
     events: Observable[Event], history: History, people: People, seen: Seen, typists: TypingTracker
 ) -> Observable[Event]:
     """Pass events on after updating the history, the people, the catch-up marks and who is typing."""
 
-    def observe(event: Event) -> None:
+    def on_event(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
             seen.arrived(event.message.channel_id, event.message.id)
@@ -41,15 +41,15 @@ def observed(
         elif isinstance(event, Ready):
             people.bot_id = event.bot_id
 
-    return events.pipe(ops.do_action(observe))
+    return events.pipe(ops.do_action(on_event))
 
 
-def released(
+def release(
     results: Observable[Result], in_flight: InFlight, seen: Seen, sinks: Sequence[Callable[[Result], object]]
 ) -> Observable[Result]:
     """Pass results on after releasing their messages, moving the catch-up marks, and calling all `sinks`."""
 
-    def release(result: Result) -> None:
+    def on_result(result: Result) -> None:
         # The first delivery of a duplicate may still be in flight; a duplicate part comes only from catch-up.
         if not (isinstance(result, Ignored) and result.reason is Reason.DUPLICATE and result.part_number is None):
             in_flight.release(result)
@@ -57,7 +57,7 @@ def released(
         for sink in sinks:
             sink(result)
 
-    return results.pipe(ops.do_action(release))
+    return results.pipe(ops.do_action(on_result))
 
 
 @dataclass(frozen=True, slots=True)

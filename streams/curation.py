@@ -103,7 +103,7 @@ QUICK_SECONDS = 0.05
 log = logging.getLogger(__name__)
 
 
-def stored(results: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
+def only_stored(results: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
     """Filter the results of `streams.captures` for those that are in the archive."""
     return results.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
 

@@ -163,13 +163,13 @@ def evidence(
     return rx.merge(
         read.pipe(embedding(parts, rules)),
         rx.merge(
-            jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(parts.begun, job)))),
+            jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(parts.on_begin, job)))),
             read.pipe(
                 ops.map(by_message(parts.cases)),
-                ops.map(lambda files: Note(files.case_id, partial(parts.ended, files))),
+                ops.map(lambda files: Note(files.case_id, partial(parts.on_end, files))),
             ),
             reopenings(events, parts.cases, rules).pipe(
-                ops.map(lambda case_id: Note(case_id, partial(parts.reopened, case_id)))
+                ops.map(lambda case_id: Note(case_id, partial(parts.on_reopen, case_id)))
             ),
         ).pipe(notify),
     )

@@ -21,7 +21,7 @@ hold while the team types         │                             │
 reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
-     released: messages let go, catch-up marks moved; then journal, metrics, terminal
+     release: messages let go, catch-up marks moved; then journal, metrics, terminal
 
 `model/steps.py: STEPS` names all steps in their order. Beside the graph, replies that an earlier run left half posted
 are finished (`unfinished`).
@@ -44,8 +44,8 @@ from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
 from streams.answers import answers, unfinished
 from streams.captures import RemoteRevisions, captures, revised_captures, store_remote_captures
-from streams.conversations import batches, observed, released, votes
-from streams.curation import curations, stored
+from streams.conversations import batches, observe, release, votes
+from streams.curation import curations, only_stored
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
@@ -57,7 +57,7 @@ def incoming(
 ) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
     """Events, screened messages and parts, for any number of branches. An import has the same beginning."""
     follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
-    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
+    events = observe(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.tracker, s.typists, rules.window, s.gauge)
     return events, screened, batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
@@ -88,7 +88,7 @@ def graph(
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
-    curated = curations(stored(captured), curation_services, rules.curation)
+    curated = curations(only_stored(captured), curation_services, rules.curation)
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(
         answered,
@@ -101,4 +101,4 @@ def graph(
         routed.pipe(only(Ignored, Outcome)),
         votes(rx.merge(events.pipe(only(Reaction)), inferred), sinks.feedback).pipe(supervised("votes")),
     )
-    return released(results, s.in_flight, s.seen, sinks.results)
+    return release(results, s.in_flight, s.seen, sinks.results)

@@ -26,7 +26,7 @@ from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators.route import ignored, route
 from services.assistant import CaptureJob
 from streams.captures import captures, revised_captures
-from streams.conversations import released
+from streams.conversations import release
 from streams.graph import incoming
 from streams.wiring import Rules, Services, Sinks
 
@@ -56,7 +56,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),
         ),
     )
-    return released(results, s.in_flight, s.seen, sinks.results)
+    return release(results, s.in_flight, s.seen, sinks.results)
 
 
 def is_of_the_team(part: Part) -> bool:

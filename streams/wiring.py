@@ -64,9 +64,9 @@ class EvidenceParts:
     Attributes:
         forget_answers: called with each collection whose cached answers are out of date.
         withheld: whether a message's author has opted out.
-        begun: awaited when the reading of a file begins.
-        ended: awaited when a file can be searched or has failed, with the earlier files of its message.
-        reopened: awaited for each thread that is open again after its files were deleted.
+        on_begin: awaited when the reading of a file begins.
+        on_end: awaited when a file can be searched or has failed, with the earlier files of its message.
+        on_reopen: awaited for each thread that is open again after its files were deleted.
         embedder: None: keyword search only.
     """
 
@@ -77,9 +77,9 @@ class EvidenceParts:
     intake: Intake
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
-    begun: Callable[[IngestJob], Coroutine[Any, Any, None]]
-    ended: Callable[[MessageFiles], Coroutine[Any, Any, None]]
-    reopened: Callable[[int], Coroutine[Any, Any, None]]
+    on_begin: Callable[[IngestJob], Coroutine[Any, Any, None]]
+    on_end: Callable[[MessageFiles], Coroutine[Any, Any, None]]
+    on_reopen: Callable[[int], Coroutine[Any, Any, None]]
     embedder: Embedder | None = None
     gauge: Gauge | None = None
 

@@ -45,7 +45,7 @@ async def test_a_thread_speaks_as_the_people_in_it_do_and_not_as_bots_do(
     notes = FileNotes(
         poster=poster, history=history, people=people, tombstones=gone, reply_languages=Servers({None: reply_language})
     )
-    await notes.reopened(THREAD)
+    await notes.on_reopen(THREAD)
     assert poster.texts == [phrases(told).post_again]
 
 
@@ -57,5 +57,5 @@ async def test_a_server_may_have_a_language_of_its_own(guild_id: int | None, tol
     people = people_of(frozenset(), frozenset(), None)
     languages = Servers({None: "de", 7: "fr"})
     notes = FileNotes(poster=poster, history=history, people=people, tombstones=gone, reply_languages=languages)
-    await notes.reopened(THREAD)
+    await notes.on_reopen(THREAD)
     assert poster.texts == [phrases(told).post_again]
