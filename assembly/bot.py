@@ -119,7 +119,7 @@ def gateway_rules(chosen: DiscordSettings, most_waiting: int | None = None) -> G
 
 
 @asynccontextmanager
-async def recorded(
+async def record_dispatches(
     dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: Parts
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """Pass dispatches on and write them, with attachments, to the recording at `path`; None: nothing is recorded.
@@ -155,7 +155,7 @@ async def warn_if_unreachable(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def evidence_maintained(
+async def maintain_evidence(
     chosen: DocumentSettings,
     documents: Documents | None,
     client: discord.Client,
@@ -170,13 +170,13 @@ async def evidence_maintained(
     if documents is None:
         yield arrivals
         return
-    async with sweeping(chosen, documents, has_left_server(client), fetcher, arrivals):
+    async with sweep_regularly(chosen, documents, has_left_server(client), fetcher, arrivals):
         documents.background.tasks.start(resume(documents, fetcher, withheld))
         yield arrivals
 
 
 @asynccontextmanager
-async def sweeping(
+async def sweep_regularly(
     chosen: DocumentSettings,
     documents: Documents,
     left: Callable[[int], bool],

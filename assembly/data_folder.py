@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def data_folder_locked(settings: Settings, command: str) -> Generator[None]:
+def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
     """Lock the data folder for as long as the block runs, and close it to other users. `command`, such as
     `app.py --regen`, is shown to a person who finds it locked.
 
@@ -141,7 +141,7 @@ KB_PATHS = (
 """The keys of `kb` that say where something is."""
 
 
-def elsewhere(settings: Settings) -> Iterator[str]:
+def files_not_in_backup(settings: Settings) -> Iterator[str]:
     """Name the bot's files that a backup does not contain, each with the reason in brackets."""
     for path in _secrets(settings):
         yield f"{path} (it holds secrets; keep it apart)"
@@ -374,7 +374,7 @@ async def autosave(saved: RunState) -> AsyncGenerator[None]:
 
 
 @asynccontextmanager
-async def tokens_counted(settings: Settings) -> AsyncGenerator[Usage]:
+async def count_tokens(settings: Settings) -> AsyncGenerator[Usage]:
     """Count the tokens of a command for reports, against no budget. The caller must hold the data folder's lock."""
     path = DataFolder(settings.app.data_dir).token_days
     days = read_token_days(path)

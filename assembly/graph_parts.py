@@ -10,7 +10,7 @@ from typing import Any
 from assembly.answering import addresses_of, answer_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
-from assembly.knowledge import knowledge_kept_current
+from assembly.knowledge import keep_knowledge_current
 from assembly.running import Meters
 from assembly.team import capture_images, curation_rules
 from dataflow.metering import Gauge
@@ -369,7 +369,7 @@ def assemble(
 
 
 @asynccontextmanager
-async def all_knowledge_kept_current(
+async def keep_all_knowledge_current(
     settings: Settings, asker: StructuredLLM | None, usages: Servers[Usage], meters: Meters
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base that servers share, and that of each server, current for as long as the block runs."""
@@ -377,5 +377,5 @@ async def all_knowledge_kept_current(
     async with AsyncExitStack() as stack:
         for guild_id, server in settings.servers.items():
             its_meters = meters if guild_id is None else without_gauge
-            await stack.enter_async_context(knowledge_kept_current(server, asker, usages[guild_id], meters=its_meters))
+            await stack.enter_async_context(keep_knowledge_current(server, asker, usages[guild_id], meters=its_meters))
         yield

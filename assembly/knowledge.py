@@ -75,7 +75,7 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
 
 
 @asynccontextmanager
-async def knowledge_kept_current(
+async def keep_knowledge_current(
     settings: Settings, asker: StructuredLLM | None, usage: Usage, *, meters: Meters = NO_METERS
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base up to date, in the background, for as long as the block runs.
@@ -103,7 +103,7 @@ async def knowledge_kept_current(
 
 
 @asynccontextmanager
-async def search_kept_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
+async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
     """Keep the passages of sources and their vectors up to date for as long as the block runs: at once, and at each
     tick.
     """

@@ -36,7 +36,7 @@ from settings import LLMSettings, Settings
 log = logging.getLogger(__name__)
 
 
-async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None = None) -> Report:
+async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: int | None = None) -> Report:
     """Build the report of a period from the data folder. `guild_id`: only for this server (costs without a channel are
     those of all servers).
 
@@ -209,7 +209,7 @@ class WeeklyReport:
 
 
 @asynccontextmanager
-async def reporting_weekly(
+async def post_weekly_reports(
     settings: Settings, poster: Poster, fetcher: Fetcher, report: Reporter | None = None
 ) -> AsyncGenerator[None]:
     """Post to `report.channel_id`, if it is set, for as long as the block runs. `report`: None: from the data folder of
@@ -220,7 +220,7 @@ async def reporting_weekly(
         return
 
     async def report_of_folder(period: TimeSpan, guild_id: int) -> Report:
-        return await reported(settings, period, guild_id=guild_id)
+        return await report_from_folder(settings, period, guild_id=guild_id)
 
     weekly = WeeklyReport(
         channel_id=settings.report.channel_id,

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.answering import assistant_of, library_of
-from assembly.data_folder import data_folder_locked, read_state
+from assembly.data_folder import lock_data_folder, read_state
 from assembly.graph_parts import CaptureParts, DiscordAPI, Parts, ServerParts, assemble
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
 from clock import VirtualLoop, with_bounded_shutdown
@@ -35,7 +35,7 @@ from services.telemetry import number_of
 from settings import Settings
 from sinks.results import ResultCounts
 from sinks.team import ImportArchive, ImportCounts, RawArchive
-from streams.importing import learning
+from streams.importing import import_graph
 from streams.recording import first_time
 
 
@@ -59,7 +59,7 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
     tally = ResultCounts()
     with (
         terminated_as_interrupted(),
-        data_folder_locked(settings, "app.py --import"),
+        lock_data_folder(settings, "app.py --import"),
         kept_when_interrupted(lambda: f"{captures_in(tally)} stored; the same command goes on from there"),
         asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start))) as runner,
     ):
@@ -99,7 +99,7 @@ async def _import(
         ):
             finished = await play(
                 *talks,
-                through=lambda events: learning(events, parts.services, parts.sinks, parts.rules),
+                through=lambda events: import_graph(events, parts.services, parts.sinks, parts.rules),
                 in_flight=parts.services.in_flight,
                 tally=tally,
             )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.data_folder import data_folder_locked
+from assembly.data_folder import lock_data_folder
 from assembly.team import open_team, team_paths
 from clock import rfc3339
 from commands.arguments import DONE, check_data_dir
@@ -46,7 +46,7 @@ def team_knowledge(
 
 
 def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) -> str:
-    with data_folder_locked(locked, f"app.py --kb {action}"):
+    with lock_data_folder(locked, f"app.py --kb {action}"):
         library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_llm
-from assembly.data_folder import data_folder_locked, tokens_counted
+from assembly.data_folder import count_tokens, lock_data_folder
 from assembly.reports import prices_of
 from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_paths, topic_describer_of
@@ -106,7 +106,7 @@ def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: 
     failed = False
     with (
         terminated_as_interrupted(),
-        data_folder_locked(settings, "app.py --regen"),
+        lock_data_folder(settings, "app.py --regen"),
         # Those of other servers that were rebuilt before it stay so.
         kept_when_interrupted(
             lambda: "; ".join(
@@ -136,7 +136,7 @@ async def rebuild(
     """
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
-        tokens_counted(counted_in or settings) as usage,
+        count_tokens(counted_in or settings) as usage,
         open_llm(settings, llm, models) as asker,
     ):
         describer = topic_describer_of(settings, asker, usage)

@@ -26,7 +26,7 @@ from streams.wiring import EvidenceParts, EvidenceRules
 log = logging.getLogger(__name__)
 
 
-def discardings(
+def deletions(
     events: Observable[Event], outcomes: Observable[Outcome], parts: EvidenceParts, rules: EvidenceRules
 ) -> Observable[Deletion]:
     """Emit what is to be deleted. The reading of these files is cancelled at once, before the deletion's turn comes.
@@ -34,7 +34,7 @@ def discardings(
     places    --a--b--c------------|      a was archived, b locked, c reopened a
     outcomes  -----------o---------|      o: no answer, so that its thread is never opened
     deleted   --------------m------|
-    discarded -----b-----o--m------|
+    deletions -----b-----o--m------|
     """
     cases, history = parts.cases, parts.history
     ended = events.pipe(
@@ -44,8 +44,8 @@ def discardings(
     )
     gone: Observable[Deletion] = rx.merge(
         ended,
-        events.pipe(only(Deleted, Edited), concat_map_iterable(droppings(cases, history, parts.withheld))),
-        outcomes.pipe(concat_map_iterable(unanswered(cases, history))),
+        events.pipe(only(Deleted, Edited), concat_map_iterable(lost_files(cases, history, parts.withheld))),
+        outcomes.pipe(concat_map_iterable(unopened_threads(cases, history))),
     )
     return gone.pipe(ops.do_action(lambda item: item.cancel_reads(cases)))
 
@@ -90,7 +90,7 @@ def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRul
     return events.pipe(only(PlaceSeen), concat_map_iterable(of))
 
 
-def droppings(
+def lost_files(
     cases: ThreadFiles, history: History, withheld: Callable[[Message], bool]
 ) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
     """Return a function that finds files of deleted and withheld messages, and those that edited messages have lost."""
@@ -111,7 +111,7 @@ def droppings(
     return of
 
 
-def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
+def unopened_threads(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
     """Return a function that finds threads that were to be opened for an answer, and will not be."""
 
     def of(outcome: Outcome) -> Iterator[CloseThread]:
@@ -158,10 +158,10 @@ def evidence(
     jobs = candidates(events, gathered, parts, rules).pipe(
         concat_map_iterable(lambda candidate: begin(parts.cases, candidate)), fork("files")
     )
-    work: Observable[Work] = rx.merge(jobs, discardings(events, outcomes, parts, rules))
-    read = work.pipe(in_their_order(parts), fork("read files"))
+    work: Observable[Work] = rx.merge(jobs, deletions(events, outcomes, parts, rules))
+    read = work.pipe(read_and_delete(parts), fork("read files"))
     return rx.merge(
-        read.pipe(embedding(parts, rules)),
+        read.pipe(add_vectors(parts, rules)),
         rx.merge(
             jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(parts.on_begin, job)))),
             read.pipe(
@@ -215,7 +215,7 @@ def begin(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
     return () if job is None else (job,)
 
 
-def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
+def read_and_delete(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
     """Read files and delete them, for one thread in the order of the items."""
     ingest = chunk(parts.intake)
     discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
@@ -263,7 +263,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
     return operator
 
 
-def embedding(
+def add_vectors(
     parts: EvidenceParts, rules: EvidenceRules
 ) -> Callable[[Observable[IngestResult]], Observable[IngestResult]]:
     """Give files their vectors, if there is an embedder."""

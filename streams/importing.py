@@ -31,14 +31,14 @@ from streams.graph import incoming
 from streams.wiring import Rules, Services, Sinks
 
 
-def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
+def import_graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
     """The graph of an import: capture what the team wrote, answer nobody. Completes when `events` has and all is
     stored; every message comes out in one `Result`.
     """
     s = services
     events, screened, parts = incoming(events, s, rules)
     routed = parts.pipe(
-        ops.filter(is_of_the_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
+        ops.filter(is_by_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
     )
 
     results = rx.merge(
@@ -52,12 +52,12 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
         screened.pipe(only(Ignored, Removed)),
         routed.pipe(only(Ignored, Outcome)),
         parts.pipe(
-            ops.filter(lambda part: not is_of_the_team(part)),
+            ops.filter(lambda part: not is_by_team(part)),
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),
         ),
     )
     return release(results, s.in_flight, s.seen, sinks.results)
 
 
-def is_of_the_team(part: Part) -> bool:
+def is_by_team(part: Part) -> bool:
     return part.author_type is AuthorType.TEAM_MEMBER

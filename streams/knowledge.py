@@ -103,21 +103,21 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     report = UpdateReport.of(ledger.kinds)
 
     begun: Observable[Sequence[AnyKind] | Trouble] = rx.of(None).pipe(
-        step("load", begin(ledger), fails_at_once, 1, gauge), ops.share()
+        step("load", begin(ledger), one_trouble, 1, gauge), ops.share()
     )
     kinds = begun.pipe(concat_map_iterable(kinds_in))
-    looked = kinds.pipe(step("discover", discover(ledger, key), fails_whole, len(ledger.kinds), gauge))
+    looked = kinds.pipe(step("discover", discover(ledger, key), one_trouble_listed, len(ledger.kinds), gauge))
     discovered: Observable[Events] = rx.merge(begun.pipe(only(Trouble), ops.map(as_events)), looked).pipe(
         concat_map_iterable(in_groups),
         map_async(pass_on, on_failure=reraise, max_concurrent=1),
         ops.share(),
     )
-    found = discovered.pipe(concat_map_iterable(members))
+    found = discovered.pipe(concat_map_iterable(same_events))
     fetched = [
         discovered.pipe(
             concat_map_iterable(batches_of(kind)),
-            step(kind.step, fetch(kind, ledger, key), fails_together, kind.concurrency, gauge),
-            concat_map_iterable(members),
+            step(kind.step, fetch(kind, ledger, key), trouble_for_each, kind.concurrency, gauge),
+            concat_map_iterable(same_events),
             ops.share(),
         )
         for kind in ledger.kinds
@@ -125,13 +125,13 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     describing = summarise(parts.describer, ledger, parts.describe_seconds)
     summarised = rx.merge(found, *fetched).pipe(
         only(Pending),
-        step("summarise", describing, fails_as_source, parts.descriptions_at_once, gauge),
+        step("summarise", describing, trouble_of_source, parts.descriptions_at_once, gauge),
     )
-    events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(keep_in(ledger)), ops.share())
+    events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(update_ledger(ledger)), ops.share())
     troubles = events.pipe(
         checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
-        step("write", parts.files.save, fails_whole, 1, gauge),
-        concat_map_iterable(members),
+        step("write", parts.files.save, one_trouble_listed, 1, gauge),
+        concat_map_iterable(same_events),
     )
 
     def closing(_scheduler: object) -> Observable[UpdateEvent | UpdateReport]:
@@ -164,20 +164,20 @@ def step(
     )
 
 
-def fails_at_once(name: str, _item: object, error: Exception) -> Trouble:
+def one_trouble(name: str, _item: object, error: Exception) -> Trouble:
     about = getattr(error, "filename", None) or "knowledge base"
     return Trouble(str(about), name, message_of(error), fatal=True)
 
 
-def fails_whole(name: str, item: object, error: Exception) -> Events:
-    return [fails_at_once(name, item, error)]
+def one_trouble_listed(name: str, item: object, error: Exception) -> Events:
+    return [one_trouble(name, item, error)]
 
 
-def fails_together(name: str, due: Sequence[Due], error: Exception) -> Events:
+def trouble_for_each(name: str, due: Sequence[Due], error: Exception) -> Events:
     return [Trouble(each.source_id, name, message_of(error)) for each in due]
 
 
-def fails_as_source(name: str, item: Pending, error: Exception) -> UpdateEvent:
+def trouble_of_source(name: str, item: Pending, error: Exception) -> UpdateEvent:
     return Trouble(item.record.source_id, name, message_of(error))
 
 
@@ -201,7 +201,7 @@ def reraise(_events: Events, error: Exception) -> Events:
     raise error
 
 
-def members(events: Events) -> Events:
+def same_events(events: Events) -> Events:
     return events
 
 
@@ -223,7 +223,7 @@ def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:
     return batches
 
 
-def keep_in(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
+def update_ledger(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
     """Return a function that applies events to the ledger."""
 
     def keep(event: UpdateEvent) -> None:

@@ -19,7 +19,7 @@ from assembly.distributed.forgetting import open_forget_handler
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
 from assembly.forgetting import taught
-from assembly.graph_parts import DiscordAPI, all_knowledge_kept_current, teams
+from assembly.graph_parts import DiscordAPI, keep_all_knowledge_current, teams
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
@@ -201,7 +201,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
     async with AsyncExitStack() as stack:
         _, asker = await stack.enter_async_context(open_llms(settings, ModelOptions(observe=meters.observe)))
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
-        await stack.enter_async_context(all_knowledge_kept_current(settings, asker, state.usages, meters))
+        await stack.enter_async_context(keep_all_knowledge_current(settings, asker, state.usages, meters))
         # One process sweeps all scopes, and one at a time keeps the knowledge.
         await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
         log.info("the knowledge is kept here")

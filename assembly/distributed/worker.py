@@ -15,7 +15,7 @@ import reactivex as rx
 from reactivex.subject import Subject
 
 from assembly.answering import ModelOptions
-from assembly.bot import DiscordParts, open_discord, resume, sweeping
+from assembly.bot import DiscordParts, open_discord, resume, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
 from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
@@ -23,9 +23,9 @@ from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, Pro
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles, taught
 from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts
-from assembly.knowledge import search_kept_current
+from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
-from assembly.reports import reported, reporting_weekly
+from assembly.reports import post_weekly_reports, report_from_folder
 from assembly.running import GraphRun, Meters, in_background
 from assembly.slash_commands import Privacy, slash_commands
 from clock import now, run_blocking
@@ -166,9 +166,9 @@ async def singleton_jobs(
         discord, documents = shared.discord, shared.bot.documents
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
-            await enter(reporting_weekly(settings, discord.poster, discord.fetcher, report))
+            await enter(post_weekly_reports(settings, discord.poster, discord.fetcher, report))
             if documents is not None:
-                await enter(sweeping(settings.documents, documents, left, discord.fetcher, rx.of(None)))
+                await enter(sweep_regularly(settings.documents, documents, left, discord.fetcher, rx.of(None)))
                 await enter(in_background(resume_unfinished_files(documents, shared, state)))
             await asyncio.Event().wait()
 
@@ -186,7 +186,7 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
     )
     try:
         await asyncio.shield(gathering)
-        return await reported(process.configured.with_data_in(folder), period, guild_id=guild_id)
+        return await report_from_folder(process.configured.with_data_in(folder), period, guild_id=guild_id)
     finally:
         while not gathering.done():  # cancelled: it must not write after the folder is removed
             with suppress(asyncio.CancelledError):
@@ -478,7 +478,7 @@ async def run_worker(
 
         bot = shared.bot
         searches = [server.search for server in bot.servers.values()]
-        await enter(search_kept_current(searches, bot.settings.kb.runtime_refresh_tick_seconds))
+        await enter(keep_search_current(searches, bot.settings.kb.runtime_refresh_tick_seconds))
         await enter(in_background(partition_worker.broadcast.follow()))
         async with in_background(rebalancing.keep_share()):
             await stopping.wait()

@@ -12,7 +12,7 @@ from assembly.answering import ModelOptions, open_embedder
 from assembly.data_folder import read_state
 from assembly.documents import documents_for, store_of
 from assembly.graph_parts import DiscordAPI
-from assembly.knowledge import search_failed, search_kept_current
+from assembly.knowledge import keep_search_current, search_failed
 from assembly.opening import LIVE, REHEARSAL, REPLAY, RunMode, open_bot
 from dataflow import Overflow
 from services.discord import DryRunPoster
@@ -36,7 +36,7 @@ def configured(folder: Path, **sections: dict[str, Any]) -> Settings:
 async def test_sources_are_taken_in_at_once_and_change_with_the_next_tick() -> None:
     shelf = Shelf(texts={"kb:guide.md": "# Guide\n\nThe zebra listens on port 5432.\n"})
     search = by_words(shelf)
-    async with search_kept_current([search], 60):
+    async with keep_search_current([search], 60):
         await asyncio.sleep(1)
         assert list(search.kb.sources()) == ["kb:guide.md"]
         shelf.texts["kb:more.md"] = "# More\n\nIt sleeps at night.\n"
