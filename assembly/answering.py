@@ -1,5 +1,5 @@
-"""Opens what questions are answered with: library, search, embedder, language model and assistant; and an answerer for
-single questions outside of the bot.
+"""Opens the parts of answering: library, search, embedder, language model and assistant; and an answerer for single
+questions outside of the bot.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from streams.chain import AnswerRules
 from streams.server_context import ServerContext, unlimited
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
-"""Beside the index of each; they can be deleted, and are made again."""
+"""The files of passages, each beside its index. They can be deleted, and are made again."""
 
 
 def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
-    """The configured endpoint, or the packaged model if it is installed; None: search by words only."""
+    """Return the configured endpoint, or the packaged model if it is installed; None: search by words only."""
     if not isinstance(asked, str):
         endpoint = EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value())
         return EndpointEmbedder(endpoint, vectors_client)
@@ -70,7 +70,7 @@ def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
 
 @asynccontextmanager
 async def open_embedder(asked: EmbeddingSettings | str) -> AsyncGenerator[Embedder | None]:
-    """Open the configured embedder until the end of the block; None where search is by words only."""
+    """Open the configured embedder until the end of the block; None: search by words only."""
     embedder = embedder_of(asked)
     try:
         yield embedder
@@ -86,13 +86,13 @@ async def open_search(
     embedder: Embedder | None,
     *,
     read_only: bool = True,
-    alone: bool = True,
-    beside: LibrarySearch | None = None,
+    embeds_on_refresh: bool = True,
+    shared_search: LibrarySearch | None = None,
 ) -> AsyncGenerator[LibrarySearch]:
-    """Search over `library`, closed at the end of the block.
+    """Open a search over `library` until the end of the block.
 
-    `read_only`: what is kept is used, and changes stay in memory: a replay leaves the same bytes each time, and these
-    files name paths and times. `alone`: nothing else gives new passages their vectors. `beside`: searched as well.
+    `read_only`: changes of the files stay in memory: a replay leaves the same bytes each time, and these files name
+    paths and times. `embeds_on_refresh`: no other task makes vectors. `shared_search`: searched as well.
     """
     kb = settings.kb
     search = LibrarySearch(
@@ -100,8 +100,8 @@ async def open_search(
         PassageStore(kb.team_index_path.with_name(TEAM_FILE), read_only=read_only),
         PassageStore(kb.index_path.with_name(KB_FILE), read_only=read_only),
         embedder,
-        alone,
-        beside,
+        embeds_on_refresh,
+        shared_search,
     )
     try:
         yield search
@@ -110,23 +110,25 @@ async def open_search(
 
 
 def drop_team_passages(settings: Settings) -> bool:
-    """Delete what search keeps of the team's topics; the bot makes it again. Whether there was any. Blocking, and only
-    while no search is open. Raises OSError.
+    """Delete the passages of the team's topics, which the bot makes again, while no search is open. Returns True if
+    there were any. Blocking. Raises OSError.
     """
     return delete_passages(settings.kb.team_index_path.with_name(TEAM_FILE))
 
 
 @contextmanager
-def for_team(search: LibrarySearch, library: Library, beside: LibrarySearch | None = None) -> Generator[LibrarySearch]:
-    """Open a search that also covers the team's internal topics, in memory, until the end of the block. `beside`: the
+def team_search(
+    search: LibrarySearch, library: Library, shared: LibrarySearch | None = None
+) -> Generator[LibrarySearch]:
+    """Open a search that also covers the team's internal topics, in memory, until the end of the block. `shared`: the
     search over the shared library, with the internal topics in it that the team may see.
     """
     with closing(PassageStore(None)) as topics:
-        yield LibrarySearch(library, topics, search.kb, search.embedder, embeds_on_refresh=True, shared_search=beside)
+        yield LibrarySearch(library, topics, search.kb, search.embedder, embeds_on_refresh=True, shared_search=shared)
 
 
 def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
-    """Make the rules of pointing to pages where there is no sure answer in a server."""
+    """Make the rules of pointing to pages in a server if there is no sure answer."""
     server = settings.servers[guild_id]
     answering = server.ai_response
     return PointRules(
@@ -138,7 +140,7 @@ def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
 
 
 def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
-    """Make what turns source ids into web addresses, in a server."""
+    """Make the web addresses of sources in a server."""
     if guild_id in settings.servers.own:
         return replace(addresses_of(settings), server_addresses=addresses_of(settings.servers[guild_id]))
     base = settings.kb.source_base_url
@@ -154,7 +156,7 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:
-    """The sources that everybody may be answered from; `for_team`: internal topics as well. `documented`: as for
+    """Return the sources of answers for everybody; `for_team`: internal topics as well. `documented`: as for
     `DiskLibrary`.
 
     Internal topics are kept from public answers here, and nowhere else.
@@ -173,8 +175,8 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
 
 
 class ServerLibrary(NamedTuple):
-    """The sources of one server: its `own`, and `all` from which its questions may be answered. They are one library
-    for all servers without their own.
+    """The sources of one server: its `own`, and `all` sources of its answers. Both are the shared library for servers
+    without their own.
     """
 
     own: Library
@@ -182,16 +184,16 @@ class ServerLibrary(NamedTuple):
 
 
 def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[ServerLibrary]:
-    """Give the libraries of each server; `for_team`: with the internal topics that its team may see, which are its own,
-    and those of the shared team where that is its team.
+    """Return the libraries of each server; `for_team`: with the internal topics that its team may see: its own, and
+    those of the shared team if that is its team.
     """
     shared = library_of(settings, for_team=for_team)
     shared_with_others = library_of(settings) if for_team else shared
     found: dict[int | None, ServerLibrary] = {None: ServerLibrary(shared, shared)}
     for guild_id, server in settings.servers.own.items():
         own = OwnLibrary(library_of(server, for_team=for_team, documented=False), guild_id)
-        beside = shared_with_others if settings.has_own_team(guild_id) else shared
-        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, beside))
+        visible = shared_with_others if settings.has_own_team(guild_id) else shared
+        found[guild_id] = ServerLibrary(own, JoinedLibrary(own, visible))
     return Servers(found)
 
 
@@ -225,9 +227,9 @@ class ModelOptions:
     """How a run calls its models.
 
     Attributes:
-        record: the file to which exchanges are appended.
+        record: the file to which LLM calls are appended.
         replay: the file that answers instead of an endpoint, whether or not one is configured.
-        at_once: calls at a time of each model; None: as many as there are.
+        at_once: the most calls at a time of each model; None: no limit.
     """
 
     record: Path | None = None
@@ -243,10 +245,10 @@ AS_CONFIGURED = ModelOptions()
 async def open_llm(
     settings: Settings, llm: LLMSettings | None, options: ModelOptions = AS_CONFIGURED
 ) -> AsyncGenerator[StructuredLLM | None]:
-    """The model behind `llm`, one of the `settings`, closed at the end of the block; None where there is none.
+    """Open the model behind `llm`, which is part of the `settings`, until the end of the block; None if `llm` is None.
 
     Raises:
-        UnreadableExchanges: the file of a replay holds no exchange.
+        UnreadableExchanges: the file of a replay holds no LLM call.
         OSError: the file of a recording cannot be written.
     """
     endpoint: Endpoint
@@ -269,9 +271,9 @@ async def open_llm(
 async def open_llms(
     settings: Settings, options: ModelOptions = AS_CONFIGURED
 ) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
-    """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
+    """Open the model for answering and the one for knowledge work until the end of the block; None: no model.
 
-    They are one, unless `kb.llm` is set; in a replay always, and there is no network. Raises as `open_llm`.
+    They are one, unless `kb.llm` is set; in a replay they always are. Raises as `open_llm`.
     """
     async with AsyncExitStack() as stack:
         answering = knowledge = await stack.enter_async_context(open_llm(settings, settings.ai_response.llm, options))
@@ -283,7 +285,7 @@ async def open_llms(
 def assistant_of(
     settings: Settings, search: Search, llm: StructuredLLM | None, guild_id: int | None = None
 ) -> Assistant:
-    """Make the assistant of a server over `llm`, or the extractive one over `search` where there is no model."""
+    """Make the assistant of a server over `llm`, or the extractive one over `search` if there is no model."""
     answering = settings.servers[guild_id].ai_response
     if llm is None:
         return ExtractiveAssistant(search, addresses_of(settings, guild_id), reply_language=answering.reply_language)
@@ -304,7 +306,7 @@ class OpenAnswering:
     """The open parts that answer single questions. None of them writes to the data folder.
 
     Attributes:
-        server: what is asked in.
+        server: the context in which questions are asked.
         llm: None: there is no model.
     """
 
@@ -339,7 +341,7 @@ async def open_answering(
             log.warning("%s; without one, a passage is found by words alone; --init-kb makes vectors", lack)
         if libraries[guild_id] is not libraries.default:
             own = libraries[guild_id].own
-            search = await enter(open_search(settings.servers[guild_id], own, embedder, beside=search))
+            search = await enter(open_search(settings.servers[guild_id], own, embedder, shared_search=search))
         server = ServerContext(
             assistant=assistant_of(settings, search, llm, guild_id),
             library=libraries[guild_id].all,
@@ -355,6 +357,6 @@ async def open_answering(
 
 
 def conversation_of(settings: Settings, question: str) -> Conversation:
-    """A conversation that is one question, without secrets."""
+    """Make a conversation of one question, without secrets."""
     text = Redactor(settings.secrets).text(question.strip())
     return Conversation((Turn(Role.USER, text, asked_now=True),))

@@ -16,11 +16,11 @@ from reactivex.subject import Subject
 
 from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
-from assembly.graph_parts import DiscordEnds, Parts
+from assembly.graph_parts import DiscordAPI, Parts
 from clock import now
 from dataflow import map_async, supervise
 from model.messages import Attachment, Message
-from operators.evidence import CloseThread, Threads, chunk, discard, newest, sweep, withdraw_missing
+from operators.evidence import CloseThread, Threads, chunk, discard, last_upload_time, sweep, withdraw_missing
 from services.discord import (
     CDNAttachments,
     Decoder,
@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscordParts(DiscordEnds):
-    """The ends of a connected bot, with its client."""
+class DiscordParts(DiscordAPI):
+    """The API of a connected bot, with its client."""
 
     client: Client
     decoder: Decoder
@@ -55,7 +55,7 @@ class DiscordParts(DiscordEnds):
 
 @asynccontextmanager
 async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator[DiscordParts]:
-    """A client that the gateway connects later, closed at the end of the block. `rehearsal`: nothing is posted."""
+    """Open a client, which the gateway connects later, until the end of the block. `rehearsal`: nothing is posted."""
     answering = settings.ai_response
     client, decoder = Client(feedback=settings.discord.feedback), Decoder()
     reading, posting = Forbidden(), Forbidden()
@@ -104,7 +104,7 @@ def gateway_for(
         fetcher=discord.fetcher,
         marks=parts.state.seen.below,
         rules=gateway_rules(settings.discord),
-        hooks=GatewayHooks(met=arrived, introduce=parts.services.people.look_up, access_changed=access_changed),
+        hooks=GatewayHooks(on_guild=arrived, look_up=parts.services.people.look_up, access_changed=access_changed),
         health=health,
     )
 
@@ -119,7 +119,7 @@ def gateway_rules(chosen: DiscordSettings, most_waiting: int | None = None) -> G
 
 
 @asynccontextmanager
-async def recorded(
+async def record_dispatches(
     dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: Parts
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """Pass dispatches on and write them, with attachments, to the recording at `path`; None: nothing is recorded.
@@ -144,7 +144,7 @@ async def recorded(
 
 
 async def warn_if_unreachable(settings: Settings) -> None:
-    """The bot starts all the same: an endpoint may come back."""
+    """Log a warning if the model cannot be reached. The bot still starts: an endpoint may come back."""
     llm = settings.ai_response.llm
     if llm is None:
         log.warning("ai_response.llm is not set: answers are quotes from the knowledge base")
@@ -155,7 +155,7 @@ async def warn_if_unreachable(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def evidence_maintained(
+async def maintain_evidence(
     chosen: DocumentSettings,
     documents: Documents | None,
     client: discord.Client,
@@ -164,19 +164,19 @@ async def evidence_maintained(
 ) -> AsyncGenerator[Subject[None]]:
     """Finish reading files that a crash cut off, and delete files of closed threads, for as long as the block runs.
 
-    Gives a subject to be called as each server arrives: before that, it is unknown which threads there are.
+    Yields a subject to be called as each server arrives: before that, its threads are not known.
     """
     arrivals: Subject[None] = Subject()
     if documents is None:
         yield arrivals
         return
-    async with sweeping(chosen, documents, has_left_server(client), fetcher, arrivals):
+    async with sweep_regularly(chosen, documents, has_left_server(client), fetcher, arrivals):
         documents.background.tasks.start(resume(documents, fetcher, withheld))
         yield arrivals
 
 
 @asynccontextmanager
-async def sweeping(
+async def sweep_regularly(
     chosen: DocumentSettings,
     documents: Documents,
     left: Callable[[int], bool],
@@ -188,26 +188,26 @@ async def sweeping(
     """
     remove = discard(documents.store, documents.cases, documents.answers.purge)
 
-    async def gone(case_id: int) -> None:
+    async def close(case_id: int) -> None:
         documents.cases.close(case_id)
         await remove(CloseThread(case_id, may_reopen=True))
 
-    swept = sweep(
+    sweep_threads = sweep(
         documents.store,
         Threads(left=left, active=active_in(fetcher), find=fetcher.place),
-        gone,
+        close,
         solved_tags=solved_tags(chosen),
         grace_seconds=chosen.evidence_grace_hours * 3600,
     )
-    withdrawn = withdraw_missing(documents.store, fetcher.message, remove)
+    delete_missing = withdraw_missing(documents.store, fetcher.message, remove)
 
-    async def looked_after(tick: object) -> int:
-        await withdrawn()
-        return await swept(tick)
+    async def run(tick: object) -> int:
+        await delete_missing()
+        return await sweep_threads(tick)
 
     subscription = (
         begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(looked_after, on_failure=failed, max_concurrent=1), supervise("sweep"))
+        .pipe(map_async(run, on_failure=failed, max_concurrent=1), supervise("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
     try:
@@ -222,7 +222,7 @@ def failed(_: object, error: Exception) -> int:
 
 
 def has_left_server(client: discord.Client) -> Callable[[int], bool]:
-    """Make a function that tells whether the bot has left a server. It raises LookupFailed while a server is
+    """Make a function that returns True if the bot has left a server. It raises LookupFailed while a server is
     unavailable, since the answer is not known then.
     """
 
@@ -250,7 +250,7 @@ async def resume(
     """
     try:
         for name, doc in await documents.store.unfinished():
-            if idle_seconds and newest([doc], ()) > now() - idle_seconds:
+            if idle_seconds and last_upload_time([doc], ()) > now() - idle_seconds:
                 continue
             await finish_reading(documents, fetcher, withheld, name, doc)
     except StoreUnavailable as error:

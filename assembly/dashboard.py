@@ -17,7 +17,7 @@ from assembly.data_folder import run_pseudonym_key
 from assembly.graph_parts import Parts
 from assembly.reports import prices_of
 from assembly.sources import source_kinds
-from assembly.team import team_places
+from assembly.team import team_paths
 from clock import now, rfc3339, run_blocking
 from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
 from model.processes import Fleet
@@ -45,11 +45,11 @@ def dashboard_pages(
     *,
     pace: float = 1.0,
     fleet: Callable[[], Awaitable[Fleet]] | None = None,
-    ends: OutcomeHistory | None = None,
+    outcomes: OutcomeHistory | None = None,
 ) -> Callable[[web.Application], None]:
     """Make a function that adds the dashboard's pages to an aiohttp application. `pace`: loop seconds per real second.
-    `fleet`: asks all processes, where there are several. `ends`: what all of them have recorded; None: what this run
-    has. Blocking.
+    `fleet`: asks all processes, if there are several. `outcomes`: those of all processes; None: those of this run.
+    Blocking.
 
     Raises:
         OSError: the key of pseudonyms cannot be read or made.
@@ -57,7 +57,7 @@ def dashboard_pages(
     state, history = parts.state, parts.services.history
     server = parts.servers.default
     curation = server.captures.curation
-    kept = ends or LocalOutcomeHistory(state.record, state.folder.outcomes, state.token_days)
+    kept = outcomes or LocalOutcomeHistory(state.record, state.folder.outcomes, state.token_days)
     key = run_pseudonym_key(state.folder, durable=state.durable)
     sources = DashboardData(
         meter=meter,
@@ -93,10 +93,10 @@ def address_of(settings: MetricsSettings) -> str:
 
 
 class OutcomeHistory(Protocol):
-    """Reads how parts ended and how many tokens models used."""
+    """Reads outcomes, and how many tokens models used."""
 
     async def last(self) -> Sequence[PartOutcome]:
-        """The newest `RECENT`, oldest first."""
+        """Read the newest `RECENT` outcomes, oldest first."""
         ...
 
     async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
@@ -127,7 +127,7 @@ class LocalOutcomeHistory:
 
 
 def with_recent(written: Iterable[PartOutcome], record: OutcomeRecord) -> Sequence[PartOutcome]:
-    """The newest of both. What is in memory as well is taken from there: it has the replies."""
+    """Return the newest outcomes of both. An outcome in both is taken from memory, where it has the reply."""
     recent = tuple(record.recent)
     known = set(map(_identity, recent))
     older = [entry for entry in written if _identity(entry) not in known]
@@ -148,7 +148,7 @@ def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
 
 
 async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSource]:
-    """The sources of the knowledge base, as index and cache know them, in the order of the index."""
+    """List the sources of the knowledge base, from index and cache, in the order of the index."""
     described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
     kinds = source_kinds(kb)
     records = await in_thread(_records, kb, kinds)
@@ -161,7 +161,7 @@ async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSo
 
 
 def _records(kb: KnowledgeSettings, kinds: Sequence[AnyKind]) -> Mapping[str, Record]:
-    """By id without namespace; none where there is no cache."""
+    """Read the records by id without namespace; none if there is no cache."""
     try:
         data = kb.index_cache_path.read_bytes()
     except FileNotFoundError:
@@ -172,7 +172,7 @@ def _records(kb: KnowledgeSettings, kinds: Sequence[AnyKind]) -> Mapping[str, Re
 def _known_source(
     kinds: Sequence[AnyKind], source_id: str, record: Record | None, description: str | None
 ) -> KnownSource:
-    """`description`: None where it is not in the index."""
+    """Describe a source for the dashboard. `description`: None if it is not in the index."""
     state, trouble = ("indexed", False) if description is not None else ("not in the index", True)
     kind = next((each for each in kinds if isinstance(record, each.record)), None)
     facts = SourceDetails() if kind is None else kind.details(record)
@@ -197,7 +197,7 @@ class DashboardTeam:
 
     async def overview(self) -> Overview:
         cursor = self.settings.kb.qa_raw_last_processed_id
-        return await in_thread(overview, team_places(self.settings), cursor, now())
+        return await in_thread(overview, team_paths(self.settings), cursor, now())
 
     def address(self, qa_id: str) -> str | None:
         return self.places.address(qa_id)

@@ -1,6 +1,4 @@
-"""The data folder: locked for one writer, what a run reads from it at start and saves, and the order in which a backup
-copies it.
-"""
+"""The data folder: its lock, the state that a run reads at start and saves, and the order of copying in a backup."""
 
 from __future__ import annotations
 
@@ -58,12 +56,12 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def data_folder_locked(settings: Settings, command: str) -> Generator[None]:
-    """Lock the data folder for as long as the block runs, and close it to other users. `command` is shown to whoever
-    finds it locked, such as `app.py --regen`.
+def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
+    """Lock the data folder for as long as the block runs, and close it to other users. `command`, such as
+    `app.py --regen`, is shown to a person who finds it locked.
 
-    What an earlier version or a copy has left open is closed as well. The operator's documents, and the folders that
-    lead to them, keep their permissions: others may have to write there. Raises as `services.storage.lock`.
+    Files that an earlier version or a copy has left open are closed as well. The operator's documents, and the folders
+    above them, keep their permissions: others may have to write there. Raises as `services.storage.lock`.
     """
     with lock(settings.app.data_dir, command):
         for guild_id, server in settings.servers.own.items():
@@ -89,17 +87,16 @@ def private_paths(settings: Settings) -> set[Path]:
 
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-"""What the handler of the log names an earlier file by."""
+"""The ending of earlier log files."""
 
 
 def copy_order(settings: Settings) -> CopyOrder:
     """Give the order in which a backup copies the data folder: the reverse of the order in which the files are written.
 
-    The marks of what is done come first: they vouch for all else. Then answers: those being posted before those that
-    are recorded, as they go from the one to the other. Then what the team taught: topics, the decisions that they are
-    made of, captures that wait, the archive that all of these are about. Likewise the index, what it is made of, and
-    the pages. Last is what keeps something from being used (deleted files, runbooks that are not shown, people who
-    opted out): the newest of these holds for all.
+    First the catch-up marks, which say that messages are done. Then answers: those being posted before recorded ones,
+    which they become. Then team knowledge: topics, the decisions that they are made of, pending captures, and the
+    archive that all of these are about. Likewise the index, its cache, and the pages. Last the lists that keep data
+    from being used (deleted files, runbooks that are not shown, people who opted out): their newest state counts.
     """
     folder = DataFolder(settings.app.data_dir)
     first, last = [folder.seen, folder.outbox, folder.posts, folder.feedback], list[Path]()
@@ -144,7 +141,7 @@ KB_PATHS = (
 """The keys of `kb` that say where something is."""
 
 
-def elsewhere(settings: Settings) -> Iterator[str]:
+def files_not_in_backup(settings: Settings) -> Iterator[str]:
     """Name the bot's files that a backup does not contain, each with the reason in brackets."""
     for path in _secrets(settings):
         yield f"{path} (it holds secrets; keep it apart)"
@@ -182,14 +179,14 @@ def _plain(*places: Path) -> tuple[Path, ...]:
 
 
 SAVE_SECONDS = 2.0
-"""What a crash may lose: catch-up repeats that much, and finds in the threads what was answered."""
+"""A crash loses the marks of this time: catch-up repeats the messages, and finds in the threads which were answered."""
 MARKS_KEPT_SECONDS = 30 * 86_400.0
 """How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
 
 
 LimiterOf = Callable[[str, BudgetLimits, str], Limiter]
-"""Gives what counts a group, by its name (`SHARED`, or the id of a server with limits of its own), its limits, and the
-key of the section that sets them."""
+"""Makes the limiter of a group, from its name (`SHARED`, or the id of a server with limits of its own), its limits, and
+the key of the section that sets them."""
 SHARED = "shared"
 
 
@@ -198,14 +195,14 @@ class RunState:
     """State that a run reads from the data folder at start and saves after changes.
 
     Attributes:
-        durable: it adds to them for good; not so in replays and dry runs, whose answers nobody sees.
-        seen: the catch-up marks; `seen_before`: as they were at the start. Those of places that are quiet for
+        durable: whether the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
+        seen: the catch-up marks; `seen_before`: as they were at the start. Marks of places that are quiet for
             `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
         budgets, usages: of each server with limits of its own, and of all others. `usages` hold LLM calls and tokens of
             the run; they count against `budgets`, and for reports (`token_days`).
-        spent: what budgets have counted that are kept in the data folder, by their files.
-        record: how parts ended, for reports.
+        spent: the counts of budgets that are kept in the data folder, by their files.
+        record: the outcomes, for reports.
         changed: set whenever there is something new to save.
     """
 
@@ -227,24 +224,25 @@ class RunState:
     _forgotten: dict[int, int] = field(default_factory=dict[int, int], init=False)
 
     def forget_messages(self, author_id: int, until: int) -> None:
-        """Withhold a person's messages with ids up to `until`: what still waits to be captured must not come after the
+        """Withhold a person's messages with ids up to `until`: captures that still wait must not come after the
         forgetting.
         """
         self._forgotten[author_id] = until
 
     def opted_out(self, author_id: int, text: str) -> bool:
-        """Tell whether a text must be neither recorded nor shown to a model: its author has opted out, or it contains
+        """True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
         the opt-out marker in any case.
         """
         return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
-        """Tell whether a message must be neither recorded nor shown to a model: see `opted_out`, `forget_messages`."""
+        """True if a message must be neither recorded nor shown to a model: see `opted_out`, `forget_messages`."""
         return self._is_forgotten(message.author.id, message.id) or self.opted_out(message.author.id, message.text)
 
-    def not_captured(self, said: CapturedMessage) -> bool:
-        """Tell whether a message must not be captured; see `withheld`."""
-        return self._is_forgotten(said.author_id, said.message_id) or self.opted_out(said.author_id, said.turn.text)
+    def withheld_captured(self, message: CapturedMessage) -> bool:
+        """Like `withheld`, for a message in a capture."""
+        author_id = message.author_id
+        return self._is_forgotten(author_id, message.message_id) or self.opted_out(author_id, message.turn.text)
 
     def _is_forgotten(self, author_id: int, message_id: int) -> bool:
         return message_id <= self._forgotten.get(author_id, -1)
@@ -254,13 +252,13 @@ class RunState:
         self.seen.forget_quiet(self.marks_kept_seconds)
         for each in self.spent.values():
             each.drop_past_hour(now())
-        # Rendered here, on the loop: a thread would see marks change while it reads them.
+        # Rendered on the loop: in a thread, marks could change meanwhile.
         marks, spent = (
             render_watermarks(self.seen.marks()),
             {path: render_spent(each) for path, each in self.spent.items()},
         )
         tokens = render_token_days(self.token_days)
-        # A save that is cancelled is finished: it must not overwrite the last one afterwards.
+        # A cancelled save is still finished: it must not overwrite a later one afterwards.
         await run_blocking(files.replace, self.folder.seen, marks)
         for path, counted in spent.items():
             await run_blocking(files.replace, path, counted)
@@ -278,10 +276,10 @@ def read_state(
 ) -> RunState:
     """Read the data folder. Blocking.
 
-    `durable`: earlier runs' messages count as seen, and posts are written down as they are made. Not so for replays and
-    dry runs, which may meet the same messages again. `recorded`: how parts end is written by `save`; None: if it is
-    durable. `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with other processes;
-    None: here, and in the data folder.
+    `durable`: earlier runs' messages count as seen, and posts are written as they are made. Not so for replays and dry
+    runs, which may get the same messages again. `recorded`: `save` writes outcomes; None: if it is durable.
+    `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with other processes; None:
+    budgets are counted here, and kept in the data folder.
 
     Raises:
         OSError: something in the data folder cannot be read.
@@ -290,12 +288,12 @@ def read_state(
     marks = read_watermarks(folder.seen) if durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
-    hidden_by = run_pseudonym_key(folder, durable=durable and limiter_of is None)
+    key_of_pseudonyms = run_pseudonym_key(folder, durable=durable and limiter_of is None)
 
     def limiter(group: str, limits: LimitSettings, key: str, path: Path) -> Limiter:
         if limiter_of is not None:
             return limiter_of(group, _limits(limits), key)
-        budget = Budget(_limits(limits), read_spent(path), key, partial(limits_pseudonym, hidden_by))
+        budget = Budget(_limits(limits), read_spent(path), key, partial(limits_pseudonym, key_of_pseudonyms))
         spent[path] = budget.spent
         return budget
 
@@ -333,8 +331,8 @@ REPLAY_KEY = b"replay"
 
 
 def run_pseudonym_key(folder: DataFolder, *, durable: bool) -> bytes:
-    """The key of pseudonyms. Where none may be written, the same each time: a replay writes the same bytes again.
-    Blocking. Raises OSError.
+    """Return the key of pseudonyms. If none may be written, it is the same each time: a replay writes the same bytes
+    again. Blocking. Raises OSError.
     """
     if durable:
         return pseudonym_key(folder.feedback_key)
@@ -347,10 +345,10 @@ def _limits(limits: LimitSettings) -> BudgetLimits:
 
 @asynccontextmanager
 async def autosave(saved: RunState) -> AsyncGenerator[None]:
-    """Save soon after each change while the block runs, and once more at its end. Without changes, save each hour, as
-    start times that are older must not stay in the files.
+    """Save soon after each change while the block runs, and once more at its end. Without changes, save each hour:
+    older start times of chains must not stay in the files.
 
-    A failed write is an error line, and tried again at the next change: the bot goes on.
+    A failed write is logged, and tried again at the next change.
     """
 
     async def save() -> None:
@@ -376,7 +374,7 @@ async def autosave(saved: RunState) -> AsyncGenerator[None]:
 
 
 @asynccontextmanager
-async def tokens_counted(settings: Settings) -> AsyncGenerator[Usage]:
+async def count_tokens(settings: Settings) -> AsyncGenerator[Usage]:
     """Count the tokens of a command for reports, against no budget. The caller must hold the data folder's lock."""
     path = DataFolder(settings.app.data_dir).token_days
     days = read_token_days(path)

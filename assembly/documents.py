@@ -90,7 +90,7 @@ class Background:
 
     async def _embed(self, name: str, doc_id: str) -> None:
         try:
-            async with self._turn:  # else a question waits for a batch of each document
+            async with self._turn:  # one at a time: else a question waits for a batch of each document
                 await embed_document(self.store, self.embedder, name, doc_id)
         except StoreUnavailable as error:
             log.warning("%s: keyword search only for a document: %s", name, error)
@@ -127,7 +127,7 @@ async def follow_other_processes(
 
 
 async def flush_shared_store(shared: Together) -> None:
-    """Write pending documents to where other processes read them; log an error where that fails."""
+    """Write pending documents to where other processes read them; log an error if that fails."""
     try:
         await shared.store.flush()
     except StoreUnavailable as error:
@@ -135,10 +135,10 @@ async def flush_shared_store(shared: Together) -> None:
 
 
 PUBLISHED_BEFORE = ("team_", "global_")
-"""How the names of collections begin that are no longer made."""
+"""The prefixes of collections that earlier releases made."""
 
 READING_SECONDS = 60.0
-"""Several times what a log of the largest size takes that is allowed."""
+"""The limit for reading one file: several times the time for the largest log allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +147,8 @@ class Documents:
 
     Attributes:
         asker: condenses passages; None: they are quoted. `model`: its name.
-        answers: given before, and forgotten when the documents that they are from change hands or go.
-        shared: files and runbooks are kept there, and by other processes as well; None: by this one alone.
+        answers: the cache of earlier answers, which are dropped when their documents change or are deleted.
+        shared: the store that processes share; None: only this process has files and runbooks.
     """
 
     settings: DocumentSettings
@@ -172,8 +172,8 @@ class Documents:
         server: int | None,
         reply_language: str,
     ) -> Lookup:
-        """The tools over the store and `search`; what they use counts towards `usage`. `server`: the one that they are
-        for, where it has knowledge of its own; and its `reply_language`.
+        """Make the tools over the store and `search`; their calls and tokens count towards `usage`. `server`: that of
+        the tools, if it has knowledge of its own.
         """
         tools = build(
             store=self.store,
@@ -196,15 +196,15 @@ class Documents:
             team_name=self.settings.team_name.strip() if server is None else "",
         )
 
-    async def call_off(self, gone: Callable[[Candidate], bool]) -> None:
-        """Stop reading the files for which `gone` is true, and wait until nothing of them is written any more."""
+    async def cancel_reads(self, gone: Callable[[Candidate], bool]) -> None:
+        """Stop reading the files for which `gone` is true, and wait until no write for them is running."""
         for case_id in self.cases.cancel_reads(gone):
             await self.cases.wait(case_id, self.settings.ready_wait_seconds)
 
     async def leave_alone(self, user_id: int) -> None:
         """Stop reading the files of a person who has opted out. Files that are searchable already stay."""
         try:
-            await self.call_off(lambda candidate: candidate.uploader_id == user_id)
+            await self.cancel_reads(lambda candidate: candidate.uploader_id == user_id)
             await forget_evidence(self.store, user_id, None, self.answers.purge, only_unread=True)
         except StoreUnavailable as error:
             log.error("documents: %s; a file may stay listed as being read", error)  # noqa: TRY400 (for the operator)
@@ -214,8 +214,8 @@ class Documents:
 
         Gives how many files and runbooks there were. Raises StoreUnavailable, OSError.
         """
-        await self.call_off(lambda candidate: candidate.uploader_id == user_id)
-        files = await forget_evidence(self.store, user_id, self.cases.gone, self.answers.purge)
+        await self.cancel_reads(lambda candidate: candidate.uploader_id == user_id)
+        files = await forget_evidence(self.store, user_id, self.cases.tombstones, self.answers.purge)
         return files, await self.runbooks.forget(user_id)
 
     async def close(self) -> None:
@@ -234,12 +234,12 @@ async def documents_for(
     store_in_folder: bool = False,
     shared: Together | None = None,
 ) -> AsyncGenerator[Documents | None]:
-    """Open the store and what works on it; None where `documents.enabled` is false, or the store cannot be read.
+    """Open the store and the tools over it; None if `documents.enabled` is false, or the store cannot be read.
 
-    `embedder`: the one of `search.embeddings`, used unless `documents.embeddings` says otherwise. `asker`: the one of
-    `ai_response.llm`. Neither is closed here. Where `documents.synthesis_llm` is set, a client for that is opened.
-    `store_in_folder`: only the data folder is touched, also if `documents.store` names a server. `shared`: where files
-    and runbooks are kept together with other processes; not closed here, but flushed.
+    `embedder`: that of `search.embeddings`, used unless `documents.embeddings` is set. `asker`: that of
+    `ai_response.llm`. Neither is closed here. If `documents.synthesis_llm` is set, a client for that is opened.
+    `store_in_folder`: use the data folder, even if `documents.store` names a server. `shared`: the store that processes
+    share; it is flushed here, but not closed.
     """
     chosen = settings.documents
     if not chosen.enabled:
@@ -283,9 +283,9 @@ async def documents_for(
         try:
             await remove_published(store, folder)
             names = await store.list_collections(protocol.CASE_PREFIX)
-            gone = Tombstones(None if shared else folder.tombstones)
+            tombstones = Tombstones(None if shared else folder.tombstones)
             await runbooks.open(None if shared is None else shared.notes)
-            cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), gone)
+            cases = ThreadFiles((int(name.removeprefix(protocol.CASE_PREFIX)) for name in names), tombstones)
             if shared is not None:
                 await follow_other_processes(shared, cases, runbooks, background, answers.purge)
         except (StoreUnavailable, OSError) as error:
@@ -322,7 +322,7 @@ async def documents_for(
 
 
 def document_files(settings: Settings) -> SqliteCollections:
-    """The collections in the data folder."""
+    """Return the collections in the data folder."""
     return SqliteCollections(_embedded_in(DataFolder(settings.app.data_dir)))
 
 
@@ -336,8 +336,8 @@ def _copies_in(folder: DataFolder) -> Folders:
 
 
 def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Path | None = None) -> DocumentStore:
-    """The files in `folder`, or the Chroma server at `address` with copies in `folder`. `read_only_with`: a folder for
-    the copies, where nothing else may be written.
+    """Make the store of files in `folder`, or of the Chroma server at `address` with copies in `folder`.
+    `read_only_with`: write nothing else than copies in this folder.
     """
     if address == EMBEDDED:
         return sqlite_store(_embedded_in(folder), read_only=read_only_with is not None)
@@ -346,21 +346,21 @@ def store_of(folder: DataFolder, address: str = EMBEDDED, *, read_only_with: Pat
 
 @dataclass(frozen=True, slots=True)
 class NamedStore:
-    """A store that nothing else has open, and where it is, for the operator."""
+    """A store that is open nowhere else, and its place in words for the operator."""
 
     place: str
     store: DocumentStore
 
 
 def named_store(folder: DataFolder, address: str) -> NamedStore:
-    """The store at `address`, as `store_of`."""
+    """Make the store at `address`, as `store_of`."""
     place = f"{folder.evidence} and {folder.runbooks}" if address == EMBEDDED else "files in threads and runbooks"
     return NamedStore(place, store_of(folder, address))
 
 
 def unused_stores(folder: DataFolder, address: str | None) -> list[NamedStore]:
-    """The stores with files in the data folder that are not the one at `address`: `documents.store` was changed, or a
-    process over Chroma was killed. None: no store is in use. Blocking. Raises OSError.
+    """Find other stores than that at `address` with files in the data folder: `documents.store` was changed, or a
+    process over Chroma was killed. `address` None: no store is in use. Blocking. Raises OSError.
     """
     found = list[NamedStore]()
     if address != EMBEDDED and personal_files(_embedded_in(folder)):
@@ -372,13 +372,13 @@ def unused_stores(folder: DataFolder, address: str | None) -> list[NamedStore]:
 
 
 def stored_files(folder: DataFolder) -> list[Path]:
-    """The files in the data folder that the stores of it consist of, whichever is in use. Blocking. Raises OSError."""
+    """List the files of all stores in the data folder, in use or not. Blocking. Raises OSError."""
     return [*personal_files(_embedded_in(folder)), *personal_files(_copies_in(folder))]
 
 
 async def remove_published(store: DocumentStore, folder: DataFolder) -> int:
-    """Delete the collections in which releases before this one kept documentation and the team's topics for the tools,
-    and return their number: the tools ask search now. Raises StoreUnavailable, OSError.
+    """Delete the collections in which earlier releases kept documentation and the team's topics for the tools, and
+    return their number: the tools ask search now. Raises StoreUnavailable, OSError.
     """
     names = [name for prefix in PUBLISHED_BEFORE for name in await store.list_collections(prefix)]
     for name in names:
@@ -390,7 +390,7 @@ async def remove_published(store: DocumentStore, folder: DataFolder) -> int:
 
 
 def published_files(folder: DataFolder) -> list[Path]:
-    """The files of such collections beside the stores. Blocking. Raises OSError."""
+    """List the files of such collections beside the stores. Blocking. Raises OSError."""
     return [path for prefix in PUBLISHED_BEFORE for path in folder.documents.glob(f"{prefix}*.sqlite*")]
 
 

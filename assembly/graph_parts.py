@@ -1,4 +1,4 @@
-"""Builds from the settings everything a graph is wired to: rules, services, sinks, and the parts of each server."""
+"""Builds the arguments of a graph from the settings: rules, services, sinks, and the parts of each server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from assembly.answering import addresses_of, answer_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
-from assembly.knowledge import knowledge_kept_current
+from assembly.knowledge import keep_knowledge_current
 from assembly.running import Meters
 from assembly.team import capture_images, curation_rules
 from dataflow.metering import Gauge
@@ -52,7 +52,7 @@ from streams.server_context import ServerContext
 from streams.wiring import EvidenceParts, Rules, Services, Sinks
 
 
-def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rules:
+def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rules:
     discord = settings.discord
     return Rules(
         screen=ScreenRules(
@@ -60,8 +60,8 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
             channels=settings.servers.map(
                 lambda each: ChannelLists(each.discord.channel_allowlist, each.discord.channel_denylist)
             ),
-            # As it was at the start: within a run, a late message is not an old one.
-            ended=state.seen_before.has_outcome,
+            # As at the start: a message that comes late in this run is new.
+            has_outcome=state.seen_before.has_outcome,
         ),
         answers=answer_rules(settings),
         window=WindowRules(
@@ -70,7 +70,8 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
             longest=discord.message_batch_max_seconds,
         ),
         evidence=evidence_rules(settings.documents),
-        curation=curation_rules(settings, to_the_end=to_the_end),
+        curation=curation_rules(settings, finish_all=finish_all),
+        captures_may_wait=not finish_all,
     )
 
 
@@ -89,9 +90,9 @@ def route_rules(settings: Settings) -> RouteRules:
     return RouteRules(
         reply_mode=discord.reply_mode,
         reply_mode_by_channel={
-            channel: differs.reply_mode
-            for channel, differs in discord.channels.items()
-            if differs.reply_mode is not None
+            channel_id: channel.reply_mode
+            for channel_id, channel in discord.channels.items()
+            if channel.reply_mode is not None
         },
         capture_channels=discord.capture_channels,
         team_active_seconds=discord.team_active_seconds,
@@ -99,7 +100,7 @@ def route_rules(settings: Settings) -> RouteRules:
 
 
 def tracking_rules(settings: Settings) -> TrackingRules:
-    """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
+    """Limit `leading` to one batch: earlier lines would be captured before they are moved."""
     rules = TrackingRules()
     return replace(rules, intro_gap=min(rules.intro_gap, settings.discord.message_batch_wait_seconds))
 
@@ -121,7 +122,7 @@ class CaptureParts:
         captures: the stored conversations that new captures may continue.
         curation: None: captures are stored and not filed under topics.
         images: None: images stay placeholders.
-        to_the_end: whether the end of the run waits until all captures are filed.
+        finish_all: as in `CurationRules`.
     """
 
     keep: Callable[[Capture], Coroutine[Any, Any, Outcome]]
@@ -129,7 +130,7 @@ class CaptureParts:
     captures: Captures
     curation: CurationServices | None = None
     images: Images | None = None
-    to_the_end: bool = False
+    finish_all: bool = False
 
 
 def capture_parts(
@@ -139,13 +140,13 @@ def capture_parts(
     curation: CurationServices | None = None,
     images: ImageSource | None = None,
     rehearsal: bool = False,
-    to_the_end: bool = False,
+    finish_all: bool = False,
 ) -> CaptureParts:
-    """Build what stores captures in the raw archive and files them. Without `curation` a later run files them; in a
-    `rehearsal` nothing is written.
+    """Build the parts that store captures in the raw archive and file them. Without `curation` a later run files them;
+    in a `rehearsal` nothing is written.
     """
     raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
-    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.not_captured)
+    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.withheld_captured)
     on_stored = None if curation is None else curation.library.add_block
     archive = RawArchive(raw, captures, on_stored=on_stored, places=places, rehearsed=curation is None and rehearsal)
 
@@ -162,17 +163,17 @@ def capture_parts(
         images=capture_images(
             settings, curation, images, archive, captures.is_withheld, Redactor(settings.secrets).text
         ),
-        to_the_end=to_the_end,
+        finish_all=finish_all,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerParts:
-    """What is opened for one server of `guilds`, or for all others. Graphs over several folders may share it.
+    """The open parts of one server of `guilds`, or of all others. Graphs over several folders may share them.
 
     Attributes:
-        settings: as they hold there.
-        library, search: over what is its own and what is shared, and nothing else.
+        settings: the server's settings.
+        library, search: over the server's own sources and the shared ones, and nothing else.
     """
 
     settings: Settings
@@ -194,8 +195,8 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscordEnds:
-    """Where replies go, and where more is read than what events tell.
+class DiscordAPI:
+    """Posts replies, and reads what events lack.
 
     Attributes:
         fetcher: None: nothing can be looked up.
@@ -210,18 +211,16 @@ class DiscordEnds:
 
 
 def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: History) -> Callable[[Pair], bool]:
-    """Make a function that tells whether the place of a captured conversation is no longer public. It blocks, for a
-    moment.
-    """
+    """Make a function that returns True if the place of a captured conversation is no longer public. It blocks."""
     allowed, links = settings.discord.capture_channels, PairLinks(DataFolder(settings.app.data_dir).places)
 
     def is_private_now(pair: Pair) -> bool:
         place_id = tracker.place_of(pair.message_ids[-1])
-        if place_id is None and (noted := links.place(pair.id)) is not None:  # it was said before the start
+        if place_id is None and (noted := links.place(pair.id)) is not None:  # it was captured before the start
             place_id = noted.channel_id
         if place_id is None:
             return False
-        # What Discord has told nothing of, such as an archived thread, is as public as it was.
+        # A place that Discord has not sent, such as an archived thread, counts as public as before.
         is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
         return is_hidden or history.is_place_gone(place_id)
 
@@ -233,17 +232,17 @@ def assemble(
     *,
     state: RunState,
     servers: Servers[ServerParts],
-    ends: DiscordEnds,
+    api: DiscordAPI,
     images: ImageSource | None = None,
     documents: Documents | None = None,
     gauge: Gauge | None = None,
     results: Sequence[Callable[[Result], object]] = (),
 ) -> Parts:
-    """Build everything that one run is wired to. Without `images`, pictures stay placeholders; without `documents`,
-    files and runbooks are ignored. `results`: as in `Sinks`.
+    """Build all arguments of one run's graph. Without `images`, pictures stay placeholders; without `documents`, files
+    and runbooks are ignored. `results`: as in `Sinks`.
     """
     discord, posts = settings.discord, state.posts
-    poster, fetcher = ends.poster, ends.fetcher
+    poster, fetcher = api.poster, api.fetcher
     history = History(fetcher)
     people = People(teams(settings), fetcher)
     tracker = ConversationTracker(tracking_rules(settings))
@@ -281,7 +280,7 @@ def assemble(
             ),
         )
 
-    async def archived(capture: Capture) -> Outcome:
+    async def archive(capture: Capture) -> Outcome:
         guild_id = None if capture.part is None else capture.part.guild_id
         return await servers[guild_id].captures.keep(capture)
 
@@ -295,7 +294,7 @@ def assemble(
             poster=poster,
             history=history,
             people=people,
-            gone=documents.cases.gone,
+            tombstones=documents.cases.tombstones,
         )
         evidence = EvidenceParts(
             history=history,
@@ -305,9 +304,9 @@ def assemble(
             intake=documents.intake,
             forget_answers=documents.answers.purge,
             withheld=state.withheld,
-            begun=notes.begun,
-            ended=notes.ended,
-            reopened=notes.reopened,
+            on_begin=notes.on_begin,
+            on_end=notes.on_end,
+            on_reopen=notes.on_reopen,
             embedder=documents.embedder,
             gauge=gauge,
         )
@@ -325,7 +324,7 @@ def assemble(
         seen=state.seen,
         typists=TypingTracker(people, guild_of),
         viewing=viewing,
-        access=ends.access,
+        access=api.access,
         images=images,
         evidence=evidence,
         gauge=gauge,
@@ -354,30 +353,29 @@ def assemble(
     )
     sinks = Sinks(
         reply=replies.post,
-        archive=archived,
+        archive=archive,
         revise=revise,
         feedback=feedback.keep,
         finish=replies.finish,
         results=results,
     )
-    to_the_end = servers.default.captures.to_the_end
     return Parts(
         services=services,
         sinks=sinks,
-        rules=graph_rules(settings, state, to_the_end=to_the_end),
+        rules=graph_rules(settings, state, finish_all=servers.default.captures.finish_all),
         state=state,
         servers=servers,
     )
 
 
 @asynccontextmanager
-async def all_knowledge_kept_current(
+async def keep_all_knowledge_current(
     settings: Settings, asker: StructuredLLM | None, usages: Servers[Usage], meters: Meters
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base that servers share, and that of each server, current for as long as the block runs."""
-    uncounted = replace(meters, gauge=None)  # one operator of a name is measured, and it is that of the shared ones
+    without_gauge = replace(meters, gauge=None)  # a gauge takes each operator name once: the shared ones
     async with AsyncExitStack() as stack:
         for guild_id, server in settings.servers.items():
-            counted = meters if guild_id is None else uncounted
-            await stack.enter_async_context(knowledge_kept_current(server, asker, usages[guild_id], meters=counted))
+            its_meters = meters if guild_id is None else without_gauge
+            await stack.enter_async_context(keep_knowledge_current(server, asker, usages[guild_id], meters=its_meters))
         yield

@@ -1,4 +1,4 @@
-"""Keeps the knowledge base and what searches it current, beside the graph; and makes a temporary index."""
+"""Keeps the knowledge base and its search current, beside the graph; and makes a temporary index."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def knowledge_parts(
 
 
 def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) -> Describer:
-    """The model's, or the extractive one where there is no model."""
+    """Make the describer: the model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveDescriber()
     return ModelDescriber(
@@ -75,12 +75,12 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
 
 
 @asynccontextmanager
-async def knowledge_kept_current(
+async def keep_knowledge_current(
     settings: Settings, asker: StructuredLLM | None, usage: Usage, *, meters: Meters = NO_METERS
 ) -> AsyncGenerator[None]:
-    """Keep the knowledge base up to date for as long as the block runs. Delays nothing: it begins by itself.
+    """Keep the knowledge base up to date, in the background, for as long as the block runs.
 
-    At the end, running work is cut off, and what has been done so far is written.
+    At the end, running work is cut off, and its results so far are written.
     """
     kb = settings.kb
     async with knowledge_parts(settings, asker, usage, meters=meters) as parts:
@@ -103,7 +103,7 @@ async def knowledge_kept_current(
 
 
 @asynccontextmanager
-async def search_kept_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
+async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
     """Keep the passages of sources and their vectors up to date for as long as the block runs: at once, and at each
     tick.
     """
@@ -131,10 +131,8 @@ def search_failed(_: object, error: Exception) -> None:
 
 @contextmanager
 def temporary_index(settings: Settings) -> Generator[Settings]:
-    """Give the settings, with paths to a temporary index where there is none yet and no model is configured. It is
-    removed at the end of the block. Blocking.
-
-    Only where no model is configured, so that descriptions cost nothing. Nothing configured is written.
+    """Return the settings, with a path to a temporary index if there is no index yet and no model is configured (so
+    descriptions cost nothing). It is removed at the end of the block. No configured path is written. Blocking.
     """
     with ExitStack() as stack:
         indexed = settings.servers.map(lambda each: stack.enter_context(_temporary_index(each)))

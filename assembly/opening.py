@@ -1,4 +1,4 @@
-"""Opens what graphs are made of, for each way in which the bot runs."""
+"""Opens the parts of graphs, for each way in which the bot runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from assembly.answering import ModelOptions, assistant_of, open_embedder, open_llms, open_search, server_libraries
 from assembly.data_folder import RunState
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import CaptureParts, DiscordEnds, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import CaptureParts, DiscordAPI, Parts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from dataflow.metering import Gauge
 from model.outcomes import Result
@@ -21,7 +21,7 @@ from settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMode:
-    """What one way of running the bot opens, and what it may write.
+    """A way of running the bot: which parts are opened, and which files may be written.
 
     Attributes:
         answers: questions are answered: by a model, with an embedder, and from files.
@@ -29,7 +29,7 @@ class RunMode:
         search_kept: the index is written to disk.
         keeps_captures: captures are archived and curated here.
         store_in_folder: passages of files and runbooks are kept in the data folder, whatever `documents.store` says.
-        to_the_end: as in `CaptureParts`.
+        finish_all: as in `CurationRules`.
     """
 
     answers: bool = True
@@ -37,32 +37,32 @@ class RunMode:
     search_kept: bool = False
     keeps_captures: bool = True
     store_in_folder: bool = False
-    to_the_end: bool = False
+    finish_all: bool = False
 
 
 LIVE = RunMode(search_updated=True, search_kept=True)
 REHEARSAL = RunMode(search_updated=True, keeps_captures=False)
 """A dry run: it reads files and searches them in the same store as the bot, and posts nothing."""
-REPLAY = RunMode(store_in_folder=True, to_the_end=True)
+REPLAY = RunMode(store_in_folder=True, finish_all=True)
 PARTITIONS = RunMode(search_updated=True, search_kept=True, keeps_captures=False)
 """The graphs of a worker, which sends captures to the role team."""
 ARCHIVE = RunMode(answers=False)
-"""Only keeps what the team teaches."""
+"""Only keeps team knowledge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
-    """What is open, and may serve several graphs.
+    """The open parts, which may serve several graphs.
 
     Attributes:
-        llm: answers; None: the extractive assistant does.
-        knowledge_llm: does knowledge work; None: it is done without a model.
+        llm: the model for answers; None: the extractive assistant answers.
+        knowledge_llm: the model for knowledge work; None: that is done without a model.
         images: None: pictures stay placeholders.
         documents: None: files and runbooks are ignored.
     """
 
     settings: Settings
-    discord: DiscordEnds
+    discord: DiscordAPI
     servers: Servers[ServerParts]
     llm: StructuredLLM | None
     knowledge_llm: StructuredLLM | None
@@ -73,14 +73,14 @@ class Bot:
     def assemble(
         self, state: RunState, results: Sequence[Callable[[Result], object]] = (), settings: Settings | None = None
     ) -> Parts:
-        """Build what a graph is wired to. `results`: as in `Sinks`; `settings`: those of its folder, if it has one of
+        """Build the arguments of a graph. `results`: as in `Sinks`; `settings`: those of its folder, if it has one of
         its own.
         """
         return assemble(
             settings or self.settings,
             state=state,
             servers=self.servers,
-            ends=self.discord,
+            api=self.discord,
             images=self.images,
             documents=self.documents,
             gauge=self.gauge,
@@ -93,7 +93,7 @@ async def open_bot(
     settings: Settings,
     mode: RunMode,
     state: RunState,
-    discord: DiscordEnds,
+    discord: DiscordAPI,
     models: ModelOptions,
     gauge: Gauge | None = None,
     *,
@@ -102,7 +102,7 @@ async def open_bot(
 ) -> AsyncGenerator[Bot]:
     """Open everything that `mode` needs until the end of the block.
 
-    `shared`: as for `documents_for`. `captures`: keeps what is captured in all servers; None: each keeps its own.
+    `shared`: as for `documents_for`. `captures`: keeps the captures of all servers; None: each server keeps its own.
     Raises as `open_llms` and `open_team`.
     """
     libraries = server_libraries(settings)
@@ -121,7 +121,7 @@ async def open_bot(
             )
 
         def captures_in(guild_id: int | None, server: Settings) -> CaptureParts:
-            # Operators of one name would overwrite each other's figure: only those of the shared server are measured.
+            # A gauge takes each operator name once: the shared ones.
             measured = gauge if guild_id is None else None
             curation = (
                 curation_parts(server, knowledge_llm, state.usages[guild_id], measured) if mode.keeps_captures else None
@@ -132,7 +132,7 @@ async def open_bot(
                 curation=curation,
                 images=images,
                 rehearsal=not mode.keeps_captures,
-                to_the_end=mode.to_the_end,
+                finish_all=mode.finish_all,
             )
 
         servers: dict[int | None, ServerParts] = {}
@@ -144,8 +144,8 @@ async def open_bot(
                     own,
                     embedder,
                     read_only=not mode.search_kept,
-                    alone=not mode.search_updated,
-                    beside=None if guild_id is None else servers[None].search,
+                    embeds_on_refresh=not mode.search_updated,
+                    shared_search=None if guild_id is None else servers[None].search,
                 )
             )
             servers[guild_id] = ServerParts(

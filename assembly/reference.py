@@ -21,8 +21,8 @@ PANEL = "Decisions"
 
 
 def commands() -> str:
-    """The commands in Markdown: name and options, what Discord says of it, the setting that it needs; and which are for
-    private questions.
+    """The commands in Markdown: name and options, description, the setting that it needs; and those for private
+    questions.
     """
     rows = ["| command | does | needs |", "|---|---|---|"]
     for name, command in COMMANDS.items():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from assembly.answering import open_embedder, server_libraries
 from assembly.running import in_background
-from assembly.team import team_places
+from assembly.team import team_paths
 from clock import now, rfc3339, run_blocking
 from model.messages import snowflake_at
 from reporting import reading
@@ -36,13 +36,13 @@ from settings import LLMSettings, Settings
 log = logging.getLogger(__name__)
 
 
-async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None = None) -> Report:
-    """Build the report of a period from the data folder. `guild_id`: only for this server (costs that belong to no
-    channel are those of all).
+async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: int | None = None) -> Report:
+    """Build the report of a period from the data folder. `guild_id`: only for this server (costs without a channel are
+    those of all servers).
 
     Raises:
         OSError: the data folder cannot be read.
-        LibraryUnusable: what the team has taught is damaged.
+        LibraryUnusable: the team library is damaged.
     """
     folder = DataFolder(settings.app.data_dir)
     ended = await in_thread(reading.read_outcomes, folder.outcomes, period)
@@ -54,7 +54,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
     for team in settings.servers.values() if guild_id is None else [settings.servers[guild_id]]:
-        found = await in_thread(overview, team_places(team), team.kb.qa_raw_last_processed_id, now())
+        found = await in_thread(overview, team_paths(team), team.kb.qa_raw_last_processed_id, now())
         taught |= {
             pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
             for name, topic in found.topics.items()
@@ -62,7 +62,7 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
         }
     token_days = (await in_thread(read_token_days, folder.token_days)).days
 
-    async def put_together(embed: Embed | None) -> Report:
+    async def build(embed: Embed | None) -> Report:
         return await build_report(
             ended,
             period,
@@ -75,14 +75,14 @@ async def reported(settings: Settings, period: TimeSpan, *, guild_id: int | None
 
     async with open_embedder(settings.search.embeddings) as embedder:
         try:
-            return await put_together(None if embedder is None else embedder.embed)
+            return await build(None if embedder is None else embedder.embed)
         except EmbeddingFailed as error:
             log.warning("search.embeddings: %s; questions are grouped by their words", error)
-            return await put_together(None)
+            return await build(None)
 
 
 def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
-    """Give the libraries that a report counts pages of: shared and own ones of `guild_id`, or all."""
+    """Return the libraries whose pages a report counts: shared and own ones of `guild_id`, or all."""
     own = server_libraries(settings, for_team=True).map(lambda each: each.own)
     if guild_id is None:
         return list(own.values())
@@ -90,14 +90,14 @@ def _libraries(settings: Settings, guild_id: int | None) -> list[Library]:
 
 
 def _about(votes: Sequence[VotedQuestion], ended: Sequence[PartOutcome], posts: Path) -> list[VotedQuestion]:
-    """The votes about answers to these questions. Blocking."""
+    """Return the votes about answers to the questions of `ended`. Blocking."""
     asked = {entry.message_ids[-1] for entry in ended}
     answers = {post.message_id for post in read_posts(posts) if post.last_asked_id in asked}
     return [vote for vote in votes if vote.message_id in answers]
 
 
 def read_costs(settings: Settings, period: TimeSpan) -> Costs:
-    """Blocking. Raises OSError."""
+    """Add up the cost of a period. Blocking. Raises OSError."""
     folder = DataFolder(settings.app.data_dir)
     days = read_token_days(folder.token_days).days
     return costs(days, reading.read_outcomes(folder.outcomes, period), period, prices_of(settings))
@@ -116,18 +116,18 @@ def _price(llm: LLMSettings | None) -> Price | None:
 WEEK = 7 * 86_400.0
 LOOK_SECONDS = 3600.0
 POSTED_GAPS = 8
-"""So many groups of questions fit into a message."""
+"""At most so many groups of questions are posted: they fit into a message."""
 PAGE, PAGES = 100, 20
 AHEAD_SECONDS = 3600.0
-"""So far our clock may be ahead of Discord's, by which messages have their ids."""
+"""Our clock may be this far ahead of Discord's, from which message ids are made."""
 
 
 Reporter = Callable[[TimeSpan, int], Awaitable[Report]]
-"""What happened in a period, in the server of that id. Raises OSError, LibraryUnusable."""
+"""Builds the report of a period for the server of that id. Raises OSError, LibraryUnusable."""
 
 
 class _Begun(NamedTuple):
-    """A report that may be in the channel in part: until when it tells, and the marks of its first pieces."""
+    """A report that may be posted in part: the end of its period, and the hashes of its first pieces."""
 
     until: float
     marks: tuple[str, ...]
@@ -135,13 +135,12 @@ class _Begun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeeklyReport:
-    """Posts what happened to a channel once a week.
+    """Posts the report to a channel once a week.
 
-    Before each piece `path` says which report is on its way. What then stands in the channel is not posted again after
-    a crash.
+    Before each piece is posted, `path` says which. After a crash, pieces that are in the channel are not posted again.
 
     Attributes:
-        path: until when the last report told, and that of the one that is being posted; never what it says.
+        path: the file with the ends of the last report's period and of the one being posted; never their texts.
     """
 
     channel_id: int
@@ -151,7 +150,7 @@ class WeeklyReport:
     report: Reporter
 
     async def keep_posting(self) -> None:
-        """Until cancelled. A post that fails is a line of log, and is tried again after an hour.
+        """Post each week until cancelled. A failed post is logged, and tried again after an hour.
 
         Raises WorkCancelled: another process posts it.
         """
@@ -168,7 +167,7 @@ class WeeklyReport:
 
     async def post_if_due(self) -> bool:
         """Post the report of the time since the last one, if that is a week ago. The first week begins with the first
-        start.
+        start. Returns True if it was posted.
 
         Raises OSError, PostFailed, LookupFailed, WorkCancelled, and as `report`.
         """
@@ -184,17 +183,17 @@ class WeeklyReport:
         if place is None or place.guild_id is None:
             raise LookupFailed(f"there is no channel {self.channel_id} that the bot can see")
         pieces = split(posted(await self.report(TimeSpan(since, until), place.guild_id)))
-        marks = [] if begun is None else await self._there(begun)
+        marks = [] if begun is None else await self._posted_marks(begun)
         for number, piece in enumerate(pieces[len(marks) :], len(marks)):
             marks.append(_mark(piece))
-            # Each time: where another process has taken this over, it is refused.
+            # Before each piece: if another process has taken over, the write is refused.
             await self._note({**_noted_until(since), "begun": {"until": until, "pieces": marks}})
             await self.poster.send(self.channel_id, piece, nonce=f"{int(since):x}-week-{number}")
         await self._note(_noted_until(until))
         return True
 
-    async def _there(self, begun: _Begun) -> list[str]:
-        """The marks of the pieces that stand in the channel. Raises LookupFailed."""
+    async def _posted_marks(self, begun: _Begun) -> list[str]:
+        """Return the hashes of the pieces that were posted. Raises LookupFailed."""
         after, written = snowflake_at(begun.until - AHEAD_SECONDS), set[str]()
         for _ in range(PAGES):
             page = await self.fetcher.messages(self.channel_id, limit=PAGE, after=after)
@@ -203,32 +202,32 @@ class WeeklyReport:
                 break
             after = page[-1].id
         count = max((number for number, mark in enumerate(begun.marks, 1) if mark in written), default=0)
-        return list(begun.marks[:count])  # what somebody has deleted since was posted as well
+        return list(begun.marks[:count])  # earlier pieces that somebody has deleted were posted as well
 
     async def _note(self, content: Record) -> None:
         await run_blocking(files.replace, self.path, json.dumps(content).encode() + b"\n")
 
 
 @asynccontextmanager
-async def reporting_weekly(
+async def post_weekly_reports(
     settings: Settings, poster: Poster, fetcher: Fetcher, report: Reporter | None = None
 ) -> AsyncGenerator[None]:
-    """Post to `report.channel_id` for as long as the block runs; nothing where it is not set. `report`: None: from what
-    the data folder of `settings` holds.
+    """Post to `report.channel_id`, if it is set, for as long as the block runs. `report`: None: from the data folder of
+    `settings`.
     """
     if settings.report.channel_id is None:
         yield
         return
 
-    async def of_the_folder(period: TimeSpan, guild_id: int) -> Report:
-        return await reported(settings, period, guild_id=guild_id)
+    async def report_of_folder(period: TimeSpan, guild_id: int) -> Report:
+        return await report_from_folder(settings, period, guild_id=guild_id)
 
     weekly = WeeklyReport(
         channel_id=settings.report.channel_id,
         path=DataFolder(settings.app.data_dir).last_report,
         poster=poster,
         fetcher=fetcher,
-        report=report or of_the_folder,
+        report=report or report_of_folder,
     )
     async with in_background(weekly.keep_posting()):
         yield
@@ -253,21 +252,21 @@ def _mark(piece: str) -> str:
 
 def posted(report: Report) -> str:
     """Write the report as a Discord message: the counts, and the questions most often asked without an answer."""
-    said = [f"**The last week.** {escape_markup(summary(report))}"]
+    lines = [f"**The last week.** {escape_markup(summary(report))}"]
     if report.gaps:
-        said.append("**Asked, and not answered**")
+        lines.append("**Asked, and not answered**")
         for gap in report.gaps[:POSTED_GAPS]:
             links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
-            said.append(f"- {_quoted(gap.question, 150)} ({len(gap.asked)}) {links}".rstrip())
+            lines.append(f"- {_quoted(gap.question, 150)} ({len(gap.asked)}) {links}".rstrip())
     if report.voted_down:
-        said.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
+        lines.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
     if report.taught:
-        said.append(f"**Taught by the team**: {len(report.taught)} conversations")
+        lines.append(f"**Taught by the team**: {len(report.taught)} conversations")
     if calls := sum(spent.calls for spent in report.costs.channels.values()):
-        said.append(f"**Calls to models**: {calls}, for what was asked here")
-    return "\n".join(said)
+        lines.append(f"**Calls to models**: {calls}, for what was asked here")
+    return "\n".join(lines)
 
 
 def _quoted(question: str, most: int) -> str:
-    """The beginning of what somebody asked, without markup and without addresses: the bot posts it under its name."""
+    """Return the beginning of a question, without markup and addresses: the bot posts it under its own name."""
     return escape_markup(remove_foreign_links(question[:most], ()).strip())

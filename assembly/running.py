@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meters:
-    """Callbacks of the meters of one run; each is None where nothing is measured.
+    """Callbacks of the meters of one run; each is None if nothing is measured.
 
     Attributes:
-        flow: what the dashboard shows of the operators; it hears results and gauges as well.
-        owned: to be told the partitions of this process, with the messages in flight in each.
-        exposed: the content of `/metrics`.
+        flow: the dashboard's figures of the operators; it also gets results and gauges.
+        owned: called with the partitions of this process, and the messages in flight in each.
+        exposed: returns the content of `/metrics`.
     """
 
     result: Callable[[Result], object] | None = None
@@ -63,15 +63,15 @@ class Meters:
 
     @property
     def results(self) -> list[Callable[[Result], object]]:
-        """Give the callbacks that are called with each result."""
+        """The callbacks that are called with each result."""
         return [each for each in (self.result, None if self.flow is None else self.flow.add) if each is not None]
 
 
 def meters_of(settings: Settings, role: str = "") -> Meters:
-    """Meters for one run; none where `metrics.port` is 0. `role`: of this process, where others do the rest."""
+    """Make the meters of one run; none if `metrics.port` is 0. `role`: of this process, if there are several."""
     if not settings.metrics.port:
         return Meters()
-    # Only now: importing these takes longer than many a command.
+    # Imported late: that takes longer than many a command.
     from services.telemetry.exporter import Metrics  # noqa: PLC0415
 
     metrics, flow = Metrics(role), None
@@ -101,10 +101,10 @@ async def serving(
     add_pages: Callable[[Application], object] | None = None,
     pace: float = 1.0,
 ) -> AsyncGenerator[None]:
-    """Serve what meters tell, for as long as the block runs; nothing where they measure nothing.
+    """Serve the metrics for as long as the block runs, if anything is measured.
 
-    `health` and `ready` say what is wrong with the run, and what it waits for, in a few words, or None. `pace`: seconds
-    of the loop in a real one.
+    `health` and `ready` say what is wrong with the run, and what it waits for, in a few words, or None. `pace`: loop
+    seconds per real second.
 
     Raises:
         Unusable: the port cannot be listened on.
@@ -128,15 +128,15 @@ T = TypeVar("T")
 
 M_ARENA_MAX = -8
 M_MMAP_THRESHOLD = -3
-"""As `malloc.h` of glibc has them."""
+"""Constants of glibc's `malloc.h`."""
 LARGE_BYTES = 128 * 1024
-"""From here on a block is the system's again as soon as it is freed. glibc begins with this too, but raises it with
-each larger block that is freed, up to 32 MB, and the next ones leave holes.
+"""Blocks from this size on are returned to the system as soon as they are freed. glibc begins with this too, but raises
+it with each larger block that is freed, up to 32 MB, and later blocks leave holes.
 """
 CANCELLED_GRACE_SECONDS = 5.0
 """How long replies that are being posted may take after everything else was cancelled."""
 REPLAY_DRAIN_SECONDS = 30 * 86_400.0
-"""Virtual: what still runs when a recording ends is waited for; its own limits bound it."""
+"""Virtual seconds after the end of a recording: work that still runs is waited for, and has limits of its own."""
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ def use_one_malloc_arena() -> None:
     """
     if sys.platform != "linux" or "MALLOC_ARENA_MAX" in os.environ:
         return
-    import ctypes  # noqa: PLC0415 (only what lives long needs it)
+    import ctypes  # noqa: PLC0415 (only long runs need it)
 
     libc = ctypes.CDLL(None)
     if hasattr(libc, "gnu_get_libc_version"):
@@ -181,7 +181,7 @@ def terminated_as_interrupted() -> Generator[None]:
 
     def interrupt(_number: int, frame: FrameType | None) -> None:
         interrupted = signal.getsignal(signal.SIGINT)
-        # Ignored in what a shell script has put into the background, where SIGTERM is to end it all the same.
+        # SIGINT is ignored in background jobs of a shell script, which SIGTERM is still to end.
         (interrupted if callable(interrupted) else signal.default_int_handler)(signal.SIGINT, frame)
 
     before = signal.signal(signal.SIGTERM, interrupt)
@@ -193,7 +193,7 @@ def terminated_as_interrupted() -> Generator[None]:
 
 @contextlib.contextmanager
 def stop_signal() -> Generator[asyncio.Future[None]]:
-    """Done on SIGINT or SIGTERM, which are caught from here on."""
+    """Yield a future that is done on SIGINT or SIGTERM, which are caught while the block runs."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[None] = loop.create_future()
 
@@ -223,14 +223,14 @@ class GraphRun:
         )
 
     def cut_off(self) -> None:
-        """End at once: nothing more comes of it."""
+        """End at once, without further results."""
         self._subscription.dispose()
 
     async def drain(self, grace_seconds: float) -> bool:
-        """Wait for the graph to complete, its source having done so. True when all was finished within the grace.
+        """Wait for the graph to complete, after its source has. Returns True if all was finished within the grace.
 
-        What is not finished then ends as cancelled("shutdown"); what hangs even so is cut off. Raises the bug that
-        ended the graph. After it nothing of the graph is being written any more.
+        Then unfinished work ends as cancelled("shutdown"), and work that still hangs is cut off. Raises the bug that
+        ended the graph. When this returns, no write of the graph is running.
         """
         try:
             await asyncio.wait({self.finished}, timeout=grace_seconds)
@@ -256,7 +256,7 @@ def _say_why_it_ended(task: asyncio.Task[None]) -> None:
 
 @contextlib.asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
-    """Do `work` beside the block; cancelled at its end. What it raises is logged at once, unless it was called off."""
+    """Run `work` while the block runs, and cancel it at the end. An error is logged at once, unless it is cancelled."""
     task = asyncio.create_task(work)
     task.add_done_callback(_say_why_it_ended)
     try:
@@ -271,7 +271,7 @@ async def play(
     in_flight: InFlight,
     tally: ResultCounts,
 ) -> bool:
-    """Play recordings through a graph on the running loop, to the end. Gives True when all work was finished; `tally`
+    """Play recordings through a graph on the running loop, to the end. Returns True if all work was finished; `tally`
     counts the messages.
 
     Raises:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import discord
 from discord.app_commands import Range
 
-from assembly.answering import assistant_of, for_team, server_libraries
+from assembly.answering import assistant_of, server_libraries, team_search
 from assembly.documents import Documents, unused_stores
 from assembly.forgetting import (
     TeamKnowledgeFiles,
@@ -223,7 +223,7 @@ class Privacy:
             stores = await in_thread(unused_stores, folder, None)
             return await forget_documents(stores, folder, user_id, Tombstones(folder.tombstones))
         stores = await in_thread(unused_stores, folder, settings.documents.store)
-        return await forget_documents(stores, folder, user_id, self.documents.cases.gone)
+        return await forget_documents(stores, folder, user_id, self.documents.cases.tombstones)
 
     async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
         """And in files again, as a vote may have been written with an old id of memory meanwhile. Raises OSError."""
@@ -389,11 +389,11 @@ class EvidenceCommands:
         if not meant:
             raise CommandRefused(phrases(call.language).not_yours)
         with _store_errors(call):
-            await self.documents.call_off(
+            await self.documents.cancel_reads(
                 lambda candidate: candidate.case_id == call.place_id and any(map(candidate.is_in, meant))
             )
             for doc in meant:
-                await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
+                await remove_file(self.documents.store, self.documents.cases.tombstones, name, doc)
             self.documents.answers.purge(name)
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return phrases(call.language).forgotten(escape_markup(filename.strip()))
@@ -478,7 +478,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
         if libraries is not None:
             own, library = libraries[guild_id]
             beside = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
-            search = opened.enter_context(for_team(server.search, own, beside))
+            search = opened.enter_context(team_search(server.search, own, beside))
             shared_search = shared_search or search
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.with_search(search)

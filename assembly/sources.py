@@ -1,4 +1,4 @@
-"""The kinds of sources as the settings say, and the web access that they share."""
+"""Makes the kinds of sources from the settings, and the web access that they share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from services.telemetry import number_of
 from settings import KnowledgeSettings
 
 _REASONS = 4
-"""So many are named of why files are left out."""
+"""At most this many reasons for leaving files out are named."""
 
 
 def source_kinds(
@@ -32,8 +32,8 @@ def source_kinds(
     *,
     by_hand: bool = False,
 ) -> tuple[AnyKind, ...]:
-    """Make the kinds of sources as `kb` sets them. `web`: None where sources are only read; `on_result`: gets the
-    result of each download; `by_hand`: a person waits for the update.
+    """Make the kinds of sources from `kb`. `web`: None if sources are only read; `on_result`: called with the result of
+    each download; `by_hand`: a person waits for the update.
     """
     fresh, again = kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds
     setup = SourceSetup(
@@ -60,12 +60,12 @@ def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
 
 
 def left_out_of(left_out: Mapping[str, str]) -> str:
-    """Say how many files were left out and the most frequent reasons; empty where none was."""
+    """Say how many files were left out and the most frequent reasons; empty if none was."""
     return f", {len(left_out)} left out ({most_frequent(Counter(left_out.values()))})" if left_out else ""
 
 
 def most_frequent(reasons: Counter[str]) -> str:
-    """The most frequent reasons, each with how often it holds."""
+    """Name the most frequent reasons, each with its count."""
     often = reasons.most_common()
     named = "; ".join(f"{count}: {reason}" for reason, count in often[:_REASONS])
     return f"{named}; {sum(count for _, count in often[_REASONS:])} for other reasons" if often[_REASONS:] else named
@@ -76,7 +76,7 @@ async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[WebFetchers]:
     """Open web access as `kb` sets it, until the end of the block. Raises Unusable: the extra for the renderer is
     missing.
     """
-    # Only now: extraction brings a good deal along that no other command needs.
+    # Imported late: extraction has many dependencies that no other command needs.
     from services.knowledge.web import RendererMissing, open_web  # noqa: PLC0415
 
     processes = Processes(seconds=kb.web_fetch_timeout_seconds)

@@ -1,4 +1,4 @@
-"""Opens the team's library, and makes what sorts and describes what the team teaches."""
+"""Opens the team's library, and makes its curator and describers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streams.curation import CurationRules, CurationServices, Decided
 log = logging.getLogger(__name__)
 
 
-def team_places(settings: Settings) -> TeamPaths:
+def team_paths(settings: Settings) -> TeamPaths:
     kb = settings.kb
     return TeamPaths(
         raw=kb.team_raw_dir,
@@ -39,13 +39,13 @@ def team_places(settings: Settings) -> TeamPaths:
 def open_team(
     settings: Settings, describer: Describer | None = None, clock: Callable[[], float] = time.time
 ) -> TeamLibrary:
-    """The team library. Blocking, and for the holder of the data folder's lock.
+    """Open the team library. Blocking; the caller must hold the data folder's lock.
 
     `describer`: describes topics; None for a command that describes none. `clock`: seconds since 1970, from any thread.
     Raises as `open_library`.
     """
     return open_library(
-        team_places(settings),
+        team_paths(settings),
         configured_cursor=settings.kb.qa_raw_last_processed_id,
         max_topic_chars=settings.kb.max_topic_chars,
         describer_key="" if describer is None else describer.key,
@@ -56,25 +56,25 @@ def open_team(
 def curation_parts(
     settings: Settings, asker: StructuredLLM | None, usage: Usage, gauge: Gauge | None = None
 ) -> CurationServices:
-    """The library, opened, its curator and its describer. Blocking, on the running loop. Raises as `open_team`."""
+    """Open the library, with its curator and describer. Blocking, on the running loop. Raises as `open_team`."""
     describer = topic_describer_of(settings, asker, usage)
     library = open_team(settings, describer, utc_clock(asyncio.get_running_loop()))
     return CurationServices(library, curator_of(settings, asker, library), describer, usage, gauge)
 
 
-def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
+def curation_rules(settings: Settings, *, finish_all: bool) -> CurationRules:
     return CurationRules(
         tick_seconds=settings.kb.runtime_refresh_tick_seconds,
         # One call with its retries, as for an answer.
         describe_seconds=settings.ai_response.graph_timeout_seconds,
         settle_seconds=60 * settings.kb.settle_minutes,
-        to_the_end=to_the_end,
+        finish_all=finish_all,
     )
 
 
 @dataclass(slots=True)
 class FailedCurations:
-    """Counts the captured pairs that could not be sorted in one run."""
+    """Counts the pairs whose curation failed in one run."""
 
     failed: int = 0
 
@@ -82,11 +82,11 @@ class FailedCurations:
         self.failed += isinstance(each, Decision) and each.action is Action.FAILED
 
     async def all_of(self, parts: CurationServices | None) -> bool:
-        """Tell whether every pair in the archive has a decision and none failed. Logs the first that is left."""
-        left = None if parts is None else await in_thread(parts.library.undecided)
-        if left is not None:
-            log.warning("team knowledge: %s and what was captured after it are not sorted yet", left.id)
-        return left is None and not self.failed
+        """Return True if every pair in the archive has a decision and none failed. Logs the first undecided pair."""
+        undecided = None if parts is None else await in_thread(parts.library.undecided)
+        if undecided is not None:
+            log.warning("team knowledge: %s and what was captured after it are not sorted yet", undecided.id)
+        return undecided is None and not self.failed
 
 
 def capture_images(
@@ -97,16 +97,16 @@ def capture_images(
     withheld: Callable[[CapturedMessage], bool],
     redact: Callable[[str], str],
 ) -> Images | None:
-    """Make what describes images of captures; None without a model or without access to images."""
+    """Make the services that describe images of captures; None without a model or without access to images."""
     if source is None or parts.curator.by is By.EXTRACTIVE:
         return None
     pending = PendingFolder(DataFolder(settings.app.data_dir).pending)
-    work = summarise_images(parts.curator, source, pending, parts.usage, redact=redact)
-    return Images(work, pending, archive.keep_late, withheld, settings.kb.runtime_refresh_tick_seconds)
+    summarise = summarise_images(parts.curator, source, pending, parts.usage, redact=redact)
+    return Images(summarise, pending, archive.store_late, withheld, settings.kb.runtime_refresh_tick_seconds)
 
 
 def curator_of(settings: Settings, asker: Asker | None, library: TeamLibrary) -> Curator:
-    """The model's, or the extractive one if there is no model."""
+    """Make the curator: the model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveCurator(lambda: {name: topic.pairs for name, topic in library.topics.items()})
     entries = settings.ai_response.max_index_entries
@@ -114,7 +114,7 @@ def curator_of(settings: Settings, asker: Asker | None, library: TeamLibrary) ->
 
 
 def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) -> Describer:
-    """Make the describer of topics: the model's, or the extractive one where there is no model."""
+    """Make the describer of topics: the model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveTopicDescriber()
     return ModelDescriber(
@@ -131,7 +131,7 @@ def curating_tasks(settings: Settings) -> Tasks:
 
 
 def curating_key(settings: Settings, *, by_model: bool) -> str:
-    """Changes with everything that decisions depend on besides the pairs: prompts, model, limits."""
+    """Return a key that changes with all that decisions depend on besides the pairs: prompts, model, limits."""
     limits = f"{settings.kb.max_topic_chars} {settings.ai_response.max_index_entries}"
     if not by_model:
         return description_key("extractive", limits)

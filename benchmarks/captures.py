@@ -88,7 +88,7 @@ async def waited(folder: Path, count: int) -> float:
     for number in range(count):
         await run.raw.keep(capture(number))
     done = asyncio.Event()
-    curation(run.captures, run.parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)
+    curation(run.captures, run.parts, CurationRules(finish_all=True)).subscribe(on_completed=done.set)
     run.captures.on_completed()
     await done.wait()
     assert run.library.undecided() is None
@@ -106,7 +106,7 @@ async def watched(folder: Path, count: int) -> Heartbeat:
 async def together(folder: Path, count: int) -> float:
     """Milliseconds of CPU for each of so many that come at once, until all are stored, filed and described."""
     run, done = Run(folder), asyncio.Event()
-    curation(run.captures, run.parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)
+    curation(run.captures, run.parts, CurationRules(finish_all=True)).subscribe(on_completed=done.set)
     await asyncio.sleep(0.05)
 
     async def kept(number: int) -> None:

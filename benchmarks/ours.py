@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from assembly.data_folder import read_state
-from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, Parts, ServerParts, assemble, capture_parts
 from assembly.running import collect_garbage_less_often, play
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
@@ -162,7 +162,7 @@ def assembled(configured: Settings, results: Sequence[Callable[[Result], object]
                 )
             }
         ),
-        ends=DiscordEnds(poster=DryRunPoster()),
+        api=DiscordAPI(poster=DryRunPoster()),
         results=results,
     )
     return replace(parts, sinks=replace(parts.sinks, archive=archive))

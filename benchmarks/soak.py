@@ -28,7 +28,7 @@ from reactivex.subject import Subject
 from assembly.answering import library_of, open_search
 from assembly.data_folder import autosave, read_state
 from assembly.documents import documents_for
-from assembly.graph_parts import DiscordEnds, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, ServerParts, assemble, capture_parts
 from assembly.running import REPLAY_DRAIN_SECONDS, GraphRun, collect_garbage_less_often, use_one_malloc_arena
 from assembly.sources import source_kinds
 from assembly.team import curation_parts
@@ -169,11 +169,11 @@ async def _soak(
                         assistant=MoodyAssistant(),
                         library=library,
                         search=search,
-                        captures=capture_parts(settings, state, curation=curation, to_the_end=True),
+                        captures=capture_parts(settings, state, curation=curation, finish_all=True),
                     )
                 }
             ),
-            ends=DiscordEnds(poster=server, fetcher=Forgetful()),
+            api=DiscordAPI(poster=server, fetcher=Forgetful()),
             documents=documents,
             gauge=metrics.gauge,
             results=results,

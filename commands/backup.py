@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from assembly import Unusable
-from assembly.data_folder import copy_order, elsewhere
+from assembly.data_folder import copy_order, files_not_in_backup
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
 from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, visible
@@ -56,7 +56,7 @@ def backup(settings: Settings, file: Path) -> int:
     except KeyboardInterrupt:
         return _interrupted(f"nothing was written to {file}")
     _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
-    _print_list("Not in it:", [*made.left_out, *elsewhere(settings)])
+    _print_list("Not in it:", [*made.left_out, *files_not_in_backup(settings)])
     _print_list("Damaged, and not in it:", made.damaged)
     _print(NOT_FORGOTTEN)
     return FAILED if made.damaged else DONE
@@ -80,7 +80,7 @@ def restore(settings: Settings, file: Path) -> int:
     except KeyboardInterrupt:
         return _interrupted(f"nothing was restored to {root}")
     _print(f"{root}: {_sum(count)} restored, as of {manifest.made_at}.")
-    _print_list("Not in backups:", [*elsewhere(settings)])
+    _print_list("Not in backups:", [*files_not_in_backup(settings)])
     _print(BACK_AGAIN)
     return DONE
 

@@ -23,7 +23,7 @@ from assembly.answering import endpoint_settings, open_llm
 from assembly.data_folder import read_state
 from assembly.running import meters_of, run_async, serving
 from assembly.sources import documents_in, source_kinds, web_for
-from assembly.team import team_places
+from assembly.team import team_paths
 from commands.arguments import DONE, UNUSABLE, requires_nats_extra
 from commands.dispatch import transport_problems
 from services.documents.store import SUFFIX, chroma_unreachable_because
@@ -473,7 +473,7 @@ def staff_row(settings: Settings) -> Finding:
 
 def team_row(settings: Settings) -> Finding:
     """Check the team knowledge for problems that would prevent a start."""
-    places, trouble = team_places(settings), None
+    places, trouble = team_paths(settings), None
     try:
         check_library(places, configured_cursor=settings.kb.qa_raw_last_processed_id, now=time.time())
     except LibraryUnusable as error:

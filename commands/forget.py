@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assembly.answering import drop_team_passages
-from assembly.data_folder import data_folder_locked
+from assembly.data_folder import lock_data_folder
 from assembly.documents import NamedStore, named_store, remove_published, unused_stores
 from assembly.forgetting import (
     everywhere,
@@ -81,7 +81,7 @@ def forget(settings: Settings, user_id: int) -> int:
     """
     root = settings.app.data_dir
     check_data_dir(root)
-    with data_folder_locked(settings, "app.py --forget"):
+    with lock_data_folder(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
         opened = [open_learned_of_removed(each) for each in settings_of_removed_servers(settings)]

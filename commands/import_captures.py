@@ -16,8 +16,8 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.answering import assistant_of, library_of
-from assembly.data_folder import data_folder_locked, read_state
-from assembly.graph_parts import CaptureParts, DiscordEnds, Parts, ServerParts, assemble
+from assembly.data_folder import lock_data_folder, read_state
+from assembly.graph_parts import CaptureParts, DiscordAPI, Parts, ServerParts, assemble
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
@@ -33,7 +33,7 @@ from services.telemetry import number_of
 from settings import Settings
 from sinks.results import ResultCounts
 from sinks.team import ImportArchive, ImportCounts, RawArchive
-from streams.importing import learning
+from streams.importing import import_graph
 from streams.recording import first_time
 
 
@@ -57,7 +57,7 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
     tally = ResultCounts()
     with (
         terminated_as_interrupted(),
-        data_folder_locked(settings, "app.py --import"),
+        lock_data_folder(settings, "app.py --import"),
         explain_interruption(lambda: f"{count_captures(tally)} stored; the same command goes on from there"),
         asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start))) as runner,
     ):
@@ -97,7 +97,7 @@ async def _import(
         ):
             finished = await play(
                 *talks,
-                through=lambda events: learning(events, parts.services, parts.sinks, parts.rules),
+                through=lambda events: import_graph(events, parts.services, parts.sinks, parts.rules),
                 in_flight=parts.services.in_flight,
                 tally=tally,
             )
@@ -120,7 +120,7 @@ def assemble_import(
         raw = server.kb.team_raw_dir
         pairs = archive_files.pairs_in(raw)
         # All pairs are kept: an old conversation may continue in these files.
-        captures = Captures(pairs, state.not_captured, kept=sys.maxsize)
+        captures = Captures(pairs, state.withheld_captured, kept=sys.maxsize)
         archive = RawArchive(raw, captures, clock, places=DataFolder(server.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
         keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, captures=captures)
@@ -128,7 +128,7 @@ def assemble_import(
 
     servers = Servers({guild_id: server_parts(guild_id, server) for guild_id, server in settings.servers.items()})
     return assemble(
-        settings, state=state, servers=servers, ends=DiscordEnds(poster=DryRunPoster()), results=[tally.add]
+        settings, state=state, servers=servers, api=DiscordAPI(poster=DryRunPoster()), results=[tally.add]
     ), imported
 
 

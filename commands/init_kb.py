@@ -18,7 +18,7 @@ from assembly.answering import (
     open_search,
     server_libraries,
 )
-from assembly.data_folder import data_folder_locked, tokens_counted
+from assembly.data_folder import count_tokens, lock_data_folder
 from assembly.knowledge import knowledge_parts
 from assembly.reports import prices_of
 from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
@@ -67,7 +67,7 @@ def init_kb(settings: Settings, models: ModelOptions = AS_CONFIGURED) -> int:
     work = KnowledgeWork(prices_of(settings))
     with (
         terminated_as_interrupted(),
-        data_folder_locked(settings, "app.py --init-kb"),
+        lock_data_folder(settings, "app.py --init-kb"),
         explain_interruption(lambda: work.progress),
     ):
         reports = run_async(_init_kb(settings, work, models))
@@ -134,7 +134,7 @@ async def _init_kb(settings: Settings, work: KnowledgeWork, models: ModelOptions
     llm = settings.kb.llm or settings.ai_response.llm
     reports: dict[int | None, UpdateReport] = {}
     async with (
-        tokens_counted(settings) as usage,
+        count_tokens(settings) as usage,
         open_llm(settings, llm, models) as asker,
     ):
         work.spent = replace(work.spent, usage=usage)
@@ -170,7 +170,7 @@ async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
 async def _make_searchable(
     settings: Settings, library: Library, embedder: Embedder | None, work: KnowledgeWork
 ) -> None:
-    async with open_search(settings, library, embedder, read_only=False, alone=False) as search:
+    async with open_search(settings, library, embedder, read_only=False, embeds_on_refresh=False) as search:
         await search.refresh()
         work.passages = replace(work.passages, total=(work.passages.total or 0) + await search.unembedded())
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.data_folder import data_folder_locked
-from assembly.team import open_team, team_places
+from assembly.data_folder import lock_data_folder
+from assembly.team import open_team, team_paths
 from clock import rfc3339
 from commands.arguments import DONE, check_data_dir
 from services.knowledge import is_topic_name, topic_name
@@ -39,14 +39,14 @@ def team_knowledge(
     check_data_dir(root)
     if action in {"remove", "restore"}:
         return _print([_correct(settings, action, name, locked or settings)])
-    found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id, time.time())
+    found = overview(team_paths(settings), settings.kb.qa_raw_last_processed_id, time.time())
     if action == "show":
         return _print(_topic_lines(found, name))
     return _print(_conflict_lines(found) if conflicts else _list_lines(found))
 
 
 def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) -> str:
-    with data_folder_locked(locked, f"app.py --kb {action}"):
+    with lock_data_folder(locked, f"app.py --kb {action}"):
         library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assembly.answering import AS_CONFIGURED, ModelOptions
-from assembly.bot import evidence_maintained, gateway_for, open_discord, recorded, warn_if_unreachable
-from assembly.data_folder import autosave, data_folder_locked, read_state
-from assembly.graph_parts import all_knowledge_kept_current
-from assembly.knowledge import search_kept_current
+from assembly.bot import gateway_for, maintain_evidence, open_discord, record_dispatches, warn_if_unreachable
+from assembly.data_folder import autosave, lock_data_folder, read_state
+from assembly.graph_parts import keep_all_knowledge_current
+from assembly.knowledge import keep_search_current
 from assembly.opening import LIVE, REHEARSAL, open_bot
-from assembly.reports import reporting_weekly
+from assembly.reports import post_weekly_reports
 from assembly.running import (
     GraphRun,
     collect_garbage_less_often,
@@ -63,7 +63,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
     """Run the bot until SIGINT or SIGTERM. Returns the exit code: 0 drained, 1 cut off."""
     token = discord_token(settings)
     _prepare_process()
-    with data_folder_locked(settings, "app.py"):
+    with lock_data_folder(settings, "app.py"):
         return run_async(run_bot(settings, options, token))
 
 
@@ -101,7 +101,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         slash = None
         if not rehearsal:
             await enter(autosave(state))
-            await enter(reporting_weekly(settings, discord.poster, discord.fetcher))
+            await enter(post_weekly_reports(settings, discord.poster, discord.fetcher))
             slash = await enter(slash_commands(discord.client, settings, parts, bot.llm, bot.documents))
         add_pages = None
         if meters.flow is not None:
@@ -112,18 +112,18 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
         arrivals = await enter(
-            evidence_maintained(settings.documents, bot.documents, discord.client, discord.fetcher, state.withheld)
+            maintain_evidence(settings.documents, bot.documents, discord.client, discord.fetcher, state.withheld)
         )
         gateway = gateway_for(settings, token, discord, parts, health=health, arrivals=arrivals, slash=slash)
-        dispatches = await enter(recorded(observable(gateway), options.record, settings, discord, parts))
+        dispatches = await enter(record_dispatches(observable(gateway), options.record, settings, discord, parts))
         if models.replay is None and (bot.llm or bot.knowledge_llm):
             await enter(in_background(asyncio.to_thread(import_client)))
         await enter(in_background(warn_if_unreachable(settings)))
         events = dispatches.pipe(decode(discord.decoder))
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with (
-            all_knowledge_kept_current(settings, bot.knowledge_llm, state.usages, meters),
-            search_kept_current(
+            keep_all_knowledge_current(settings, bot.knowledge_llm, state.usages, meters),
+            keep_search_current(
                 [server.search for server in bot.servers.values()], settings.kb.runtime_refresh_tick_seconds
             ),
         ):

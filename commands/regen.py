@@ -15,10 +15,10 @@ from rich.console import Console
 
 from assembly import Unusable
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_llm
-from assembly.data_folder import data_folder_locked, tokens_counted
+from assembly.data_folder import count_tokens, lock_data_folder
 from assembly.reports import prices_of
 from assembly.running import collect_garbage_less_often, run_async, terminated_as_interrupted
-from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
+from assembly.team import curating_key, curator_of, open_team, team_paths, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, Spending, explain_interruption, show_progress
@@ -106,7 +106,7 @@ def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: 
     failed = False
     with (
         terminated_as_interrupted(),
-        data_folder_locked(settings, "app.py --regen"),
+        lock_data_folder(settings, "app.py --regen"),
         # The rebuilt libraries of other servers stay.
         explain_interruption(
             lambda: "; ".join(
@@ -136,14 +136,14 @@ async def rebuild(
     """
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
-        tokens_counted(counted_in or settings) as usage,
+        count_tokens(counted_in or settings) as usage,
         open_llm(settings, llm, models) as asker,
     ):
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())
         # Repaired, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
-        build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
+        build = Build(DataFolder(settings.app.data_dir).regeneration, team_paths(settings))
         report = RebuildReport(await in_thread(plan_rebuild, build), usage=usage, prices=prices_of(settings))
         on_start(report)
         if restart:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.data_folder import read_state
-from assembly.graph_parts import DiscordEnds
+from assembly.graph_parts import DiscordAPI
 from assembly.knowledge import temporary_index
 from assembly.opening import REPLAY, open_bot
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
@@ -78,7 +78,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
 async def _replay(settings: Settings, options: ReplayOptions, console: Console, tally: ResultCounts) -> int:
     count = FailedCurations()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
-    discord = DiscordEnds(poster=DryRunPoster(), attachments=attachments)
+    discord = DiscordAPI(poster=DryRunPoster(), attachments=attachments)
     # The dashboard is of use only if time passes.
     meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
     state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
-from assembly.reports import read_costs, reported
+from assembly.reports import read_costs, report_from_folder
 from assembly.running import run_async
 from reporting.document import Block, cost_document, document, markdown, page, show
 from reporting.reading import TimeSpan, read_newest
@@ -39,7 +39,7 @@ def report(
     of this server.
     """
     settings, period = _choose_period(settings, days or WEEK, data)
-    blocks = list(document(run_async(reported(settings, period, guild_id=guild_id))))
+    blocks = list(document(run_async(report_from_folder(settings, period, guild_id=guild_id))))
     if html is not None:
         files.replace(html, page(blocks).encode())
     _print(blocks)

@@ -5,8 +5,8 @@ a source that asks for one item after another.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from typing import TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
@@ -72,7 +72,7 @@ def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Obs
     return make_operator(make_handlers)
 
 
-def unfold(ask: Callable[[], Coroutine[Any, Any, T | None]]) -> Observable[T]:
+def unfold(ask: Callable[[], Awaitable[T | None]]) -> Observable[T]:
     """Emit the results of `ask`, called one after another, until it returns None.
 
     --1--2--|      ask takes two seconds, and gives two items

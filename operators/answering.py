@@ -51,8 +51,8 @@ def gather(
     images: ImageSource | None,
     thread_reuse_seconds: float,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Give an inquiry its conversation: a thread's history, or the chain of replies. With `images`, those of the
-    question come first, then the newest, as many as one call may show; others stay placeholders.
+    """Give an inquiry its conversation: a thread's history, or the messages that it replies to. With `images`, those of
+    the question come first, then the newest, as many as one call may show; others stay placeholders.
 
     A question in a channel is answered in the thread that the bot opened for the same asker a moment ago, if there is
     one that no team member has joined.
@@ -73,7 +73,7 @@ def gather(
                 in_flight.reply_in(part, reply_place_id)
         messages = {message.id: message for message in around}
         messages |= {message.id: message for message in await context.replies(part.messages)}
-        # What the person wrote after this part belongs to the next part.
+        # Later messages of the person belong to the next part.
         asked = frozenset(part.message_ids)
         ordered = [
             message
@@ -135,8 +135,8 @@ def permit(access: Access | None) -> Callable[[Inquiry], Coroutine[Any, Any, Inq
     return permitted
 
 
-EARLIER = 3
-"""Questions and answers that a follow-up may be understood from."""
+MOST_EARLIER = 3
+"""At most this many earlier questions, with their answers, help to understand a follow-up."""
 
 
 def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
@@ -166,8 +166,8 @@ def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[A
     return announced
 
 
-async def retrieve(inquiry: Inquiry) -> Inquiry | Unanswered:
-    """Wait for files that are still being read; then only tools with something in them are offered."""
+async def prepare_tools(inquiry: Inquiry) -> Inquiry | Unanswered:
+    """Wait for files that are still being read, and drop tools that have nothing to search (the step `retrieve`)."""
     toolset = inquiry.toolset
     if toolset is None:
         return inquiry
@@ -196,14 +196,14 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
             asked = ""
     if asked:
         pairs.append((asked, ""))
-    return tuple(pairs[-EARLIER:])
+    return tuple(pairs[-MOST_EARLIER:])
 
 
 AnswerStep: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
 
 
 def speculative_selection(
-    selected: AnswerStep, loaded: AnswerStep
+    select: AnswerStep, load: AnswerStep
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
     """Run select and load on the question in the person's own words, without waiting for the gate. Returns the inquiry
     with its sources, or None if nothing was selected or a step ended it; that step then runs again in its turn and
@@ -213,14 +213,14 @@ def speculative_selection(
         speculating    gate ────── generate …
                        select ─ load
 
-    When the gate has put the question in other words, the guess counts if it holds the page that these words find
-    first; else sources are selected anew.
+    If the gate rewrites the question, the guess counts only if it has the page that ranks first for the new words; else
+    sources are selected anew.
     """
 
     async def guess(inquiry: Inquiry) -> Inquiry | None:
         # The guess gets its own `decisions`; only the real steps write to the inquiry's.
         found: Inquiry | Unanswered | Outcome = inquiry._replace(query=inquiry.request, decisions={})
-        for step in (selected, loaded):
+        for step in (select, load):
             if isinstance(found, Inquiry):
                 found = await step(found)
         return found if isinstance(found, Inquiry) and found.selected else None
@@ -229,10 +229,8 @@ def speculative_selection(
 
 
 @contextlib.asynccontextmanager
-async def under_way(work: Coroutine[Any, Any, Inquiry | None]) -> AsyncGenerator[asyncio.Task[Inquiry | None]]:
-    """Run `work` as a task while the block runs; at the end of the block the task is cancelled if it still runs, and
-    has ended.
-    """
+async def running_task(work: Coroutine[Any, Any, Inquiry | None]) -> AsyncGenerator[asyncio.Task[Inquiry | None]]:
+    """Run `work` as a task while the block runs; on leaving the block, cancel it and wait for its end."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -241,11 +239,11 @@ async def under_way(work: Coroutine[Any, Any, Inquiry | None]) -> AsyncGenerator
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def guess_of(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
-    """The inquiry that was speculated, or None if that failed."""
+async def await_guess(task: asyncio.Task[Inquiry | None]) -> Inquiry | None:
+    """Return the result of the speculation, or None if it failed."""
     try:
         return await task
-    except Exception as error:  # noqa: BLE001 (the step itself will meet it, and tell)
+    except Exception as error:  # noqa: BLE001 (the step itself will meet and report it)
         log.info("speculation: %s: %s; selected in turn", type(error).__name__, error)
         return None
 
@@ -272,7 +270,7 @@ def gate(
         exhausted = await budget.begin_chain(user_id, at)
         if exhausted is not None:
             inquiry.token.close()
-            # Most of a chat is not meant for the bot, and none of that may be kept as a question.
+            # Most of a chat is not meant for the bot, and must not be kept as a question.
             if not (inquiry.addressed or "?" in inquiry.request or is_question(inquiry.request)):
                 inquiry.decisions["gate"] = {"question": False}
             if budget.first_time(exhausted, user_id, at):
@@ -280,9 +278,9 @@ def gate(
             return skip_outcome(inquiry, Reason.BUDGET)
         if guess is None:
             return await decided(inquiry)
-        async with under_way(guess(inquiry)) as guessing:
+        async with running_task(guess(inquiry)) as guessing:
             item = await decided(inquiry)
-            return item._replace(speculation=await guess_of(guessing)) if isinstance(item, Inquiry) else item
+            return item._replace(speculation=await await_guess(guessing)) if isinstance(item, Inquiry) else item
 
     async def decided(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         result = await assistant.gate(
@@ -304,8 +302,8 @@ def select(
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Choose at most `max_sources` sources from the index, of which the `max_entries` that rank best are offered.
 
-    Ids that are not in the index are logged and dropped: only what is indexed can ever be loaded. What was speculated
-    (`speculative_selection`) is taken over if it fits the question as the gate has put it.
+    Ids that are not in the index are logged and dropped: only what is indexed can ever be loaded. The guess of
+    `speculative_selection` is taken over if it fits the question as the gate has put it.
 
     inquiries   --g1----g2----g3--|      the words of g2 find another page first; g3 was not guessed
     out         --q1-----q2----q3-|
@@ -318,7 +316,7 @@ def select(
                 return taken_over(guess, inquiry)
         index = await library.index()
         found = await search.find(inquiry.query)
-        choices = offered_of(index, found, max_entries)
+        choices = best_choices(index, found, max_entries)
         named: list[str] = []
         if choices:
             result = await assistant.select(
@@ -329,7 +327,9 @@ def select(
         if invented:
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
-        chosen = with_the_first(known[:max_sources], found) if inquiry.usage.calls else tuple(known[:max_sources])
+        chosen = tuple(known[:max_sources])
+        if inquiry.usage.calls:  # a model has chosen
+            chosen = add_best_page(chosen, found)
         ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:NOTED_PAGES]]
         inquiry.decisions["select"] = {"offered": len(choices), "ranked": ranked, "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(choices))
@@ -351,17 +351,17 @@ def select(
     return selected
 
 
-def with_the_first(chosen: Sequence[str], found: SearchResult) -> tuple[str, ...]:
-    """What a model chose by descriptions, and the page that search ranks first by its text: a description does not say
-    everything. Where the model chose nothing, only what is surely an answer.
+def add_best_page(chosen: Sequence[str], found: SearchResult) -> tuple[str, ...]:
+    """Add the page that search ranks first by its text to what a model chose by descriptions, which do not say
+    everything. If the model chose nothing, the page is added only if it surely has an answer.
     """
     wanted = found.level is Level.ANSWER or (bool(chosen) and found.level is Level.POINT)
     first = [found.hits[0].source_id] if found.hits and wanted else []
     return tuple(dict.fromkeys([*chosen, *first]))
 
 
-def offered_of(index: Sequence[IndexEntry], found: SearchResult, most: int) -> list[Choice]:
-    """The entries that rank best, with the heading that fits, in the order of the index; all of a small index."""
+def best_choices(index: Sequence[IndexEntry], found: SearchResult, most: int) -> list[Choice]:
+    """Return the `most` entries that rank best, with the heading that fits, in the order of the index."""
     pages = {hit.source_id: hit.passage for hit in found.pages}
     kept = index
     if len(index) > most:
@@ -379,7 +379,7 @@ def _heading(kept: StoredPassage | None) -> str:
 def load(
     library: Library, search: Search, max_chars: int
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Read what was selected, at most `max_chars` characters together: short sources whole, of longer ones the outline
+    """Read the selected sources, at most `max_chars` characters together: short ones whole, of longer ones the outline
     and the passages that fit the query (`services.knowledge.excerpts`).
 
     A source that cannot be read is left out; when none can be, the inquiry ends.
@@ -387,7 +387,7 @@ def load(
 
     async def loaded(inquiry: Inquiry) -> Inquiry | Outcome:
         if inquiry.sources:
-            return inquiry  # they were speculated
+            return inquiry  # they were loaded by speculation
         sources: list[Source] = []
         for source_id in inquiry.selected:
             try:
@@ -406,8 +406,8 @@ def load(
 def show_sections(
     library: Library, search: Search, max_chars: int
 ) -> Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]]:
-    """Show sections of what is loaded that its excerpts left out, by their headings. None: no source has such a
-    section that was not shown, or a source cannot be read.
+    """Show, by heading, sections that the excerpts of loaded sources left out. Returns None if no source has such a
+    section, or a source cannot be read.
     """
 
     async def read(inquiry: Inquiry, headings: Sequence[str]) -> Inquiry | None:
@@ -433,16 +433,15 @@ def generate(
     max_chars: int,
     require_citations: bool,
     addresses: Addresses | None = None,
-    finished: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]] | None = None,
+    complete_draft: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]] | None = None,
     show_sections: Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]] | None = None,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Draft an answer and check its length, then its citations, then its links.
 
-    Where the model misses a section that excerpts left out, it is asked once more with that section (`show_sections`).
-    An answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
-    quotations and line references that nothing supports are marked. Links that neither a source, nor the team, nor the
-    asker has given are removed. `addresses`: where the relative links of sources lead. `finished`: completes the draft,
-    for example with links.
+    If the model wants to read a section that excerpts left out, it is asked once more with that section
+    (`show_sections`). An answer over `max_chars` is requested once more. Citations of other sources are dropped.
+    With file tools, quotations and line references that nothing supports are marked. Links that neither a source, nor
+    the team, nor the asker has given are removed. `addresses`: where the relative links of sources lead.
     """
     published = addresses or Addresses()
 
@@ -481,16 +480,16 @@ def generate(
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
             return skip_outcome(inquiry, Reason.NO_CITATION)
-        led_to = (
+        link_targets = (
             [published.make_absolute(trusted_text(source), source.id) for source in inquiry.sources]
             if "](" in text
             else []
         )
-        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to]
+        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *link_targets]
         drafted = inquiry.with_draft(text, trusted, citations, cited_pairs=cited.pairs)
         if not drafted.draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        return drafted if finished is None else await finished(drafted)
+        return drafted if complete_draft is None else await complete_draft(drafted)
 
     async def ask_model(inquiry: Inquiry, *, was_too_long: bool = False) -> AnswerResult:
         return await assistant.generate(
@@ -507,7 +506,7 @@ def generate(
 
 
 def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:
-    """The answer and its citations; None for one that is null, blank, or says "null"."""
+    """Return the answer and its citations, or None if the answer is null, blank, or says "null"."""
     text = (result.answer or "").strip()
     return None if not text or text.lower() == "null" else (text, result.citations)
 
@@ -532,7 +531,7 @@ def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
 
 
 HOLD_SECONDS = 20.0
-"""At most, once for each answer: who types for longer may be writing to somebody else."""
+"""The longest wait, once for each answer: whoever types longer may be writing to somebody else."""
 
 
 def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
@@ -550,7 +549,7 @@ def hold(typists: TypingTracker) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
             return inquiry
         with inquiry.token.pause_expiry(), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HOLD_SECONDS):
-                while (more := typists.team_types_until(places) - now()) > 0:  # noqa: ASYNC110 (it may have become later)
+                while (more := typists.team_types_until(places) - now()) > 0:  # noqa: ASYNC110 (they may type on)
                     await asyncio.sleep(more)
         inquiry.decisions["hold"] = {"seconds": round(now() - began, 1)}
         log.info("hold: %.1f s while a team member was typing", now() - began)

@@ -1,11 +1,11 @@
-"""The steps of capturing: collect the conversation around a team member's part, describe its images, try again later
-what could not be described, and tell how captured messages read after edits and deletions.
+"""The steps of capturing: collect the conversation around a team member's part, describe its images, retry later those
+that failed, and find how captured messages read after edits and deletions.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from model.conversations import Image
 from model.events import Deleted, Edited
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.step import expected
+from operators.step import is_expected
 from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
 from services.conversations import Context
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage, choose_images
@@ -36,12 +36,12 @@ from services.telemetry import current_people
 log = logging.getLogger(__name__)
 
 SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
-"""Bots are left out."""
+"""Messages of other authors, which are bots, are left out of captures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A job, what is to be stored of it, and the images in that, in order."""
+    """A job, the capture to be stored, and the images in its messages, in order."""
 
     job: CaptureJob
     capture: Capture
@@ -49,11 +49,10 @@ class Extracted:
 
 
 def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
-    """Make a `Capture` of a job: all messages of the conversation as it was followed in its channel or thread, the part
-    included.
+    """Make a `Capture` of a job: all messages of its conversation, the part included.
 
-    Each message is a turn of its own. A job that is no exchange ends here. Raises LookupFailed: Discord could not be
-    asked.
+    Each message is a turn of its own. A job in which the team answers no question ends here. Raises LookupFailed:
+    Discord could not be asked.
     """
 
     async def extracted(job: CaptureJob) -> Extracted | Outcome:
@@ -88,7 +87,7 @@ def revisions_of(event: Deleted | Edited, context: Context) -> tuple[Revision, .
     return (Revision(event.message_id, text, message.author.id, len(message.attachments)),)
 
 
-KEPT = 1_000  # summaries: a growing conversation is captured again and again, with the same images
+SUMMARIES_KEPT = 1_000  # a growing conversation is captured again and again, with the same images
 
 
 def summarise_images(
@@ -99,7 +98,7 @@ def summarise_images(
     *,
     redact: Callable[[str], str] = str,
 ) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
-    """Describe a capture's images, the newest within the limits of one call, each with the whole conversation in view.
+    """Describe a capture's images, the newest within the limits of one call; the model sees the whole conversation.
 
     On failure the capture is saved to the pending folder, with the images loaded so far. On success the caller removes
     it from there, once the capture is stored.
@@ -109,7 +108,7 @@ def summarise_images(
         LLMError: the curator has no usable result.
         OSError: the capture could not be put into the pending folder.
     """
-    known = BoundedDict[int, str](KEPT)  # by attachment
+    known = BoundedDict[int, str](SUMMARIES_KEPT)  # by attachment
 
     async def summarised(waiting: PendingCapture) -> Capture:
         loaded = dict(waiting.images)
@@ -120,7 +119,7 @@ def summarise_images(
             raise
 
     async def attempt(waiting: PendingCapture, loaded: dict[CapturedImage, Image]) -> Capture:
-        summaries = {picture: known[file] for picture in waiting.image_refs if (file := picture.attachment.id) in known}
+        summaries = {each: known[each.attachment.id] for each in waiting.image_refs if each.attachment.id in known}
         capture = with_image_summaries(waiting.capture, summaries, redact)
         unknown = [picture for picture in waiting.image_refs if picture not in summaries]
         chosen = choose_images(picture.attachment for picture in reversed(unknown))
@@ -137,7 +136,7 @@ def summarise_images(
         return with_image_summaries(capture, summaries, redact)
 
     async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image]) -> None:
-        """All that are available, so that a later try needs only the rest: addresses expire."""
+        """Load all that are available, so that a later try needs only the rest: addresses expire."""
         failed: ImageFailed | None = None
         for picture in pictures:
             if picture not in loaded:
@@ -154,42 +153,17 @@ def summarise_images(
 PENDING_SECONDS = 86_400.0  # how long a capture waits before it is given up
 
 
-def retry_pending(
+async def retry_pending(
     pending: PendingFolder,
-    summarised: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
+    summarise: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
     store: Callable[[Capture], Coroutine[Any, Any, Pair | None]],
     withheld: Callable[[CapturedMessage], bool],
-) -> Callable[[], Callable[[], Coroutine[Any, Any, Pair | None]]]:
-    """Return a function that starts a round. A round is a function that returns the next pair stored, or None when
-    nothing more can be stored now.
+) -> AsyncGenerator[Pair]:
+    """Try to store each pending capture once, and yield the pairs that are stored.
 
-    The longest waiting come first. While the endpoint is down, the rest is left to the next round. A capture leaves the
+    The longest waiting come first. If the endpoint is down, the rest is left to the next call. A capture leaves the
     folder once it is stored, or is contained in a later capture, or after a day. `withheld` messages are dropped.
     """
-
-    def begin() -> Callable[[], Coroutine[Any, Any, Pair | None]]:
-        left: list[PendingCapture] | None = None
-
-        async def next_stored() -> Pair | None:
-            nonlocal left
-            if left is None:
-                left = await run_blocking(pending.all)
-            while left:
-                waiting = left.pop(0)
-                try:
-                    pair = await attempt(waiting)
-                except (Unavailable, TimedOut) as error:
-                    log.info("%s waits on, with all that came later: %s", waiting.name, error)
-                    return None
-                except Exception as error:
-                    bug = None if expected(error) else error
-                    log.info("%s waits on: %s: %s", waiting.name, type(error).__name__, error, exc_info=bug)
-                    continue
-                if pair is not None:
-                    return pair
-            return None
-
-        return next_stored
 
     async def attempt(waiting: PendingCapture) -> Pair | None:
         if now() - waiting.since >= PENDING_SECONDS:
@@ -200,7 +174,7 @@ def retry_pending(
             )
             await run_blocking(pending.drop, waiting)
             return None
-        allowed = without(waiting)
+        allowed = permitted(waiting)
         if not allowed.capture.is_exchange:
             await run_blocking(pending.drop, waiting)
             return None
@@ -208,15 +182,26 @@ def retry_pending(
             await run_blocking(pending.keep, allowed)
             if allowed.name != waiting.name:
                 await run_blocking(pending.drop, waiting)
-        pair = await store(await summarised(allowed))
+        pair = await store(await summarise(allowed))
         await run_blocking(pending.drop, allowed)
         return pair
 
-    def without(waiting: PendingCapture) -> PendingCapture:
+    def permitted(waiting: PendingCapture) -> PendingCapture:
         said = tuple(each for each in waiting.capture.said if not withheld(each))
         ids = {each.message_id for each in said}
         refs = tuple(ref for ref in waiting.image_refs if ref.message_id in ids)
         images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
         return replace(waiting, capture=replace(waiting.capture, said=said), image_refs=refs, images=images)
 
-    return begin
+    for waiting in await run_blocking(pending.all):
+        try:
+            pair = await attempt(waiting)
+        except (Unavailable, TimedOut) as error:
+            log.info("%s waits on, with all that came later: %s", waiting.name, error)
+            return
+        except Exception as error:
+            bug = None if is_expected(error) else error
+            log.info("%s waits on: %s: %s", waiting.name, type(error).__name__, error, exc_info=bug)
+            continue
+        if pair is not None:
+            yield pair

@@ -1,5 +1,5 @@
 """The steps of curating team knowledge: classify a captured conversation and integrate it into its topic (`study`),
-and describe a topic (`describing`). Async functions; they touch no Observable.
+and describe a topic (`describe_topics`). Async functions; they touch no Observable.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from clock import now, rfc3339
 from dataflow.metering import Gauge, measure_item
-from operators.step import expected
+from operators.step import is_expected
 from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
 from services.knowledge import make_harmless, topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
@@ -34,7 +34,7 @@ REASON_CHARS = 300
 NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable)
 """The endpoint, its recording or the disk failed, not the pair: it stays undecided, and work on pairs stops."""
 
-ALONE = IntegrationResult(skip=False, remove_ids=[])  # there is nothing in the topic to compare with
+FIRST_IN_TOPIC = IntegrationResult(skip=False, remove_ids=[])  # there is nothing to compare with
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +46,11 @@ def study(
     gauge: Gauge | None = None,
     time: Callable[[], str] = lambda: rfc3339(now()),
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
-    """Classify a pair and integrate it into its topic. `library` is only read: the caller keeps the decision, before
-    the next pair is studied. `time`: of a decision, RFC 3339, UTC.
+    """Classify a pair and integrate it into its topic. `library` is only read: the caller writes the decision before
+    the next pair is studied. `time`: returns the time of a decision, RFC 3339, UTC.
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
-    `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
+    `failed`. Pairs may come in any order. Raises the errors of `NOT_NOW`, which cost no try.
 
         pair ── classify ── topic ── integrate ── added, or skipped
                      └──── skipped
@@ -58,9 +58,7 @@ def study(
     tries: Counter[str] = Counter()
 
     async def classified(pair: Pair) -> dict[str, Pair] | Decision:
-        """By the safe name of its topic, from the team index or a new one, the pair or a piece of it; or that it is
-        skipped.
-        """
+        """Return the pair, or its pieces, by safe topic name, known or new; or the decision to skip it."""
         index = library.index()
         try:
             with measure_item(gauge, "classify"):
@@ -81,16 +79,16 @@ def study(
 
     async def integrated(pair: Pair, topic: str) -> Decision:
         """Return whether the pair is added to its topic, and which pairs there it makes obsolete."""
-        # Earlier captures of the same conversation go only if it is added; the library sees to other topics.
-        held = library.pairs_of_topic(topic)
-        others = [each for each in held if each.conversation_id != pair.conversation_id]
+        # Only an added pair replaces earlier captures of its conversation; in other topics the library does that.
+        existing = library.pairs_of_topic(topic)
+        others = [each for each in existing if each.conversation_id != pair.conversation_id]
         try:
             with measure_item(gauge, "integrate"):
-                result = await curator.integrate(pair, topic, others, usage) if others else ALONE
+                result = await curator.integrate(pair, topic, others, usage) if others else FIRST_IN_TOPIC
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
-        removed = allowed_removals(pair, held, result.remove_ids)
+        removed = allowed_removals(pair, existing, result.remove_ids)
         at = time()
         if result.skip:
             reason = "the topic says the same"
@@ -102,9 +100,9 @@ def study(
             curator.by,
             topic,
             remove_ids=removed,
-            replaces=replaced_by(pair, held),
-            superseded_parts=allowed_remarks(pair, held, removed, result.superseded_parts),
-            conflicts=allowed_remarks(pair, held, removed, result.conflicts),
+            replaces=replaced_by(pair, existing),
+            superseded_parts=allowed_remarks(pair, existing, removed, result.superseded_parts),
+            conflicts=allowed_remarks(pair, existing, removed, result.conflicts),
         )
 
     async def studied(pair: Pair) -> Decision:
@@ -120,7 +118,7 @@ def study(
                 raise
             except Exception as error:
                 tries[pair.id] += 1
-                if not expected(error):  # a bug of ours must not hold up the other pairs
+                if not is_expected(error):  # a bug of ours must not hold up the other pairs
                     log.exception("%s could not be studied", pair.id)
                 if tries[pair.id] < TRIES:
                     continue
@@ -134,21 +132,21 @@ def study(
 
 
 def _reason(error: Exception) -> str:
-    """Only what cannot quote anybody, since decisions are kept when people are forgotten (Pitfall 49)."""
+    """Say nothing that may quote somebody: decisions are kept when people are forgotten (Pitfall 49)."""
     kind = type(error).__name__
     return f"{kind}: {error}" if isinstance(error, LLMError) else kind
 
 
-def describing(
+def describe_topics(
     describer: Describer, seconds: float, gauge: Gauge | None = None
 ) -> Callable[[Topic], Coroutine[Any, Any, str | None]]:
     """Describe a topic; None if there is no description.
 
     topic --1--2--3--|
-    text  ---s--x--s-|      x: the answer cannot be used, and is told in the log
+    text  ---s--x--s-|      x: the answer cannot be used, which is logged
 
-    `seconds`: for one description, retries included. What cannot be described is asked for up to three times, and then
-    no more until the topic changes. Raises those of `NOT_NOW`, which do not count.
+    `seconds`: for one description, retries included. A topic is tried three times, and then no more until it changes.
+    Raises the errors of `NOT_NOW`, which do not count.
     """
     tries: Counter[tuple[str, int]] = Counter()  # by topic and content
 
@@ -165,7 +163,7 @@ def describing(
             raise
         except Exception as error:
             tries[known] += 1
-            bug = None if expected(error) else error
+            bug = None if is_expected(error) else error
             log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
             return None
         return summary

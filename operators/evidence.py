@@ -44,10 +44,10 @@ class IngestResult:
     """The result of reading one file.
 
     Attributes:
-        document: None: there is nothing to search, since it failed or was called off.
-        failure: why it cannot be read and what to do, in one line of English.
-        refusal: the same, for people in their language; None where they have been told.
-        is_new: whether people have not been told of it.
+        document: None: there is nothing to search, since reading failed or was cancelled.
+        failure: why the file cannot be read and what to do, in one line of English.
+        refusal: the same, for people in their language; None if they know already.
+        is_new: whether people do not know this result yet.
     """
 
     job: IngestJob
@@ -58,7 +58,7 @@ class IngestResult:
 
 
 class MessageFiles(NamedTuple):
-    """The files of one message that have been read, the newest result last. `complete`: none of it is on its way."""
+    """The files of one message that have been read, the newest result last. `complete`: none is still being read."""
 
     results: tuple[IngestResult, ...]
     complete: bool
@@ -70,8 +70,8 @@ class MessageFiles(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """What reading files needs: the source of their bytes, limits, the process that parses them, redactors, and the
-    store. `turns`: says whose file is read next.
+    """The services and limits for reading files: the source of their bytes, the process that parses them, redactors,
+    and the store. `turns`: decides whose file is read next.
     """
 
     store: DocumentStore
@@ -89,7 +89,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
     """
     store = intake.store
 
-    async def taken_in(job: IngestJob) -> IngestResult:
+    async def chunked(job: IngestJob) -> IngestResult:
         candidate = job.candidate
         try:
             described = await store.describe(candidate.collection.name)
@@ -107,16 +107,16 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
         candidate = job.candidate
         collection, origin, size = candidate.collection, candidate.origin, candidate.attachment.size
         held, read_bytes = [doc for doc in others if doc.state is not State.FAILED], 0
-        # What failed when it was read counts like the others.
+        # Those that failed after their download (size > 0) count like the others.
         files = sum(doc.state is not State.FAILED or doc.size > 0 for doc in others)
-        # Finished even when called off: it may make the collection, and deleting that waits for it.
+        # Not cut off, as it may make the collection: a deletion waits for its end.
         expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
-            alone = partial(check_file, candidate.filename, limits=intake.limits)
-            beside = partial(alone, files=files, total_bytes=sum(doc.size for doc in held))
-            # The same file again takes no room.
-            again = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
-            (alone if again else beside)(size)
+            check_limits = partial(check_file, candidate.filename, limits=intake.limits)
+            check_with_others = partial(check_limits, files=files, total_bytes=sum(doc.size for doc in held))
+            # A copy of an earlier file takes no room.
+            copies = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
+            (check_limits if copies else check_with_others)(size)
             async with intake.turns.turn(candidate.uploader_id):
                 await store.check_room(origin)
                 if candidate.text is None:
@@ -125,7 +125,8 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
                     data = candidate.text.encode()
                 digest = hashlib.sha256(data).hexdigest()
                 # It may be larger than was announced.
-                (alone if any(doc.sha256 == digest for doc in again) else beside)(len(data))
+                is_copy = any(doc.sha256 == digest for doc in copies)
+                (check_limits if is_copy else check_with_others)(len(data))
                 read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
                 document = await ingest(intake.run, origin, data, limits=limits, redactors=redactors)
         except FileRefused as refused:
@@ -145,13 +146,13 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             log.exception("evidence: attachment %d cannot be read", candidate.attachment.id)
             refusal = FileRefused("fault", name=display_name(candidate.filename))
         else:
-            # As above: deleting the file waits for what is being written of it.
+            # Not cut off: a deletion of the file waits for the end of the write.
             stored = await finish_even_if_cancelled(store.add(collection, [document], create=False))
             return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
         await store.fail(collection.name, expected.doc_id, refusal_text(refusal), read_bytes)
         return _refused(job, refusal)
 
-    return taken_in
+    return chunked
 
 
 def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:
@@ -184,17 +185,17 @@ def embed(store: DocumentStore, embedder: Embedder) -> Callable[[IngestResult], 
 
 
 MILLISECOND = 0.001
-"""What the time of a file's origin may be short of."""
+"""`Origin.uploaded_at` is rounded down to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseThread:
-    """Close the case of a thread, that is delete its files, now or later; or call such a plan off.
+    """Close the case of a thread, that is delete its files, now or later; or cancel a planned closing.
 
     Attributes:
-        in_seconds: 0: at once; None: not after all.
+        in_seconds: 0: at once; None: cancel the planned closing.
         guild_id: close it only if its collection belongs to this guild.
-        may_reopen: whether the thread is still there, so that people may miss the files.
+        may_reopen: whether the thread still exists, so that people may miss the files.
     """
 
     case_id: int
@@ -202,7 +203,7 @@ class CloseThread:
     guild_id: int | None = None
     may_reopen: bool = False
 
-    def call_off(self, cases: ThreadFiles) -> None:
+    def cancel_reads(self, cases: ThreadFiles) -> None:
         if self.guild_id is None:
             cases.close(self.case_id)
 
@@ -217,10 +218,10 @@ class DropFiles:
     message_ids: frozenset[int]
     kept: frozenset[int] = frozenset()
 
-    def call_off(self, cases: ThreadFiles) -> None:
-        cases.cancel_reads(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
+    def cancel_reads(self, cases: ThreadFiles) -> None:
+        cases.cancel_reads(lambda candidate: candidate.case_id == self.case_id and self.covers(candidate))
 
-    def brought(self, file: Origin | Candidate) -> bool:
+    def covers(self, file: Origin | Candidate) -> bool:
         """True if the file came with one of these messages and is not among the attachments that are kept."""
         attachment_id = file.attachment.id if isinstance(file, Candidate) else file.attachment_id
         return file.message_id in self.message_ids and attachment_id not in self.kept
@@ -232,7 +233,7 @@ Deletion = CloseThread | DropFiles
 def discard(
     store: DocumentStore, cases: ThreadFiles, forget_answers: Callable[[str], object]
 ) -> Callable[[Deletion], Coroutine[Any, Any, None]]:
-    """Delete a thread's collection, or single documents of it, and the answers that were given from them.
+    """Delete a thread's collection, or single documents of it, and the cached answers from them.
 
     A store that cannot be written is logged: the sweep tries again.
     """
@@ -253,22 +254,23 @@ def discard(
                 return
             cases.close(closing.case_id)
         if described is not None and closing.may_reopen and any(doc.state.searchable for doc in described.documents):
-            await cases.gone.close(closing.case_id, newest(described.documents, cases.unread(closing.case_id)))
+            posted_at = last_upload_time(described.documents, cases.unread(closing.case_id))
+            await cases.tombstones.close(closing.case_id, posted_at)
         if await store.delete_collection(name):
             log.info("evidence: thread %d is closed: its files are deleted", closing.case_id)
 
     async def drop(dropping: DropFiles, name: str) -> None:
-        await cases.gone.forget_messages(dropping.message_ids if not dropping.kept else ())
+        await cases.tombstones.forget_messages(dropping.message_ids if not dropping.kept else ())
         described = await store.describe(name)
         for doc in () if described is None else described.documents:
-            if any(map(dropping.brought, doc.origins)):
-                await store.withdraw(name, doc.doc_id, dropping.brought)
+            if any(map(dropping.covers, doc.origins)):
+                await store.withdraw(name, doc.doc_id, dropping.covers)
 
     return discarded
 
 
-def newest(documents: Iterable[Document], unread: Iterable[Candidate]) -> float:
-    """When the last of these files was posted, by Discord's clock: ours may be set back, or have been ahead."""
+def last_upload_time(documents: Iterable[Document], unread: Iterable[Candidate]) -> float:
+    """Return when the last of these files was posted, by Discord's clock: ours may be set back, or have been ahead."""
     uploaded = (origin.uploaded_at for doc in documents for origin in doc.origins)
     read = (from_rfc3339(at) + MILLISECOND for at in uploaded if at)
     return max([*read, *(candidate.at for candidate in unread)], default=now())
@@ -297,10 +299,10 @@ def sweep(
     solved_tags: frozenset[str],
     grace_seconds: float,
 ) -> Callable[[object], Coroutine[Any, Any, int]]:
-    """Delete the files of threads that are gone, closed, or archived for longer than the grace; gives their number.
+    """Delete the files of threads that are gone, closed, or archived for longer than the grace; count these threads.
 
-    A thread is deleted only if the sweep before found it over as well. If anything cannot be asked about, the threads
-    of a server or a single one, nothing at all is deleted.
+    Files go only if the previous sweep found the thread over too. If Discord does not answer about a server or a
+    single thread, nothing at all is deleted.
     """
     suspects: set[int] = set()
 
@@ -335,7 +337,7 @@ def sweep(
         }
 
     async def threads_with_files() -> dict[int, int | None]:
-        """With their servers."""
+        """Return the threads that have files, with their servers."""
         described = [await store.describe(name) for name in await store.list_collections(protocol.CASE_PREFIX)]
         found = [each.collection for each in described if each is not None]
         return {int(each.name.removeprefix(protocol.CASE_PREFIX)): each.guild_id for each in found}
@@ -353,8 +355,9 @@ def withdraw_missing(
     find: Callable[[int, int], Awaitable[Message | None]],
     drop: Callable[[DropFiles], Awaitable[None]],
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Delete the files whose message is gone, or has lost the attachment, and nobody has told of it: that happened
-    while the bot was away. `find` gives a message by its place and its id. What cannot be asked about stays.
+    """Delete the files whose message was deleted, or lost the attachment, while the bot was away.
+
+    `find` gives a message by its place and its id. If that raises LookupFailed, the files of the thread stay.
     """
 
     async def withdrawn() -> None:
@@ -374,10 +377,10 @@ def withdraw_missing(
             except LookupFailed as error:
                 log.info("evidence: thread %d: whether its messages are there is unknown: %s", case_id, error)
                 return
-            # A code block has the id of its message.
+            # A code block that counts as a file has its message's id as attachment id.
             kept = frozenset[int]() if message is None else {message_id, *(each.id for each in message.attachments)}
             lost = DropFiles(case_id, frozenset({message_id}), frozenset(kept))
-            if any(map(lost.brought, mine)):
+            if any(map(lost.covers, mine)):
                 await drop(lost)
 
     return withdrawn

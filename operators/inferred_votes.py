@@ -14,7 +14,7 @@ from services.conversations import ConversationTracker, People, Post, Posts
 from services.search import says_it_worked
 
 REMEMBERED_SECONDS = 3_600.0
-"""Thanks that come later may be for something else."""
+"""Later thanks may be for something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ def inferred_votes(
         [ inferred_votes                       ]
         ----------------------up---------------|
 
-    Without a reply to the answer, what is said to somebody else is not about it, nor is what follows somebody else's
-    words. Every message comes here: the look-ups come first, and few messages are read.
+    A message that is no reply to the answer is not about it if it is to somebody else, or follows somebody else's
+    message. All messages come here: look-ups are cheap, so they come first, and the text of few is read.
     """
 
     def found(posted: Posted) -> Iterable[InferredVote]:
@@ -53,18 +53,18 @@ def inferred_votes(
         return () if worked is None else (InferredVote(message.at, post, worked),)
 
     def answer_to(message: Message) -> Post | None:
-        """The answer that its author was given here, as far as that is what they may speak of."""
+        """Return the answer to the author that the message may be about."""
         if message.reply_to is not None:
             post = posts.find(message.reply_to.message_id)
             return post if post is not None and post.asker_id == message.author.id else None
         post = posts.latest_for(message.channel_id, message.author.id)
-        if post is None or not goes_on(message, post):
+        if post is None or not is_in_thread_or_conversation(message, post):
             return None
         to_another = any(user_id != people.bot_id for user_id, _ in message.mentions)
         return None if to_another or tracker.is_among_people(message.id, since_id=post.message_id) else post
 
-    def goes_on(message: Message, post: Post) -> bool:
-        """Return whether it is in the thread of the answer, or in the conversation of what was asked."""
+    def is_in_thread_or_conversation(message: Message, post: Post) -> bool:
+        """Return True if the message is in the thread of the answer, or in the conversation of its question."""
         if message.channel_id == post.place_id:
             return True
         conversation_id = tracker.conversation_of(post.last_asked_id)

@@ -37,19 +37,19 @@ class RecentReplies:
 
     def __init__(self, seconds: float = DAY) -> None:
         self._seconds = seconds
-        self._said: OrderedDict[tuple[int, bytes], float] = OrderedDict()
+        self._sent: OrderedDict[tuple[int, bytes], float] = OrderedDict()
 
     def remember(self, person_id: int, text: str, at: float) -> None:
         """Remember that a person was sent `text`."""
         key = _key(person_id, text)
-        self._said.pop(key, None)
-        self._said[key] = at
-        while len(self._said) > _REMEMBERED or at - next(iter(self._said.values())) >= self._seconds:
-            self._said.popitem(last=False)
+        self._sent.pop(key, None)
+        self._sent[key] = at
+        while len(self._sent) > _REMEMBERED or at - next(iter(self._sent.values())) >= self._seconds:
+            self._sent.popitem(last=False)
 
     def was_sent(self, person_id: int, text: str, at: float) -> bool:
         """True if a person was sent `text` within the last day."""
-        last = self._said.get(_key(person_id, text))
+        last = self._sent.get(_key(person_id, text))
         return last is not None and at - last < self._seconds
 
 
@@ -62,9 +62,9 @@ class PointRules:
     """When the bot says where to look although it has no answer.
 
     Attributes:
-        when_unsure: whether it points where nobody has addressed it; `by_channel`: where that differs.
+        when_unsure: whether it points if nobody has addressed it; `by_channel`: exceptions by channel id.
         reply_language: of its own sentences: `question`, or the code of a fixed language.
-        out_of_scope_hint: where to ask what it does not know, in the operator's words.
+        out_of_scope_hint: where to ask about other things, in the operator's words.
     """
 
     when_unsure: bool = False
@@ -76,9 +76,9 @@ class PointRules:
 def point(
     search: Search, repeats: RecentReplies, addresses: Addresses, rules: PointRules
 ) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Give what is unanswered a draft that names the best pages: where the bot was addressed always, elsewhere where
-    the operator wants that and something resembles the question. Where nothing does, say so to who addressed the bot.
-    Nobody is told the same twice within a day.
+    """Give an unanswered inquiry a draft that names the best pages: always if the bot was addressed, else if the
+    operator wants that and a page resembles the question. If none does, say so to an asker who addressed the bot.
+    Nobody is sent the same text twice within a day.
     """
 
     async def pointed(item: Unanswered) -> Inquiry | Outcome:
@@ -108,22 +108,22 @@ def point(
 def add_links(
     search: Search, repeats: RecentReplies, addresses: Addresses
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]]:
-    """Add to an answer the addresses of its sections. A quote that the same person was given within a day counts as no
-    answer.
+    """Add the addresses of its sections to an answer. A quote that was sent to the same person within a day counts as
+    no answer.
     """
 
     async def with_links(inquiry: Inquiry) -> Inquiry | Unanswered:
-        # What a model writes it writes anew; quotes are the same each time.
+        # A model words each answer anew; quotes are the same each time.
         if not inquiry.usage.calls and repeats.was_sent(inquiry.part.author.id, inquiry.draft, now()):
             log.info("generate: the same answer was given to the same person before")
             return Unanswered(inquiry._replace(draft="", citations=()), Reason.UNSURE)
         hits = (await search.find(inquiry.query)).hits
-        if not inquiry.usage.calls:  # what is quoted was chosen so
+        if not inquiry.usage.calls:  # the quotes were chosen in this order
             hits = await search.rerank([hit for hit in hits if hit.passage.quotable], inquiry.query)
         return inquiry._replace(links=links_of(inquiry, hits))
 
     def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
-        """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
+        """Return the addresses of cited conversations, or else of fitting sections, for the sources that are shown."""
         quoted = [
             (source_id, addresses.address_of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs
         ]
@@ -139,8 +139,8 @@ def add_links(
 def remember_replies(
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], repeats: RecentReplies
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Outcome]]:
-    """Wrap the step `reply` so that of every draft that was posted `repeats` remembers what `point` and `add_links`
-    compare: the draft without what later steps made of it.
+    """Wrap the step `reply`, so that `repeats` remembers each posted draft as it was before later steps changed it:
+    that is what `point` and `add_links` compare.
     """
 
     async def replied(inquiry: Inquiry) -> Outcome:

@@ -3,10 +3,10 @@
     pair 1   classify ── integrate ── its turn: decided about
     pair 2   classify ────────────── integrate
     pair 3   classify ── integrate
-    pair 4   classify ── a new topic: described ahead; what follows waits, since the index will not be this one
+    pair 4   classify ── a new topic: described ahead; later pairs wait, since the index will change
 
-Nothing here decides. When a pair's turn comes it is studied as ever, and an answer asked ahead counts if it was asked
-for with the very same words (`services.llm.PrefetchingAsker`): so the library does not depend on what was guessed.
+Nothing here decides. When a pair's turn comes it is studied as ever, and a prefetched answer is used if the request has
+the very same words (`services.llm.PrefetchingAsker`): so the library does not depend on the guesses.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from services.team import DescriptionSchedule, Pair, TeamLibrary, Topic, topic_f
 R = TypeVar("R")
 
 MOST_AHEAD = 32
-"""Pairs beyond the one whose turn it is."""
+"""At most this many pairs after the current one are prefetched."""
 WASTED_SHARE = 0.14
-"""The largest share of wasted calls: calls in vain, and those that a new topic would make so, by the calls needed so
-far.
-"""
+"""The largest number of calls that are wasted, or would be by a new topic, for each call needed so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,137 +46,137 @@ class _Guess:
     pair: Pair
     index: Sequence[IndexEntry] = ()
     classified: asyncio.Task[ClassificationResult] | None = None
-    further: asyncio.Task[Any] | None = None  # its integration, or the description of its new topic
+    follow_up: asyncio.Task[Any] | None = None  # its integration, or the description of its new topic
 
     @property
     def tasks(self) -> list[asyncio.Task[Any]]:
-        return [task for task in (self.classified, self.further) if task is not None]
+        return [task for task in (self.classified, self.follow_up) if task is not None]
 
     def drop(self) -> None:
         for task in self.tasks:
             task.cancel()
-        self.classified = self.further = None
+        self.classified = self.follow_up = None
 
 
 @dataclass(eq=False, slots=True)
 class Prefetcher:
     """Prefetches the calls for `pairs`, which are decided about in this order; the library is only read.
 
-    `growth`: that of the library, noted after each decision; `every`: so many decisions apart topics are described
-    that have doubled.
+    `growth`: the schedule of the library, updated after each decision; `every`: after so many decisions, topics that
+    have doubled are described.
     """
 
     pairs: Sequence[Pair]
     library: TeamLibrary
-    guesses: PrefetchServices
+    services: PrefetchServices
     growth: DescriptionSchedule
     every: int
     describe_seconds: float
     _turn: int = field(default=0, init=False)
-    _made: dict[int, _Guess] = field(default_factory=dict[int, _Guess], init=False)  # by place in `pairs`
-    _begun: int = field(default=0, init=False)  # calls
+    _guesses: dict[int, _Guess] = field(default_factory=dict[int, _Guess], init=False)  # by position in `pairs`
+    _calls: int = field(default=0, init=False)
     _stopped: bool = field(default=False, init=False)
 
-    async def turn(self, place: int) -> None:
-        """Declare that `pairs[place]` is to be decided about now. Returns once no prefetched call about it runs."""
-        self._turn = place
-        for passed in [each for each in self._made if each < place]:
-            self._made.pop(passed).drop()
-        self._look()
-        while waited := [task for task in self._guess(place).tasks if not task.done()]:
+    async def turn(self, position: int) -> None:
+        """Declare that `pairs[position]` is to be decided about now. Returns once no prefetched call about it runs."""
+        self._turn = position
+        for passed in [each for each in self._guesses if each < position]:
+            self._guesses.pop(passed).drop()
+        self._ask_ahead()
+        while waited := [task for task in self._guess(position).tasks if not task.done()]:
             await asyncio.wait(waited)
-            self._look()
+            self._ask_ahead()
 
     def stop(self) -> None:
-        """Ask nothing more, and cancel what is under way."""
+        """Begin no more calls, and cancel those that run."""
         self._stopped = True
-        for guess in self._made.values():
+        for guess in self._guesses.values():
             guess.drop()
 
-    def _guess(self, place: int) -> _Guess:
-        if place not in self._made:
-            self._made[place] = _Guess(self.pairs[place])
-        return self._made[place]
+    def _guess(self, position: int) -> _Guess:
+        if position not in self._guesses:
+            self._guesses[position] = _Guess(self.pairs[position])
+        return self._guesses[position]
 
-    def _look(self) -> None:
-        """Ask what can be asked now: in order, as far as it is likely enough to be needed."""
+    def _ask_ahead(self) -> None:
+        """Begin the calls that are possible now: in order, as far as they are likely enough to be needed."""
         if self._stopped:
             return
         index = self.library.index()
-        for guess in self._made.values():
+        for guess in self._guesses.values():
             if guess.classified is not None and guess.index != index:
                 guess.drop()
         joined: dict[str, int] = {}  # topics that earlier pairs go into, and how many
         at_risk = 0
-        certain = True  # what is before has been classified
-        for place in range(self._turn, min(self._turn + MOST_AHEAD + 1, len(self.pairs))):
-            if place > self._turn and place % self.every == 0 and not (certain and self._nothing_due(joined)):
+        certain = True  # all earlier pairs have been classified
+        for position in range(self._turn, min(self._turn + MOST_AHEAD + 1, len(self.pairs))):
+            if position > self._turn and position % self.every == 0 and not (certain and self._nothing_due(joined)):
                 break
-            guess = self._guess(place)
+            guess = self._guess(position)
             if guess.classified is None:
                 if not certain and not self._may_risk(at_risk + 1):
                     break
                 guess.index = index
-                guess.classified = self._begin(self.guesses.curator.classify(guess.pair, index, self.guesses.usage))
+                guess.classified = self._begin(self.services.curator.classify(guess.pair, index, self.services.usage))
             at_risk += not certain
             if not certain:
                 continue
             topic = _topic_in(guess.classified)
             if topic is None:
                 certain = False
-            elif topic and not self._follow(guess, topic, joined):
-                self._drop_from(place + 1)
+            elif topic and not self._begin_follow_up(guess, topic, joined):
+                self._drop_from(position + 1)
                 break
 
-    def _follow(self, guess: _Guess, topic: str, joined: dict[str, int]) -> bool:
-        """Ask what comes after a pair's classification. False: the index changes with this pair."""
+    def _begin_follow_up(self, guess: _Guess, topic: str, joined: dict[str, int]) -> bool:
+        """Begin the call after a pair's classification. Returns False if the index changes with this pair."""
         files = topic_files(self.library.topics, topic)
         if not files:
-            if guess.further is None:
+            if guess.follow_up is None:
                 founded = Topic(topic, (guess.pair,))
-                guess.further = self._begin(
-                    self.guesses.describer.summarize_for_kb_index(
+                guess.follow_up = self._begin(
+                    self.services.describer.summarize_for_kb_index(
                         f"team:{founded.file}", founded.text, self.describe_seconds
                     )
                 )
             return False
-        if files[0] not in joined and guess.further is None:
-            held = self.library.pairs_of_topic(topic)
-            others = [each for each in held if each.conversation_id != guess.pair.conversation_id]
+        if files[0] not in joined and guess.follow_up is None:
+            existing = self.library.pairs_of_topic(topic)
+            others = [each for each in existing if each.conversation_id != guess.pair.conversation_id]
             if others:
-                guess.further = self._begin(
-                    self.guesses.curator.integrate(guess.pair, topic, others, self.guesses.usage)
+                guess.follow_up = self._begin(
+                    self.services.curator.integrate(guess.pair, topic, others, self.services.usage)
                 )
         joined[files[0]] = joined.get(files[0], 0) + 1
         return True
 
     def _nothing_due(self, joined: Mapping[str, int]) -> bool:
-        """True if no topic becomes due for a new description, even if all those pairs join theirs."""
+        """True if no topic becomes due for a new description, even if the pairs counted by `joined` join theirs."""
         topics = self.library.topics
         more = {name: count for first, count in joined.items() for name in files_of(first, topics)}
         return not self.growth.would_be_due(topics, more)
 
     def _may_risk(self, calls: int) -> bool:
-        """True if this many calls may be running or answered that a new topic would make useless."""
-        asked = self.guesses.asked
-        held = sum(len(guess.tasks) for guess in self._made.values())
-        wasted = max(0, self._begun - asked.used - held)
+        """True if so many calls that a new topic would waste are few enough, beside those wasted already."""
+        asked = self.services.asked
+        unused = sum(len(guess.tasks) for guess in self._guesses.values())
+        wasted = max(0, self._calls - asked.used - unused)
         return calls + wasted <= WASTED_SHARE * asked.asked
 
     def _begin(self, call: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
-        self._begun += 1
+        self._calls += 1
         task = asyncio.create_task(call)
         task.add_done_callback(self._done)
         return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled():
-            task.exception()  # looked at, or asyncio would report it: it may be that nobody needs the answer
-            self._look()
+            task.exception()  # else asyncio would report it, although perhaps nobody needs the answer
+            self._ask_ahead()
 
-    def _drop_from(self, place: int) -> None:
-        for later in [each for each in self._made if each >= place]:
-            self._made.pop(later).drop()
+    def _drop_from(self, position: int) -> None:
+        for later in [each for each in self._guesses if each >= position]:
+            self._guesses.pop(later).drop()
 
 
 def _topic_in(classified: asyncio.Task[ClassificationResult]) -> str | None:

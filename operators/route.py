@@ -32,27 +32,27 @@ def cut(
 
     --[m1, m2→x, m3, m4→y]--------|
     [ cut                 ]              x and y are messages of two conversations, m1 begins a third
-    --([m1] [m2, m3] [m4])--------|      the first line of a team member would be part of what it leads to
+    --([m1] [m2, m3] [m4])--------|      an intro line of a team member goes with the message after it
 
-    And where they turn to another place: what is said to a private question must not be in one part with what is said
-    in public.
+    A batch is also cut where its replies go to another place: words to a private question must not be in one part with
+    public ones.
     """
     numbers = itertools.count(1)
 
     def parts(batch: Batch) -> list[Part]:
         author_type = people.type_of(batch.messages[0].author, history.guild_of(batch.messages[0]))
         place = history.place(batch.messages[0].channel_id)
-        pieces = itertools.groupby(batch.messages, lambda each: (tracker.conversation_of(each.id), elsewhere(each)))
-        begun = [Part(next(numbers), tuple(piece), author_type, place, batch.closed_at) for _, piece in pieces]
-        for part in begun:
+        pieces = itertools.groupby(batch.messages, lambda each: (tracker.conversation_of(each.id), other_place(each)))
+        made = [Part(next(numbers), tuple(piece), author_type, place, batch.closed_at) for _, piece in pieces]
+        for part in made:
             in_flight.begin(part)
-        return begun
+        return made
 
     return concat_map_iterable(parts)
 
 
-def elsewhere(message: Message) -> int | None:
-    """The place that a message replies to, where that is another than its own."""
+def other_place(message: Message) -> int | None:
+    """The place that a message replies to, if that is not its own."""
     reply = message.reply_to
     return None if reply is None or reply.gone or reply.channel_id == message.channel_id else reply.channel_id
 
@@ -72,13 +72,13 @@ def route(
         [ route               ]
         ---q1-c2-----i3-------|      an inquiry, a capture job, an `Ignored`
 
-    `usages` add up what the inquiries of each server use of the LLM. A part whose look-up fails ends as `failed`.
+    `usages` count the LLM calls and tokens of each server's inquiries. A part whose look-up fails ends as `failed`.
     """
 
     async def routed(part: Part) -> tuple[Key, Routed]:
         current_part.set(part)
         log.info("discord.user_batch_process_start: %s", number_of(len(part.messages), "message"))
-        return part.key, sent(part, await router.route(part), usages[part.guild_id])
+        return part.key, item_of(part, await router.route(part), usages[part.guild_id])
 
     def failed(part: Part, error: Exception) -> tuple[Key, Routed]:
         return part.key, failure_of(part, "route", error)
@@ -101,7 +101,7 @@ def route(
     return operator
 
 
-def sent(part: Part, routing: Routing, usage: Usage | None) -> Routed:
+def item_of(part: Part, routing: Routing, usage: Usage | None) -> Routed:
     """The item that a routed part becomes: a capture job, an inquiry, an `Ignored`, or an outcome."""
     if routing.to is Destination.CAPTURE:
         return CaptureJob(part)

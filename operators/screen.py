@@ -33,15 +33,15 @@ from services.discord import Decoder, Dispatch
 def follow(
     tracker: ConversationTracker, people: People, history: History, withheld: Callable[[Message], bool]
 ) -> Callable[[Observable[Event]], Observable[Event]]:
-    """Pass every event on after the `tracker` has assigned its message to a conversation. The tracker can be asked
-    about that message ever after; cutting, routing, gathering and capturing do so.
+    """Pass every event on after the `tracker` has assigned its message to a conversation. Cutting, routing, gathering
+    and capturing ask the tracker for it.
 
         --m1---m2→m1---m3---edit--|
         [ follow                  ]
         --m1---m2→m1---m3---edit--|      m1 and m2 are one conversation now, m3 begins another
 
-    Of people who want nothing read, it is told that they spoke, and to whom; not what they said, or their name. A reply
-    to a message that was deleted before is none.
+    Of people who have opted out, the tracker learns only that they spoke, and to whom. A reply to a message that is
+    deleted by then counts as no reply.
     """
 
     def follow_event(event: Event) -> None:
@@ -51,13 +51,13 @@ def follow(
                 message = replace(message, reply_to=replace(reply, gone=True))
             author_type = people.type_of(message.author, history.guild_of(message))
             place = history.place(message.channel_id)
-            tracker.follow(unread(message) if withheld(message) else message, author_type, place)
+            tracker.follow(without_content(message) if withheld(message) else message, author_type, place)
 
     return ops.do_action(follow_event)
 
 
-def unread(message: Message) -> Message:
-    """The message without its words and its author's name."""
+def without_content(message: Message) -> Message:
+    """The message without its text and its author's name."""
     return replace(message, text="", author=Author(message.author.id, "", message.author.is_bot))
 
 
@@ -73,15 +73,15 @@ def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], O
     return concat_map_iterable((decoder or Decoder()).decode)
 
 
-DEDUPLICATED = 50_000
-"""Message ids kept against a second delivery."""
+IDS_KEPT = 50_000
+"""Message ids that are remembered, to drop a second delivery."""
 
 
 Screened = Posted | Amend[Key, Posted] | Keep[Key] | Ignored | Removed
 
 
 class ChannelLists(NamedTuple):
-    """The ids of channels that are read (empty: all), and of those that are not."""
+    """The ids of channels that are read (empty: all), and of channels that are not."""
 
     allowed: frozenset[int] = frozenset()
     denied: frozenset[int] = frozenset()
@@ -93,15 +93,15 @@ class ScreenRules:
 
     Attributes:
         withheld: whether the author of a message has opted out, or has marked this one.
-        ended: whether a message (ids of place and message) had its outcome before this process began.
+        has_outcome: whether a message (ids of place and message) had its outcome before this process began.
     """
 
     withheld: Callable[[Message], bool]
     channels: Servers[ChannelLists] = field(default_factory=lambda: Servers({None: ChannelLists()}))
-    ended: Callable[[int, int], bool] | None = None
+    has_outcome: Callable[[int, int], bool] | None = None
 
-    def lets_read(self, channel_id: int | None, guild_id: int | None) -> bool:
-        """`channel_id`: None if it is unknown, and so may be denied."""
+    def may_read(self, channel_id: int | None, guild_id: int | None) -> bool:
+        """Return True if the channel is allowed. `channel_id`: None if it is unknown, and so may be denied."""
         allowed, denied = self.channels[guild_id]
         if channel_id is None:
             return not (allowed or denied)
@@ -122,11 +122,11 @@ def screen(
         [ screen                                  ]
         --m1--i---i----k--~----------(~ r)--------|   i = Ignored, k = Keep, ~ = Amend, r = Removed
 
-    Typing keeps open the window of whoever types. Edits and deletions amend what still waits in a window; later, a
-    deletion cancels the answer and an edit has no effect. A team member's message cancels the answers it makes
-    unnecessary.
+    Typing keeps open the window of the person who types. Edits and deletions amend messages that still wait in a
+    window; later, a deletion cancels the answer and an edit has no effect. A team member's message cancels the answers
+    it makes unnecessary.
     """
-    seen = RecentIds(DEDUPLICATED)
+    seen = RecentIds(IDS_KEPT)
 
     def on_event(event: Event) -> Iterable[Screened]:
         match event:
@@ -143,7 +143,7 @@ def screen(
 
     def posted(event: Posted) -> Screened:
         message = event.message
-        if message.id in seen or (rules.ended is not None and rules.ended(message.channel_id, message.id)):
+        if message.id in seen or (rules.has_outcome is not None and rules.has_outcome(message.channel_id, message.id)):
             return ignored(message, Reason.DUPLICATE)
         seen.add(message.id)
         if history.is_gone(message.id):  # the deletion came first
@@ -151,7 +151,7 @@ def screen(
         message = history.latest(message)  # an edit may have come first as well
         author_type = people.type_of(message.author, history.guild_of(message))
         unwanted = reason_to_ignore(message, author_type)
-        # Those who opted out take part in the conversation all the same.
+        # People who have opted out still take part in the conversation.
         answers = author_type is AuthorType.TEAM_MEMBER and tracker.kind_of(message.id).needs_question
         if answers and unwanted in {None, Reason.OPTED_OUT}:
             team.observe(message)
@@ -162,7 +162,7 @@ def screen(
         return event if message is event.message else replace(event, message=message)
 
     def answered_by(message: Message) -> Sequence[int]:
-        """The conversation that a team member goes on with; none where that is not yet sure ("good morning")."""
+        """The messages of the conversation that a team member goes on with; none if that is unsure ("good morning")."""
         return () if tracker.is_tentative(message) else tracker.messages_of(tracker.conversation_of(message.id))
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
@@ -176,7 +176,7 @@ def screen(
             return Reason.EMPTY
         known = not history.is_unlisted(message.channel_id)
         channel_id = history.place(message.channel_id).channel_id if known else None
-        if not rules.lets_read(channel_id, history.guild_of(message)):
+        if not rules.may_read(channel_id, history.guild_of(message)):
             return Reason.NOT_ADDRESSED
         return None
 

@@ -35,7 +35,7 @@ class TookTooLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """One step: its name, its function, and the type of the items that it is for."""
+    """One step: its name, its function, and the type of the items that it takes."""
 
     name: str
     fn: Callable[[Any], Coroutine[Any, Any, Item]]
@@ -55,7 +55,7 @@ class Step:
     def __call__(self, source: Observable[Item]) -> Observable[Item]:
         run = map_async(
             _run_steps(self.works),
-            on_failure=lambda item, error: failure(item, _first(self.works, item).name, error),
+            on_failure=lambda item, error: failed_outcome(item, _first_step(self.works, item).name, error),
             max_concurrent=self.max_concurrent,
             token=lambda item: item.token,
         )
@@ -82,7 +82,7 @@ def step(
 
 
 def in_turn(*steps: Step) -> Step:
-    """Combine steps into one operator that runs them one after another for each item. Results are those of a pipe of
+    """Combine steps into one operator that runs them one after another for each item. The results are as from a pipe of
     the steps; at most the smallest `max_concurrent` of them run at once.
 
         --q1---q2-------------|
@@ -99,7 +99,7 @@ def in_order(*steps: Step) -> Step:
     """Combine steps as `in_turn` does, in the order of `model.steps.STEPS`.
 
     Raises:
-        ValueError: that table does not have one of them.
+        ValueError: a step is not in that table.
     """
     made = in_turn(*steps)
     missing = [work.name for work in made.works if work.name not in STEP_NAMES]
@@ -110,12 +110,12 @@ def in_order(*steps: Step) -> Step:
 
 def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Item]]:
     """Make the function that runs `works` for one item, one after another, until a step ends it with an outcome."""
-    at_work = Counter[str]()
+    active = Counter[str]()
     watches = [operator_watch(work.gauge, work.name) for work in works]
 
     def report(gauge: Gauge, name: str, change: int) -> None:
-        at_work[name] += change
-        gauge(name, at_work[name])
+        active[name] += change
+        gauge(name, active[name])
 
     async def run_steps(item: Item) -> Item:
         current_part.set(item.part)
@@ -164,16 +164,16 @@ async def _result(
             log.debug("%s took %.0f ms", work.name, (now() - began) * 1000)
         if ends is not None:
             ends(failed)
-    return failure(item, work.name, cast("Exception", failed))
+    return failed_outcome(item, work.name, cast("Exception", failed))
 
 
-def _first(works: tuple[_Work, ...], item: Item) -> _Work:
-    """The step that an item begins with; the first one if it is for none."""
+def _first_step(works: tuple[_Work, ...], item: Item) -> _Work:
+    """The first step that takes the item; the first of all if none does."""
     return next((work for work in works if isinstance(item, work.takes)), works[0])
 
 
-def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
-    """The outcome of an inquiry that a step could not finish."""
+def failed_outcome(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
+    """Like `failure_of`, for an inquiry: the outcome has its usage and decisions."""
     outcome = failure_of(inquiry.part, name, error)
     return outcome_of(inquiry.inquiry if isinstance(inquiry, Unanswered) else inquiry, outcome.result, outcome.reason)
 
@@ -183,11 +183,11 @@ def failure_of(part: Part, name: str, error: Exception) -> Outcome:
     if isinstance(error, WorkCancelled):
         return Outcome(part, now(), OutcomeKind.CANCELLED, error.reason)
     current_part.set(part)
-    log.warning("%s failed: %s: %s", name, type(error).__name__, error, exc_info=None if expected(error) else error)
+    log.warning("%s failed: %s: %s", name, type(error).__name__, error, exc_info=None if is_expected(error) else error)
     return Outcome(part, now(), OutcomeKind.FAILED, f"{type(error).__name__} at {name}")
 
 
-def expected(error: Exception) -> bool:
+def is_expected(error: Exception) -> bool:
     """True if an error comes from outside the program (a service, the network, the disk), so that one log line is
     enough. Any other is a bug, and logged with its traceback.
     """

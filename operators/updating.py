@@ -1,4 +1,4 @@
-"""The steps of an update of the knowledge base: which sources there are, their texts, their descriptions."""
+"""The steps of an update of the knowledge base: list the sources, fetch their texts, describe them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from services.storage import in_thread
 
 TAKEN = "another kind of source has names like this; rename it"
 GONE_SECONDS = 24 * 3600.0
-"""How long a source that is gone is remembered, so that an empty mount costs no descriptions."""
+"""For so long the record of a source that is gone is kept, so that an empty mount costs no descriptions."""
 
 
 def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
-    """Load the cache, if that has not been done, and return the kinds of sources that an update looks at.
+    """Load the cache, if that has not been done, and return all kinds of sources.
 
     Raises:
         OSError: the cache file is there and cannot be read.
@@ -53,13 +53,13 @@ def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Seque
 def discover(ledger: SourceRecords, key: str) -> Callable[[AnyKind], Coroutine[Any, Any, list[UpdateEvent]]]:
     """List the sources of one kind and say which are due. `key` identifies the prompt and model of descriptions.
 
-    The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Each kind is looked
-    at by itself: where that fails, nothing of the kind changes; where it takes long, it delays no other.
+    The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Kinds are listed
+    independently: if one fails, its sources do not change; a slow one delays no other.
     """
 
     async def discovered(kind: AnyKind) -> list[UpdateEvent]:
         troubles = await kind.survey(now())
-        # Nothing else touches the records of this kind until this has ended: it is their first step in an update.
+        # Nothing else changes the records of this kind meanwhile: this is their first step in an update.
         records = ledger.records_of(kind)
         first, *rest = await in_thread(_look, kind, ledger.kinds, records, key, now())
         return [first, *troubles, *rest]
@@ -81,24 +81,24 @@ def _look(
         mine = kind_of(kinds, source_id) is kind
         events.append(Due(kind, source_id) if mine else LeftOut(source_id, TAKEN))
     for source_id in listing.unchanged:
-        events += _unless_done(records[source_id], key)
+        events += _for_unchanged(records[source_id], key)
     there = {*listing.unchanged, *listing.due}
     for source_id, record in records.items():
         if source_id not in there and not (listing.may_exist is not None and listing.may_exist(source_id)):
-            events += gone(record, kind, at)
+            events += _for_missing(record, kind, at)
     return events
 
 
-def _unless_done(record: Record, key: str) -> Iterator[UpdateEvent]:
-    """What an unchanged source needs: nothing, a description, or to be in the index again."""
+def _for_unchanged(record: Record, key: str) -> Iterator[UpdateEvent]:
+    """The event for an unchanged source that needs a description, or returns to the index; else none."""
     if record.content_hash and (not record.is_described or record.summary_key != key):
         yield Pending(replace(record, summary_pending=True, gone_at=None))
     elif record.gone_at is not None:
         yield UpToDate(replace(record, gone_at=None), UpdateResult.SAME)
 
 
-def gone(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
-    """A source that is not there any more: remembered for a day, then forgotten. Blocking."""
+def _for_missing(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
+    """The event for a source that does not exist any more: it is kept for a day, then deleted. Blocking."""
     if record.gone_at is None:
         yield UpToDate(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)
     elif at - from_rfc3339(record.gone_at) >= GONE_SECONDS:
@@ -110,19 +110,19 @@ def gone(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
 def fetch(
     kind: AnyKind, ledger: SourceRecords, key: str
 ) -> Callable[[Sequence[Due]], Coroutine[Any, Any, list[UpdateEvent]]]:
-    """Fetch some sources of one kind together. Gives what became of each; `key` as in `discover`."""
+    """Fetch some sources of one kind together, and return an event for each; `key` as in `discover`."""
 
     async def fetched(due: Sequence[Due]) -> list[UpdateEvent]:
         known = {each.source_id: ledger.records.get(each.source_id) for each in due}
         # An id may have been of another kind before.
         mine = {name: record if isinstance(record, kind.record) else None for name, record in known.items()}
         results = await kind.fetch(mine)
-        return [next_of(each, ledger, key) if isinstance(each, Record) else each for each in results]
+        return [event_of(each, ledger, key) if isinstance(each, Record) else each for each in results]
 
     return fetched
 
 
-def next_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
+def event_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
     """The event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
     `Pending`.
     """
@@ -139,9 +139,9 @@ def next_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pendi
 def summarise(
     describer: Describer, ledger: SourceRecords, timeout_seconds: float
 ) -> Callable[[Pending], Coroutine[Any, Any, UpToDate]]:
-    """Describe the text as it is now, which may be newer than what was fetched.
+    """Describe the current text, which may be newer than the fetched one.
 
-    Sources with equal content share one description, also while it is being written. What says nothing has none.
+    Sources with equal content share one description, also while it is being written. A text that says nothing has none.
 
     Raises:
         NotDescribed: the text cannot be described any more, or the answer is no description.
@@ -163,7 +163,7 @@ def summarise(
                     lambda: describer.summarize_for_kb_index(record.source_id, text, timeout_seconds),
                 )
             except SaysNothing:
-                # It leaves the index, or never gets there; looked at again with each update, which costs no call.
+                # It is not in the index. Each update checks it again, which costs no call.
                 return UpToDate(
                     replace(record, summary_text="", summary_key=key, summary_pending=True), UpdateResult.SAME
                 )
@@ -178,7 +178,7 @@ def summarise(
 
 
 def _current(kind: AnyKind, record: Record) -> tuple[Record, str]:
-    """The source's text, and its record with the hash of just that text. Blocking."""
+    """Return the source's record with the hash of its text, and the text. Blocking."""
     found = kind.read(record.source_id)
     if found.flaw or not found.text.strip():
         raise NotDescribed(found.flaw or "it is empty")

@@ -18,16 +18,16 @@ from services.search import language_of
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
 LARGE_BYTES = 1024 * 1024
-"""Files from this size on take a while, which a reaction shows."""
+"""Files from this size on take a while: a reaction shows that they are being read."""
 NOTE_SECONDS = 60.0
-"""Between two notes about refused files in a thread, in which anybody may post any number."""
+"""The shortest time between two notes about refused files in a thread: anybody may post any number of files."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNotes:
-    """Shows under each file's message how far it is. Nothing waits for it, and its failures are only logged.
+    """Shows under each file's message whether it can be searched. Nothing waits for that; failures are only logged.
 
     Attributes:
         reply_languages: `question`: as people write in the thread; else the code of a fixed language.
@@ -36,56 +36,56 @@ class FileNotes:
     poster: Poster
     history: History
     people: People
-    gone: Tombstones
+    tombstones: Tombstones
     reply_languages: Servers[str]
-    _told: dict[int, float] = field(default_factory=dict[int, float], init=False)  # by thread: when it had a note
+    _noted: dict[int, float] = field(default_factory=dict[int, float], init=False)  # by thread: when it had a note
 
-    async def begun(self, job: IngestJob) -> None:
-        """The reading of a file begins: shown for large ones only."""
+    async def on_begin(self, job: IngestJob) -> None:
+        """React to the beginning of reading a file, for large files only."""
         file = job.candidate
         if file.attachment.size >= LARGE_BYTES:
-            await _tried(self.poster.react(file.place_id, file.message_id, WORKING))
+            await _react(self.poster.react(file.place_id, file.message_id, WORKING))
 
-    async def ended(self, files: MessageFiles) -> None:
-        """A file can be searched, or cannot be read. Why not is told for all files of its message at once."""
+    async def on_end(self, files: MessageFiles) -> None:
+        """React to the end of reading a file. A note says why files cannot be read, for all of one message at once."""
         *before, result = files.results
         file = result.job.candidate
         if result.is_new:
             if file.attachment.size >= LARGE_BYTES:
-                await _tried(self.poster.unreact(file.place_id, file.message_id, WORKING))
+                await _react(self.poster.unreact(file.place_id, file.message_id, WORKING))
             if not any(each.is_new and bool(each.failure) == bool(result.failure) for each in before):
                 mark = FAILED if result.failure else DONE
-                await _tried(self.poster.react(file.place_id, file.message_id, mark))
+                await _react(self.poster.react(file.place_id, file.message_id, mark))
         # In a channel the answer itself says so: there is no thread to write to yet.
         if files.complete and file.place_id == file.case_id:
             refusals = [each.refusal for each in files.results if each.is_new and each.refusal is not None]
-            await self._tell_refusals(file, refusals)
+            await self._post_refusals(file, refusals)
 
-    async def _tell_refusals(self, file: Candidate, refusals: Sequence[FileRefused]) -> None:
+    async def _post_refusals(self, file: Candidate, refusals: Sequence[FileRefused]) -> None:
         """Post one note, if a minute has passed in this thread since the last one. `file`: the last of its message."""
         at = now()
-        if not refusals or 0 <= at - self._told.get(file.case_id, -math.inf) < NOTE_SECONDS:
+        if not refusals or 0 <= at - self._noted.get(file.case_id, -math.inf) < NOTE_SECONDS:
             return
-        for case_id in [each for each, told in self._told.items() if at - told >= NOTE_SECONDS]:
-            del self._told[case_id]
-        self._told[file.case_id] = at
+        for case_id in [each for each, noted_at in self._noted.items() if at - noted_at >= NOTE_SECONDS]:
+            del self._noted[case_id]
+        self._noted[file.case_id] = at
         language = self._language(file.place_id, file.uploader_id)
         lines = "\n".join(escape_markup(refusal_text(each, language)) for each in refusals)
         (text, *_) = split(f"{FAILED} {lines}")
         await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 
-    async def reopened(self, case_id: int) -> None:
-        """A thread is open again that was closed, with its files."""
-        if not self.gone.is_unannounced(case_id):
+    async def on_reopen(self, case_id: int) -> None:
+        """Post that files have to be posted again, once, if a closed thread is open again."""
+        if not self.tombstones.is_unannounced(case_id):
             return
         try:
-            await self.gone.note_announced(case_id)
+            await self.tombstones.note_announced(case_id)
         except OSError as error:
             log.warning("evidence: thread %d: may be told again: %s", case_id, error)
         await self._send(case_id, phrases(self._language(case_id)).post_again, f"{case_id:x}-r")
 
     def _language(self, place_id: int, author_id: int | None = None) -> str:
-        """What is written there, by one person or by all."""
+        """Return the language of the place's recent messages, by one person or by all."""
         people = [message for message in self.history.recent(place_id) if not message.author.is_bot]
         texts = [message.text for message in people if author_id in {None, message.author.id}]
         chosen = self.reply_languages[self.history.place(place_id).guild_id]
@@ -103,7 +103,7 @@ class FileNotes:
         self.history.note(Message(message_id, place_id, bot, text, at, self.history.place(place_id).guild_id))
 
 
-async def _tried(reaction: Awaitable[object]) -> None:
+async def _react(reaction: Awaitable[object]) -> None:
     try:
         await reaction
     except PostFailed as error:

@@ -20,11 +20,13 @@ from services.storage import DataFolder, files
 UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}
 REMEMBERED = 20_000
-"""Votes of this run that are known while later ones are judged; the oldest are forgotten first."""
+"""Votes of this run that are kept in memory to compare later ones with; the oldest are forgotten first."""
 MOST_CHANGES = 10
-"""Of one voter about one answer in this run: each is a line with the question."""
+"""Changes of one voter's vote about one answer that are written in this run: each is a line with the question."""
 CALL_SECONDS = 3_600.0
-"""After a call for help from a thread, others from there are not passed on: anybody could fill the team's channel."""
+"""For so long after a call for help from a thread, others from there are dropped: anybody could fill the team's
+channel.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +35,13 @@ class Feedback:
     """Appends votes by community users to the feedback file, and posts calls for help.
 
     One line a change: `at`, `message_id`, `voter` (a keyed hash), `question`, `sources`, `vote` (`up`, `down` or
-    `withdrawn`), and `inferred: true` where it is taken from what the asker said. The last one of a voter about a
-    message counts, an inferred one only where there is no other. None is inferred of who has voted in this run.
+    `withdrawn`), and `inferred: true` for a vote inferred from the asker's words. The last vote of a voter about a
+    message counts; an inferred one only if there is no other. No vote is inferred for a person who has voted on that
+    answer in this run.
 
     `escalation_channels`: where calls for help are posted, if anywhere; `guild_of`: the server of a place. `offered`:
-    votes are kept; `inferring`: inferred ones as well, since people see the answers. `opted_out`: nothing is kept of
-    these people, neither their votes nor those about answers to them.
+    votes are kept; `inferring`: inferred ones as well, since people see the answers. `opted_out`: votes by these
+    people, or about answers to them, are not kept.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class Feedback:
         if isinstance(vote, Reaction):
             await self._react(vote)
         elif self._inferring:
-            await self._infer(vote)
+            await self._keep_inferred(vote)
 
     async def _react(self, reaction: Reaction) -> None:
         post = self._posts.find(reaction.message_id)
@@ -107,13 +110,13 @@ class Feedback:
         if changes <= MOST_CHANGES:
             await self._write(post, reaction.user_id, reaction.at, vote)
 
-    async def _infer(self, said: InferredVote) -> None:
-        post, vote = said.post, UP if said.worked else DOWN
+    async def _keep_inferred(self, inferred: InferredVote) -> None:
+        post, vote = inferred.post, UP if inferred.worked else DOWN
         key = (post.message_id, post.asker_id)
-        forgotten = self._posts.find(post.message_id) is None  # since it was said
+        forgotten = self._posts.find(post.message_id) is None  # meanwhile
         if forgotten or key in self._votes or self._inferred.get(key) == vote:
             return
-        await self._write(post, post.asker_id, said.at, vote, inferred=True)
+        await self._write(post, post.asker_id, inferred.at, vote, inferred=True)
         self._inferred[key] = vote
 
     async def _write(self, post: Post, user_id: int, at: float, vote: str, *, inferred: bool = False) -> None:
@@ -148,7 +151,7 @@ class Feedback:
             log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400 (for the operator)
 
     async def _pseudonym(self, user_id: int) -> str:
-        """The same for one voter on one installation, and meaningless elsewhere."""
+        """Return the voter's pseudonym: always the same on one installation, and meaningless elsewhere."""
         if self._key is None:
             self._key = await run_blocking(pseudonym_key, self._folder.feedback_key)
         return pseudonym(self._key, user_id)

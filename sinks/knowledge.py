@@ -36,7 +36,7 @@ NAMESPACE = "kb:"
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A record's share of the two files; kept, as most records do not change from one write to the next. `entry` is
+    """A record's text in the two files, cached, as most records do not change from one write to the next. `entry` is
     empty for a source that is not in the index.
     """
 
@@ -46,11 +46,11 @@ class _Rendered:
 
 
 class CacheAndIndex:
-    """Writes both files from the ledger, the cache first: the index is a function of it, so that the next call repairs
-    what a crash between the two leaves.
+    """Writes both files from the ledger, the cache first. The index is made from the cache, so that the next call
+    repairs it after a crash between the two.
 
     Attributes:
-        entries: how many sources have a place in the index, as it was when last saved.
+        entries: the number of sources in the index when it was last saved.
     """
 
     def __init__(self, ledger: SourceRecords, index_path: Path) -> None:
@@ -59,22 +59,22 @@ class CacheAndIndex:
         self._index_path = index_path
         self._rendered: dict[str, _Rendered] = {}
         self._version = 0
-        """Of the ledger, when it was last written; it begins as the cache file has it."""
+        """The ledger's version that was written last; at first that of the cache file."""
         self._cache_seen: Signature | None = None
         self._index_seen: Signature | None = None
         self._writing = threading.Lock()
         """A cancelled `save` leaves its thread running while another one may begin."""
 
     async def save(self, _sign: object = None) -> list[Trouble]:
-        """Bring both files up to date; a file that is so already is not written.
+        """Bring both files up to date; a file that is up to date is not written.
 
-        A file that cannot be written is a trouble, and tried again the next time.
+        If a file cannot be written, return that as a trouble; the next call tries again.
         """
         ledger = self._ledger
         if not ledger.loaded:
             return []
         version = ledger.version
-        # Records never change: the thread sees the ledger as it is now, although that goes on.
+        # Records never change: the thread sees the ledger as it is now, although the ledger goes on.
         records = list(ledger.records.values())
         try:
             await in_thread(self._write_in_turn, records, version, rfc3339(now()))
@@ -113,12 +113,12 @@ class CacheAndIndex:
         self._version = version
 
     def _write_index(self, records: list[Record], *, plain: bool) -> None:
-        """`plain`: no record has changed, so that the index is probably there, and as it should be."""
-        there = _read(self._index_path)
-        if plain and there == "\n".join(_plain_entries(records)).encode():
-            return  # found out in a tenth of the time: descriptions were made harmless when they came
+        """`plain`: no record has changed, so that the index is probably right already."""
+        written = _read(self._index_path)
+        if plain and written == "\n".join(_plain_entries(records)).encode():
+            return  # compared in a tenth of the time: descriptions were made harmless before
         index = "\n".join(entry for record in records if (entry := self._render(record).entry)).encode()
-        if there != index:
+        if written != index:
             files.replace(self._index_path, index)
 
     def _render(self, record: Record) -> _Rendered:
@@ -130,7 +130,7 @@ class CacheAndIndex:
 
 
 def _sort(records: list[Record], kinds: Iterable[AnyKind]) -> None:
-    """Kind by kind, each by id."""
+    """Sort records by kind, and within each kind by id."""
     by_kind: dict[type[Record], dict[str, Record]] = {kind.record: {} for kind in kinds}
     for record in records:
         by_kind[type(record)][record.source_id] = record
@@ -157,24 +157,24 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-NAMED = 5
-"""Troubles of one step that are named by default; the rest is counted, so that an outage does not flood the log."""
-NAMED_LEFT_OUT = 20
-"""The same for what is left out: there may be photographs in the folder, or in the list."""
+MOST_NAMED = 5
+"""Troubles of one step that are named by default; others are counted, so that an outage does not flood the log."""
+MOST_NAMED_LEFT_OUT = 20
+"""The same for sources that are left out: there may be photographs in the folder, or in the list."""
 
 
 _PASSED_OVER = NOT_DOCUMENTATION | {NOT_CHOSEN}
 _EXPECTED = {HIDDEN: logging.INFO, **dict.fromkeys(_PASSED_OVER, logging.DEBUG)}
-"""What is left out as a matter of course, with the level of its line."""
+"""The reasons for which sources are regularly left out, with the level of the log line."""
 
 
 class KnowledgeLog:
-    """Logs troubles and what is left out when they are new, and each update's counts when anything happened."""
+    """Logs troubles and left-out sources when they are new, and each update's counts if anything happened."""
 
-    def __init__(self, named: int = NAMED) -> None:
-        self._most_named = named
+    def __init__(self, most_named: int = MOST_NAMED) -> None:
+        self._most_named = most_named
         self._reported: set[tuple[str, str]] = set()
-        """In the update before."""
+        """In the previous update."""
         self._present: set[tuple[str, str]] = set()
         self._named: Counter[str] = Counter()
         self._left_out = 0
@@ -185,7 +185,7 @@ class KnowledgeLog:
             case LeftOut(name=name, reason=reason) if self._is_new(name, reason):
                 self._left_out += reason not in _EXPECTED
                 self._passed_over += reason in _PASSED_OVER
-                level = logging.WARNING if self._left_out <= NAMED_LEFT_OUT else logging.DEBUG
+                level = logging.WARNING if self._left_out <= MOST_NAMED_LEFT_OUT else logging.DEBUG
                 log.log(_EXPECTED.get(reason, level), "%s is left out: %s", name, reason)
             case Trouble(about=about, step=step, message=message) if self._is_new(about, message):
                 self._named[step] += 1
@@ -206,8 +206,8 @@ class KnowledgeLog:
         for step, count in self._named.items():
             if count > self._most_named:
                 log.warning("%s: %d further failures", step, count - self._most_named)
-        if self._left_out > NAMED_LEFT_OUT:
-            log.warning("%d more are left out; the level DEBUG names them", self._left_out - NAMED_LEFT_OUT)
+        if self._left_out > MOST_NAMED_LEFT_OUT:
+            log.warning("%d more are left out; the level DEBUG names them", self._left_out - MOST_NAMED_LEFT_OUT)
         if self._passed_over:
             passed = number_of(self._passed_over, "file")
             log.info("%s passed over: images, style sheets, scripts and the like, or as kb.exclude says", passed)

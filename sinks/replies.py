@@ -1,4 +1,4 @@
-"""Answers are posted: in a thread on Discord, or in a rehearsal."""
+"""Posts answers: in a thread on Discord, or in a rehearsal."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ VOTES = ("👍", "👎")
 FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 60.0
 PATIENCE_SECONDS = 600.0
-"""How long a piece that Discord cannot take now is tried again. After a restart it is tried anew."""
+"""How long a piece is retried that Discord cannot take now. After a restart it is tried anew."""
 PAGE = 100  # Discord gives at most this many messages at once
-PAGES = 10  # that many messages after a question are searched for the pieces of its answer
+PAGES = 10  # so many pages after a question are searched for the pieces of its answer
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Posts answers, in pieces that Discord takes, and records them. In the end all pieces of an answer are there, each
-    once, or none.
+    """Posts answers, in pieces that Discord takes, and records them. In the end all pieces of an answer are posted,
+    each once, or none.
 
     Attributes:
-        outbox: keeps what was started over a crash.
-        fetcher: tells which pieces are there; None: nothing is ever posted for real.
+        outbox: keeps started replies over a crash.
+        fetcher: finds the pieces that are posted; None: nothing is ever posted for real.
         feedback: offer 👍 and 👎 under the last piece.
     """
 
@@ -61,7 +61,7 @@ class Replies:
     feedback: bool = False
 
     async def post(self, inquiry: Inquiry) -> Outcome:
-        """Post the answer in its thread, opened on the part's last message where there is none yet.
+        """Post the answer in its thread, which is opened on the part's last message if it does not exist yet.
 
         Raises:
             PostFailed: Discord refused, and nothing is posted.
@@ -74,14 +74,14 @@ class Replies:
             raise inquiry.token.error
         # Not cancelled from here on: half an answer helps nobody.
         inquiry.token.commit()
-        reply = self._started(inquiry, place_id, text)
+        reply = self._reply_to(inquiry, place_id, text)
         await self.outbox.begin(reply)
         await self._complete(reply, [])
         return reply_outcome(inquiry, place_id, text)
 
     async def finish(self, reply: StartedReply) -> Outcome | None:
-        """Post what an earlier run has not posted of a reply; None where it had posted nothing: then the question is
-        still to be answered. Raises as `post`.
+        """Post the pieces of a reply that an earlier run has not posted. Returns None if it had posted nothing: then
+        the question is answered anew. Raises as `post`.
         """
         try:
             posted_ids = await self._posted_ids(reply)
@@ -120,7 +120,7 @@ class Replies:
             self.history.add_place(opened)
         return thread_id
 
-    def _started(self, inquiry: Inquiry, place_id: int, text: str) -> StartedReply:
+    def _reply_to(self, inquiry: Inquiry, place_id: int, text: str) -> StartedReply:
         part = inquiry.part
         post = Post(
             at=0.0,
@@ -136,7 +136,7 @@ class Replies:
         return StartedReply(post, tuple(split(text)), part.message_ids, part.guild_id)
 
     async def _complete(self, reply: StartedReply, posted_ids: list[int]) -> None:
-        """Post the pieces after those of `posted_ids`, and record the reply."""
+        """Post the pieces that follow `posted_ids`, and record the reply."""
         try:
             await self._send_rest(reply, posted_ids)
         except Undelivered:
@@ -152,7 +152,7 @@ class Replies:
             await self._offer_votes(reply.place_id, last_id)
 
     async def _send_rest(self, reply: StartedReply, posted_ids: list[int]) -> None:
-        """Post piece after piece, adding each to `posted_ids`. What Discord cannot take now is tried again for a while.
+        """Post piece after piece, adding each to `posted_ids`. A piece that Discord cannot take now is tried again.
 
         Raises:
             PostFailed: Discord refuses a piece.
@@ -193,7 +193,7 @@ class Replies:
         return message_id
 
     async def _posted_ids(self, reply: StartedReply) -> list[int]:
-        """The ids of the first pieces, as far as they have been posted. Raises LookupFailed."""
+        """Return the ids of the posted pieces, which are the first ones. Raises LookupFailed."""
         posted_ids: list[int] = []
         after = reply.id
         for _ in range(PAGES):
@@ -201,8 +201,8 @@ class Replies:
                 break
             page = await self.fetcher.messages(reply.place_id, limit=PAGE, after=after)
             for message in page:
-                left = reply.pieces[len(posted_ids) :]
-                if left and self.people.is_bot_itself(message.author) and same(message.text, left[0]):
+                rest = reply.pieces[len(posted_ids) :]
+                if rest and self.people.is_bot_itself(message.author) and is_piece(message.text, rest[0]):
                     posted_ids.append(message.id)
             if len(page) < PAGE:
                 break
@@ -210,11 +210,11 @@ class Replies:
         return posted_ids
 
     async def _take_back(self, reply: StartedReply, posted_ids: list[int], failure: PostFailed) -> None:
-        """Leave nothing of a reply that Discord refuses to take whole, and no empty thread if the bot may delete it.
+        """Delete the posted pieces of a reply that Discord does not take whole, and its empty thread if possible.
 
         Raises:
             TakenBack: what had been posted is deleted.
-            Undelivered: it could not be.
+            Undelivered: that could not be deleted.
         """
         refused = f"piece {len(posted_ids) + 1} of {len(reply.pieces)}: {failure}"
         try:
@@ -229,7 +229,7 @@ class Replies:
             raise TakenBack(f"{refused}; what was posted is taken back") from failure
 
     async def _drop_empty(self, fetcher: Fetcher, thread_id: int) -> None:
-        """Delete a thread of the bot's own in which nobody has written. Where that fails, it stays."""
+        """Delete a thread of the bot's own in which nobody has written. If that fails, it stays."""
         try:
             thread = await fetcher.place(thread_id)
             if thread is None or thread.owner_id is None or thread.owner_id != self.people.bot_id:
@@ -248,10 +248,10 @@ class Replies:
 
 
 def monotonic() -> float:
-    """Seconds that a change of the wall clock does not touch."""
+    """Return seconds that do not jump when the wall clock is set."""
     return asyncio.get_running_loop().time()
 
 
-def same(posted: str, piece: str) -> bool:
+def is_piece(posted: str, piece: str) -> bool:
     """True if a posted message is this piece; Discord may have changed its white space."""
     return posted.split() == piece.split()

@@ -1,6 +1,4 @@
-"""Results: one log line each, counts that add up, JSON Lines for programs, and the daily record files of how parts
-ended.
-"""
+"""Results: one log line each, counts that add up, JSON Lines for programs, and the daily files of outcomes."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ _LINES = json.JSONEncoder(ensure_ascii=False)  # made once: `json.dumps` would m
 
 
 def journal(result: Result) -> None:
-    """One line for each outcome, at INFO; for what was ignored, at DEBUG."""
+    """Log one line for an outcome, at INFO; for ignored messages, at DEBUG."""
     if isinstance(result, Outcome) and log.isEnabledFor(logging.INFO):
         token = current_part.set(result.part)
         try:
@@ -43,7 +41,7 @@ def journal(result: Result) -> None:
 
 @dataclass(slots=True)
 class ResultCounts:
-    """Adds up results; `messages = removed + messages_in_parts + Σ ignored` when none was lost.
+    """Adds up results; `messages = removed + messages_in_parts + Σ ignored` if no message was lost.
 
     `messages` is counted at the source, so that the sum can be checked.
     """
@@ -82,7 +80,7 @@ class ResultCounts:
         return bool(self.parts[OutcomeKind.FAILED] or self.reasons[OutcomeKind.CANCELLED][Reason.SHUTDOWN])
 
     def summary(self) -> dict[str, object]:
-        """The form of the last line of `--json`."""
+        """Return the counts as the last line of `--json` has them."""
         return {
             "messages": self.messages,
             "removed": self.removed,
@@ -99,7 +97,7 @@ class ResultCounts:
 
 
 def render(outcome: Outcome) -> str:
-    """One line; null where a field does not apply, ids as strings, times in stream time."""
+    """Return an outcome as a line of JSON: null if a field does not apply, ids as strings, times in stream time."""
     part = outcome.part
     thread_id = part.place.id if part.place.is_thread else outcome.reply_place_id
     return _LINES.encode(
@@ -160,7 +158,7 @@ class OrderedOutcomes:
             self._next += 1
 
     def flush(self) -> None:
-        """Write what is still held back, when a run was cut off."""
+        """Write the outcomes that are still held back, after a run was cut off."""
         for number in sorted(self._early):
             self._release(number)
 
@@ -172,12 +170,11 @@ class OrderedOutcomes:
 
 HOUR, DAY = 3_600.0, 86_400.0
 RECENT = 500
-"""Newest entries in memory, for whoever looks at the running bot."""
+"""Newest entries in memory, for the dashboard."""
 MOST_WAITING = 10_000
 """Entries that wait for a disk that cannot be written; the oldest are given up first."""
 MOST_REFUSED_AN_HOUR = 20
-"""Of so many questions of one person that were refused unread within an hour the words are kept: nobody fills the disk
-by asking."""
+"""The text of at most so many refused questions of one person is kept in an hour: nobody fills the disk by asking."""
 
 
 class OutcomeRecord:
@@ -204,12 +201,12 @@ class OutcomeRecord:
         self._waiting: deque[PartOutcome] = deque()
         self._pruned = ""
         self._writing = asyncio.Lock()
-        self._forgotten: dict[int, int] = {}  # by person: the id that Discord made when they asked for it
+        self._forgotten: dict[int, int] = {}  # by person: the id up to which their messages are dropped
         self._refused = Counter[int]()  # by person, in the hour `_refused_hour`
         self._refused_hour = 0
 
     def add(self, result: Result) -> None:
-        """Take a result. What somebody wrote who was forgotten since is dropped."""
+        """Take a result. Outcomes of messages that were forgotten since are dropped."""
         if not isinstance(result, Outcome):
             return
         if result.part.messages[0].id <= self._forgotten.get(result.part.author.id, -1):
@@ -224,11 +221,11 @@ class OutcomeRecord:
             self._on_change()
 
     async def save(self) -> None:
-        """Append what has come since. Raises OSError: it waits for the next time."""
+        """Append the new entries. Raises OSError: they wait for the next call."""
         if self._folder is None:
             return
         async with self._writing:
-            # Those of one instant end in any order: a replay is to write the same bytes each time.
+            # Parts that end at one instant come in any order: a replay is to write the same bytes each time.
             self._waiting = deque(sorted(self._waiting, key=lambda entry: (entry.at, entry.message_ids)))
             for day, entries in groupby(tuple(self._waiting), key=lambda entry: _day(entry.at)):
                 batch = list(entries)
@@ -243,8 +240,8 @@ class OutcomeRecord:
             await self._prune(self._folder)
 
     async def forget(self, user_id: int, until: int) -> None:
-        """Drop a person from what is in memory, and what becomes of their messages with ids up to `until`; what is in
-        files is `services.privacy`'s, and none of theirs is being written when this returns.
+        """Drop a person's entries from memory, and outcomes that are still to come of their messages with ids up to
+        `until`. Files are left to `services.privacy`: no entry of the person is being written when this returns.
         """
         self._forgotten[user_id] = until
         async with self._writing:
@@ -254,7 +251,7 @@ class OutcomeRecord:
                 entries.extend(kept)
 
     async def rename_sources(self, ids: Mapping[str, str]) -> None:
-        """Replace the ids of sources in what is in memory. `ids`: the new by the old."""
+        """Replace the ids of sources in memory. `ids`: new ids by old."""
         async with self._writing:
             for entries in (self.recent, self._waiting) if ids else ():
                 renamed = [_with_sources_renamed(entry, ids) for entry in entries]

@@ -1,5 +1,5 @@
-"""Writes what the team teaches: captures to the raw archive (tier 1), appended durably, in order, to the file of their
-week; decisions about them to the topics and their index (tier 2).
+"""Writes what the team teaches: captures to the raw archive (tier 1), in order, to the file of their week; decisions
+about them to the topics and their index (tier 2).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
-LATE_WEEKS = 2  # the files of the archive that hold what was captured within a day
-TOGETHER = 128
-"""Captures that one append may hold."""
+LATE_WEEKS = 2  # so many weekly files hold all captures of the last day
+GROUP_SIZE = 128
+"""At most this many captures are written by one append."""
 
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A capture on its way to the disk; then its `pair`, the id that it was `stored_as` before, or the `error`.
-    `earlier_id`: of the capture that it revises.
+    """A capture to be written; afterwards one of `pair`, `stored_as` (its id, if it was there before) or `error` is
+    set, or none if it is no exchange. `earlier_id`: of the capture that it revises.
     """
 
     capture: Capture
@@ -70,8 +70,8 @@ class RawArchive:
         captures: the recent captures, which each stored one joins.
         clock: the time of capture; not the loop's time for messages of long ago.
         on_stored: called with each block, in the thread that wrote it; its errors are logged.
-        places: the file that tells where in Discord each pair comes from; None: that is not kept.
-        rehearsed: nothing is written, and everything else is the same.
+        places: the file with the place in Discord of each pair; None: that is not kept.
+        rehearsed: nothing is written; all else is the same.
     """
 
     folder: Path
@@ -81,8 +81,8 @@ class RawArchive:
     places: Path | None = None
     rehearsed: bool = False
     _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
-    _sound: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # the next capture may join these
+    _whole: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # a capture may join the ones before it
     _waiting: deque[_Waiting] = field(default_factory=deque[_Waiting], init=False)
 
     async def keep(self, capture: Capture) -> Outcome:
@@ -96,10 +96,10 @@ class RawArchive:
         self._waiting.append(mine)
         try:
             async with self._turn:
-                if not mine.settled:  # else whoever had the turn before has written it as well
-                    await self._store(self._next_together())
+                if not mine.settled:  # else the one before has written it as well
+                    await self._store(self._next_group())
         finally:
-            with suppress(ValueError):  # cancelled: nobody has taken it up, or it is being written all the same
+            with suppress(ValueError):  # it is still there only if cancelled before it was taken up
                 self._waiting.remove(mine)
         if mine.error is not None:
             raise mine.error
@@ -107,9 +107,9 @@ class RawArchive:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         return Outcome(part, now(), OutcomeKind.CAPTURED, qa_id=mine.qa_id)
 
-    async def keep_late(self, capture: Capture) -> Pair | None:
-        """Store a capture that had to wait, without losing what was captured of its conversation meanwhile: readers use
-        the last one. None: all of it is stored already. Raises as `keep`, and OSError: the archive cannot be read.
+    async def store_late(self, capture: Capture) -> Pair | None:
+        """Store a capture that had to wait, merged with later captures of its conversation, as readers use the last
+        one. None: all of it is stored already. Raises as `keep`, and OSError: the archive cannot be read.
         """
         async with self._turn:
             joined = self.captures.join(capture)
@@ -118,21 +118,20 @@ class RawArchive:
             recent = await run_blocking(archive_files.pairs_in, self.folder, LATE_WEEKS)
             same = (pair for pair in reversed(recent) if pair.conversation_id == joined.conversation_id)
             latest = next(same, None)
-            added = joined if latest is None else beside(latest, joined)
+            added = joined if latest is None else merge(latest, joined)
             return None if added is None else await self._add(added)
 
     async def revise(self, revisions: Sequence[Revision]) -> Sequence[Pair]:
-        """Store the conversations that hold a message which was edited or deleted once more, as they read now. Readers
-        use the last capture. Captures of these messages that are on their way are stored as they read now.
+        """Store the conversations that hold an edited or deleted message once more, as they read now: readers use the
+        last capture. Captures of these messages that are still waiting are stored as they read now.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
         self.captures.revise(revisions)
         by_message = {each.message_id: each for each in revisions}
         async with self._turn:
-            held = await run_blocking(archive_files.last_captures, self.folder, by_message)
             changed: list[_Waiting] = []
-            for pair in held:
+            for pair in await run_blocking(archive_files.last_captures, self.folder, by_message):
                 said = captured_messages(pair)
                 now_said = apply_revisions(said, by_message)
                 if now_said != tuple(said):
@@ -144,7 +143,7 @@ class RawArchive:
         return [each.pair for each in changed if each.pair is not None]
 
     def holds(self, message_ids: Collection[int]) -> bool:
-        """Tell whether a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
+        """Return True if a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
         return self.captures.hold(message_ids) or bool(archive_files.last_captures(self.folder, message_ids))
 
     async def _add(self, joined: Capture) -> Pair | None:
@@ -156,14 +155,14 @@ class RawArchive:
             raise added.error
         return added.pair
 
-    def _next_together(self) -> list[_Waiting]:
-        """The waiting captures that can be written together, oldest first: up to the first that may continue one of
-        them, since only a stored capture can be joined.
+    def _next_group(self) -> list[_Waiting]:
+        """Take the waiting captures that can be written together, oldest first: up to the first that may continue one
+        of the others, since only a stored capture can be joined.
         """
-        together: list[_Waiting] = []
+        group: list[_Waiting] = []
         conversations: set[str] = set()
         messages: set[int] = set()
-        while self._waiting and len(together) < TOGETHER:
+        while self._waiting and len(group) < GROUP_SIZE:
             first = self._waiting[0]
             joined = self.captures.join(first.capture)
             message_ids = {said.message_id for said in joined.said}
@@ -174,18 +173,18 @@ class RawArchive:
             messages |= message_ids
             first.capture, first.stored_as = joined, self.captures.stored_as(joined)
             if first.stored_as is None and joined.is_exchange:
-                together.append(first)
+                group.append(first)
             else:
                 first.settled = True
-        return together
+        return group
 
-    async def _store(self, together: Sequence[_Waiting]) -> None:
-        """Write them off the loop, and settle each, also when whoever waits here is cancelled."""
+    async def _store(self, group: Sequence[_Waiting]) -> None:
+        """Write a group off the loop, and settle each capture, also if the caller is cancelled."""
         try:
-            if together:
-                await run_blocking(self._write, together, self.clock())
+            if group:
+                await run_blocking(self._write, group, self.clock())
         finally:
-            for each in together:
+            for each in group:
                 each.settled = True
                 if (pair := each.pair) is not None:
                     self.captures.remember(pair)
@@ -201,29 +200,29 @@ class RawArchive:
                 raise each.error
         return [each.pair for each in written if each.pair is not None]
 
-    def _write(self, together: Sequence[_Waiting], at: float) -> None:
-        self._write_blocks(together, at)
-        self._note_places(together)
+    def _write(self, group: Sequence[_Waiting], at: float) -> None:
+        self._write_blocks(group, at)
+        self._note_places(group)
 
-    def _write_blocks(self, together: Sequence[_Waiting], at: float) -> None:
-        """Those of one week with one flush; where that fails one by one, as a disk that is full has room for some."""
+    def _write_blocks(self, group: Sequence[_Waiting], at: float) -> None:
+        """Write each week's blocks with one flush; if that fails, one by one: a full disk may have room for some."""
         try:
-            pairs = [(each, self._pair(each.capture, at)) for each in together]
+            pairs = [(each, self._pair(each.capture, at)) for each in group]
             for _, of_week in groupby(pairs, lambda made: archive.week_file(made[1].key)):
                 some = list(of_week)
                 self._append([pair for _, pair in some])
                 for each, pair in some:
                     each.pair = pair
-        except Exception as error:  # noqa: BLE001 (each of those that wait gets it)
-            if len(together) > 1:
-                for each in [each for each in together if each.pair is None]:
+        except Exception as error:  # noqa: BLE001 (it is raised for each capture)
+            if len(group) > 1:
+                for each in [each for each in group if each.pair is None]:
                     self._write_blocks([each], at)
             elif isinstance(error, OSError):
                 why = f"{files.describe_error(error)}. A captured conversation was not stored"
-                together[0].error = archive_files.ArchiveUnwritable(why)
-                together[0].error.__cause__ = error
+                group[0].error = archive_files.ArchiveUnwritable(why)
+                group[0].error.__cause__ = error
             else:
-                together[0].error = error
+                group[0].error = error
 
     def _pair(self, capture: Capture, at: float) -> Pair:
         timestamp = self._next_timestamp(at)
@@ -238,7 +237,7 @@ class RawArchive:
         )
 
     def take_over(self, pair: Pair, at: float) -> Pair:
-        """Append a pair of another archive, with a new id; everything else of it stays."""
+        """Append a pair of another archive, unchanged but for a new id."""
         timestamp = self._next_timestamp(at)
         taken = replace(pair, id=archive.qa_id(timestamp), timestamp=timestamp)
         self._append([taken])
@@ -251,11 +250,11 @@ class RawArchive:
         return self._timestamp
 
     def _append(self, pairs: Sequence[Pair]) -> None:
-        """Pairs of one week."""
+        """Append pairs of one week."""
         path = self.folder / archive.week_file(pairs[0].key)
-        if self._sound != path and not self.rehearsed:
+        if self._whole != path and not self.rehearsed:
             archive_files.repair_tail(path)
-        self._sound = None  # until the write has succeeded
+        self._whole = None  # until the write has succeeded
         if not self.rehearsed:
             blocks = [archive.render(pair) for pair in pairs]
             start = files.append(path, "".join(blocks).encode())
@@ -263,14 +262,14 @@ class RawArchive:
                 for block, pair in zip(blocks, pairs, strict=True):
                     try:
                         self.on_stored(StoredBlock(path.name, start, block, pair))
-                    except Exception:  # the pair is on the disk, and must not be written again
+                    except Exception:  # the pair is stored, and must not be written again
                         log.exception("%s was stored; its reader finds it later", pair.id)
                     start += len(block.encode())
-        self._sound = path
+        self._whole = path
 
-    def _note_places(self, together: Iterable[_Waiting]) -> None:
-        """Of those that are stored; whatever goes wrong here does not change that they are, and is logged."""
-        stored = {pair.id: each for each in together if (pair := each.pair) is not None}
+    def _note_places(self, group: Iterable[_Waiting]) -> None:
+        """Note where stored captures come from. Errors are only logged: the captures stay stored."""
+        stored = {pair.id: each for each in group if (pair := each.pair) is not None}
         if self.places is None or self.rehearsed or not stored:
             return
         names, links = ", ".join(stored), PairLinks(self.places)
@@ -287,15 +286,15 @@ class RawArchive:
                 files.append(self.places, lines.encode(), own_line=True)
         except OSError as error:
             log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, names)
-        except WorkCancelled as taken_over:
+        except WorkCancelled as taken_over:  # by another process (`transport/fenced_log.py: Fenced`)
             log.warning("%s: %s; answers from %s will have no link", self.places, taken_over, names)
         except Exception:
             log.exception("%s: answers from %s will have no link", self.places, names)
 
 
-def beside(latest: Pair, capture: Capture) -> Capture | None:
-    """The capture to store, given that a later one of its conversation is stored already: with both texts, or None if
-    nothing is missing.
+def merge(latest: Pair, capture: Capture) -> Capture | None:
+    """Return what to store of a capture if a later one of its conversation is stored already: the messages of both, or
+    None if nothing is missing.
     """
     stored = {each.message_id: each for each in captured_messages(latest)}
     if not latest.kind.joins_by_messages:
@@ -307,8 +306,8 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
 
 @dataclass(slots=True)
 class ImportCounts:
-    """Pairs of another archive that were stored, those that were `known` already, and those of which nothing can be
-    learned without people who have opted out.
+    """Counts pairs of another archive: stored; `known` already; and no exchange without the texts of `opted_out`
+    people.
     """
 
     stored: int = 0
@@ -317,10 +316,11 @@ class ImportCounts:
 
 
 class ImportArchive:
-    """Stores what no single block contains, so that importing a file again, or resuming it, adds nothing twice.
+    """Stores captures and pairs that no block holds whole, so that importing a file again, or resuming it, adds nothing
+    twice.
 
     Attributes:
-        conversations: the ids of those that something was stored of.
+        conversations: the ids of the conversations of which something was stored.
     """
 
     def __init__(self, archive: RawArchive, earlier: Iterable[Pair]) -> None:
@@ -328,8 +328,8 @@ class ImportArchive:
         self.conversations: set[str] = set()
         self._archive = archive
         self._blocks = 0
-        self._turn = asyncio.Lock()  # the next one may be held by the block of this one
-        self._holding: dict[int, set[int]] = {}  # the numbers of the blocks with each message
+        self._turn = asyncio.Lock()  # one capture's block may hold the next capture
+        self._blocks_with: dict[int, set[int]] = {}  # the numbers of the blocks with each message
         for pair in earlier:
             self._add_block(pair.message_ids)
 
@@ -339,7 +339,7 @@ class ImportArchive:
             return await self._keep(capture)
 
     async def revise(self, _guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
-        """As `RawArchive.revise`."""
+        """Like `RawArchive.revise`."""
         async with self._turn:
             return await self._archive.revise(revisions)
 
@@ -355,8 +355,8 @@ class ImportArchive:
         return outcome
 
     def take_over(self, pairs: Iterable[Pair]) -> ImportCounts:
-        """Store pairs of another archive, of which no single block holds all, without what people wrote who have opted
-        out. Blocking. Raises OSError.
+        """Store those pairs of another archive that no block holds whole, without texts of people who have opted out.
+        Blocking. Raises OSError.
         """
         taken = ImportCounts()
         for whole in pairs:
@@ -374,43 +374,43 @@ class ImportArchive:
         return taken
 
     def _is_news(self, pair: Pair) -> bool:
-        """Return whether something was taken back in the pair that is not in the last capture of its conversation."""
-        taken_back = any(turn.text == REMOVED for turn in pair.turns)
+        """Return True if a message was removed from the pair, and the last capture of its conversation differs."""
+        has_removed = any(turn.text == REMOVED for turn in pair.turns)
         capture = Capture(None, pair.conversation_id, tuple(captured_messages(pair)))
-        return taken_back and self._archive.captures.stored_as(capture) is None
+        return has_removed and self._archive.captures.stored_as(capture) is None
 
     def _is_stored(self, message_ids: Sequence[int]) -> bool:
-        """Return whether one block holds all of these messages."""
-        holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
-        return bool(holding and set[int].intersection(*holding))
+        """Return True if one block holds all of these messages."""
+        blocks = [self._blocks_with.get(message_id, set[int]()) for message_id in message_ids]
+        return bool(blocks and set[int].intersection(*blocks))
 
     def _add_block(self, message_ids: Iterable[int]) -> None:
         self._blocks += 1
         for message_id in message_ids:
-            self._holding.setdefault(message_id, set()).add(self._blocks)
+            self._blocks_with.setdefault(message_id, set()).add(self._blocks)
 
 
-# Calls for topics must not overlap, as decisions follow each other. One that is cancelled is finished all the same.
+# The functions below must not run at once: decisions have an order. A cancelled call is still finished.
 
 
 async def write_decision(
     library: TeamLibrary,
     decision: Decision,
     pair: Pair,
-    then: Callable[[], None] | None = None,
+    on_written: Callable[[], None] | None = None,
     *,
     put_off: bool = False,
 ) -> Sequence[str]:
-    """Write a decision about `pair`, and what follows from it, unless that is `put_off` (`TeamLibrary.decide`); then
-    call `then`, still off the event loop. Gives the names of the topics that changed.
+    """Write a decision about `pair`, and the changed topics, unless these are `put_off` (`TeamLibrary.decide`); then
+    call `on_written` in the same thread, off the event loop. Returns the names of the topics that changed.
 
     Raises LibraryUnwritable: a file cannot be written; the library knows what is left to do.
     """
 
     def decided() -> frozenset[str]:
         changed = library.decide(decision, pair, put_off=put_off)
-        if then is not None:
-            then()
+        if on_written is not None:
+            on_written()
         return changed
 
     changed = sorted(await run_blocking(decided))
@@ -424,15 +424,15 @@ async def write_description(
     topic: Topic,
     summary: str,
     key: str,
-    then: Callable[[], None] | None = None,
+    on_written: Callable[[], None] | None = None,
     *,
     put_off: bool = False,
 ) -> None:
-    """Like `write_decision`, for the description of a topic. `key`: of its describer."""
+    """Like `write_decision`, for the description of a topic. `key`: of the describer."""
 
     def described() -> None:
         library.describe(topic, summary, key, put_off=put_off)
-        if then is not None:
-            then()
+        if on_written is not None:
+            on_written()
 
     await run_blocking(described)

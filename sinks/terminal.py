@@ -1,4 +1,4 @@
-"""Outcomes for people: a line for each that matters, and the counts."""
+"""Outcomes in a terminal: a line for each that matters, and the counts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MENTION = re.compile(r"<(?:@[!&]?|#|a?:\w+:)\d+>\s*")
 _SELECTORS = {"\ufe0e", "\ufe0f"}
 """Variation selectors: terminals disagree on the width of what precedes them."""
 _READ = 4_000
-"""Characters; nothing after them fits into a line."""
+"""Characters of a text that are looked at; nothing after them fits into a line."""
 
 
 def one_line(text: str) -> str:
@@ -72,30 +72,30 @@ WIDEST = 160
 NARROWEST = 60
 PLACE, NAME, SOURCE = 12, 11, 18
 QUOTE_FROM = 100
-"""Columns from which an answer's words fit as well."""
+"""From so many columns on, the beginning of the answer is shown as well."""
 EXAMPLES = 3
 LONGEST_READ = 4_000
 """Characters: the length of Discord's longest message."""
 
 
 class Terminal:
-    """Writes one line an outcome: when, where, who asked what, and what became of it.
+    """Writes one line for each outcome: time, place, person, question, and the answer or reason.
 
-    What is not answerable, most of a chat, is only counted. Nothing wraps, and nothing that people wrote can
+    Chatter, which is most of a chat, is only counted. No line wraps, and nothing that people wrote can
     colour, move or clear anything: see `one_line`.
     """
 
     def __init__(
         self, console: Console, name_of: Callable[[int], str], headline: str, backend: str, *, uncut: bool = False
     ) -> None:
-        """`headline`: what is replayed; `backend`: what answers; `uncut`: the lines are read by another program."""
+        """`headline`: what is replayed; `backend`: what answers; `uncut`: for output that another program reads."""
         self._console = console
         self._name_of = name_of
         self._uncut = uncut
         self._width = WIDEST if uncut else max(NARROWEST, min(console.width, WIDEST))
         self._day = ""
         self._examples = defaultdict[str, list[str]](list)
-        """Of chatter, by its reason."""
+        """Examples of chatter, by its reason."""
         both = f"{headline}: {backend}"
         for line in [both] if len(both) <= self._width else [headline, backend]:
             self._line((one_line(line), "bold"))
@@ -105,7 +105,7 @@ class Terminal:
         part = outcome.part
         if outcome.reason is not None and traits_of(outcome.reason).is_chatter:
             # Questions first: they say more than chatter does.
-            examples = [*self._examples[outcome.reason], asked(part)]
+            examples = [*self._examples[outcome.reason], question_of(part)]
             self._examples[outcome.reason] = sorted(examples, key=lambda text: not text.endswith("?"))[:EXAMPLES]
             return
         sign, style = LOOKS[outcome.result]
@@ -125,9 +125,9 @@ class Terminal:
         if outcome.result is OutcomeKind.REPLIED:
             self._line(what, *self._answer(outcome, rest))
         else:
-            why = became(outcome)
+            why = ending_of(outcome)
             asking = max(rest * 3 // 5, rest - len(why) - 1)
-            self._line(what, (self._cell(asked(part), asking), "dim"), " ", (one_line(why), style))
+            self._line(what, (self._cell(question_of(part), asking), "dim"), " ", (one_line(why), style))
 
     def finish(self, tally: ResultCounts) -> None:
         reasons = {kind: dict(tally.reasons[kind]) for kind in LOOKS}
@@ -154,7 +154,7 @@ class Terminal:
         source = self._cell(source_name(outcome.sources), SOURCE, keep_end=True)
         quotes = self._width >= QUOTE_FROM
         asking = (room - SOURCE - 4) * 11 // 20 if quotes else room - SOURCE - 3
-        question = self._cell(asked(outcome.part), asking)
+        question = self._cell(question_of(outcome.part), asking)
         cells: list[tuple[str, str] | str] = [question, (" → ", "dim"), (source, "green")]
         if quotes:
             quote = first_quote(outcome.reply_text or "").removeprefix("```\n")
@@ -180,21 +180,21 @@ class Terminal:
         return f"↳ #{name}" if part.place.is_thread else f"#{name}"
 
 
-def asked(part: Part) -> str:
-    """One line for a part: the first sentence that asks, else its beginning."""
+def question_of(part: Part) -> str:
+    """Return one line for a part: the first sentence that asks, else its beginning."""
     whole = "\n".join(message.text for message in part.messages)[:LONGEST_READ]
     asking, _ = asking_sentences(whole)
     return one_line(asking[0] if asking else whole) or "(a file)"
 
 
-def became(outcome: Outcome) -> str:
+def ending_of(outcome: Outcome) -> str:
     if outcome.result is OutcomeKind.CAPTURED:
         return "learned"
     return f"{outcome.result}: {outcome.reason}" if outcome.reason else str(outcome.result)
 
 
 def source_name(sources: tuple[str, ...]) -> str:
-    """The first source without its namespace; of a web page only the path, of several how many more."""
+    """Return the first source without its namespace, a web page as its path, and how many more there are."""
     if not sources:
         return "the image"
     name = bare_name(sources[0])

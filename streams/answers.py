@@ -44,14 +44,15 @@ def answers(
     rules: AnswerRules,
     in_context: ObserverBase[Inquiry],
 ) -> Observable[Outcome]:
-    """One outcome for each inquiry: gather, permit, the chain, hold, reply; one asker's in one place one after another.
+    """One outcome for each inquiry, from gather, permit, the chain, hold and reply. Inquiries of one asker in one place
+    are answered one after another.
 
     `in_context` receives each inquiry that is gathered and permitted, and completes with the answers.
 
     inquiries  --a1-a2-b1--------------------|
     answers    ---------a1---b1----a2--------|      a2 sees the answer to a1
 
-    chain      --a--b-------c----------------|      b and c find a team member typing
+    chain      --a--b-------c----------------|      at b and c a team member is typing
     hold       --a-------b-------o-----------|      b went on when they stopped; their reply cancelled c: o
     reply      ---a-------b------o-----------|
     """
@@ -120,7 +121,7 @@ class Answerer:
     """Runs the operators of the live graph for one conversation at a time, as for `--ask` and private questions."""
 
     def __init__(self, server: ServerContext, rules: AnswerRules) -> None:
-        """`server`: the one in which is asked. Only the asker reads the answers, whatever others were told there."""
+        """`server`: in which the question is asked. Only the asker reads the answers, so nothing counts as repeated."""
         self.server = server
         self._chain = chain(Servers({None: replace(server, repeats=RecentReplies())}), rules, public=False)
 
@@ -131,7 +132,7 @@ class Answerer:
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
         began, usage = now(), Usage(self.server.usage)
-        # What is unanswered has come to `point`, which answers or ends it.
+        # `point` has answered or ended unanswered inquiries.
         ended = await self._run(in_order(*self._chain), _inquiry(conversation, context, usage))
         result = cast("Inquiry | Outcome", ended)
         debug: dict[str, Any] = {
@@ -171,19 +172,20 @@ def _inquiry(conversation: Conversation, context: RequestContext | None, usage: 
         usage=usage,
         decisions={},
         conversation=conversation,
-        # Where it is asked: files that are there may be asked about.
+        # The question may be about files in this place.
         reply_place_id=context.channel_id or None,
         asker_can_view=context.can_view,
     )
 
 
-AT_ONCE = 8
+FINISHED_AT_ONCE = 8
 
 
 def unfinished(
     events: Observable[Event], outbox: Outbox, finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
 ) -> Observable[Outcome]:
-    """Once the bot is connected, an outcome for each reply that was begun; none for those of which nothing was posted.
+    """Once the bot is connected, finish the replies that an earlier run has begun, and emit their outcomes; none for a
+    reply of which nothing was posted.
 
     events      --Ready--m1---Ready--|
     unfinished  ---------o1-o2-------|
@@ -199,6 +201,6 @@ def unfinished(
         of_type(Ready),
         ops.take(1),
         concat_map_iterable(left),
-        map_async(finish, on_failure=failed, max_concurrent=AT_ONCE),
+        map_async(finish, on_failure=failed, max_concurrent=FINISHED_AT_ONCE),
         of_type(Outcome),
     )

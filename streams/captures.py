@@ -21,7 +21,7 @@ from model.events import Deleted, Edited, Event
 from model.outcomes import Outcome
 from model.servers import Servers
 from operators.capturing import Extracted, extract, retry_pending, revisions_of
-from operators.step import expected, failure_of
+from operators.step import failure_of, is_expected
 from services.assistant import CaptureJob
 from services.conversations import Context
 from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, Revision, archive_files
@@ -32,8 +32,8 @@ T = TypeVar("T", CaptureJob, Extracted)
 R = TypeVar("R")
 
 EXTRACTED_AT_ONCE = 16
-STORED_AT_ONCE = 64  # captures that wait for the archive, which writes them together
-DESCRIBED_AT_ONCE = 4  # captures whose images are described at the same time
+STORED_AT_ONCE = 64  # captures that wait for the archive, which writes them in groups
+SUMMARISED_AT_ONCE = 4  # captures whose images are described at the same time
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +43,14 @@ class Images:
     """How the images of captures are described.
 
     Attributes:
-        summarised: `operators.capturing.summarise_images`, which saves a capture in `pending` if it fails.
-        keep_late: stores those that had to wait.
+        summarise: `operators.capturing.summarise_images`, which saves a capture in `pending` if it fails.
+        store_late: stores a capture that waited in `pending`.
         withheld: whether a message must not be captured any more.
     """
 
-    summarised: Callable[[PendingCapture], Coroutine[Any, Any, Capture]]
+    summarise: Callable[[PendingCapture], Coroutine[Any, Any, Capture]]
     pending: PendingFolder
-    keep_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
+    store_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
     withheld: Callable[[CapturedMessage], bool]
     tick_seconds: float = 300.0
 
@@ -67,23 +67,23 @@ def captures(
     *,
     may_wait: bool = True,
 ) -> Observable[Outcome | Pair]:
-    """One outcome for each job, and the pairs that could only be stored long after theirs. No job is ever
-    dropped, however many wait.
+    """One outcome for each job; and pairs that are stored only after it, by a later try. No job is ever dropped,
+    however many wait.
 
     parts             --t1-t2-t3----------------|
     extract           ------t1-o2-t3------------|      concurrently, in order; nothing to learn from t2
     summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
-    archive           ----------c1-----p3-------|      together, in order; p3 came with a later try
+    archive           ----------c1-----p3-------|      in groups, in order; p3 came with a later try
 
-    While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown calls them off, and
-    catch-up brings their messages again. Without `may_wait`, as in a replay or an import, they fail at once.
+    While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown cancels them, and
+    catch-up reads their messages again. Without `may_wait`, as in a replay or an import, they fail at once.
     """
-    outcomes = fresh(parts, context, archive, gauge, images, may_wait=may_wait)
-    described = [each for each in images.values() if each is not None]
-    if not described:
+    outcomes = stages(parts, context, archive, gauge, images, may_wait=may_wait)
+    services = [each for each in images.values() if each is not None]
+    if not services:
         return outcomes
     shared = outcomes.pipe(ops.share())
-    return rx.merge(*(late(each, shared) for each in described), shared)
+    return rx.merge(*(retries(each, shared) for each in services), shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class RemoteRevisions:
     """Edits and deletions that another process has seen.
 
     Attributes:
-        ended: to be called with whether what they change is in the archive.
+        on_handled: called when they have been handled, with True if the archive was revised.
     """
 
     guild_id: int | None
     revisions: tuple[Revision, ...]
-    ended: Callable[[bool], object]
+    on_handled: Callable[[bool], object]
 
 
 Revise = Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
@@ -107,8 +107,8 @@ def store_remote_captures(
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     revise: Revise,
 ) -> Observable[Outcome | Pair]:
-    """Store captures that other processes have made, in order; one outcome for each. Of edits and deletions that they
-    have seen, the pairs that are captured again.
+    """Store captures of other processes, in order, with one outcome for each. For their edits and deletions, emit the
+    pairs that are captured again.
 
     remote_captures  --c1-c2--r----|      r is about a message of c1
     archive          -----o1-o2-p1-|
@@ -118,15 +118,15 @@ def store_remote_captures(
         if isinstance(each, Capture):
             return [await archive(each)]
         pairs = await revise(each.guild_id, each.revisions)
-        each.ended(True)
+        each.on_handled(True)
         return pairs
 
     def failed(each: Capture | RemoteRevisions, error: Exception) -> Sequence[Outcome | Pair]:
         if isinstance(each, RemoteRevisions):
             log_unrevised((revision.message_id for revision in each.revisions), error)
-            each.ended(False)
+            each.on_handled(False)
             return ()
-        assert each.part is not None, "what is handed over has its part"  # noqa: S101 (for the type checker)
+        assert each.part is not None, "a capture of another process has its part"  # noqa: S101 (for the type checker)
         return [failure_of(each.part, "archive", error)]
 
     return remote_captures.pipe(
@@ -138,13 +138,13 @@ def store_remote_captures(
 def revised_captures(
     events: Observable[Event], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
 ) -> Observable[Pair]:
-    """Capture conversations again of which a message was edited or deleted, as they read now.
+    """Capture conversations again, as they read now, if one of their messages was edited or deleted.
 
     events  --m1---(m1→edit)--(m2→delete)--|
     pairs   ----------p1-------------------|      m2 was in no capture
     """
 
-    async def begun(event: Deleted | Edited) -> Sequence[Pair]:
+    async def revised(event: Deleted | Edited) -> Sequence[Pair]:
         current_part.set(None)
         revisions = revisions_of(event, context)
         return await revise(guild_of(event.channel_id), revisions) if revisions else ()
@@ -155,7 +155,7 @@ def revised_captures(
 
     return events.pipe(
         of_type(Deleted, Edited),
-        map_async(begun, on_failure=failed, max_concurrent=1),
+        map_async(revised, on_failure=failed, max_concurrent=1),
         concat_map_iterable(lambda pairs: pairs),
     )
 
@@ -165,19 +165,23 @@ def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
         "messages %s were deleted or edited, and what was captured of them stays: %s; see --kb remove",
         ", ".join(map(str, message_ids)),
         error,
-        exc_info=None if expected(error) else error,
+        exc_info=None if is_expected(error) else error,
     )
 
 
-def late(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
+def retries(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
     """Emit the pairs that could only be stored by a later try, until `outcomes` end."""
     ended = outcomes.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
-    begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
+
+    def retry(_: object) -> Observable[Pair]:
+        pairs = retry_pending(images.pending, images.summarise, images.store_late, images.withheld)
+        return unfold(lambda: anext(pairs, None))
+
     rounds = ticks(images.tick_seconds, idle=images.pending.is_empty, wake=outcomes)
-    return rounds.pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
+    return rounds.pipe(coalesce(retry), ops.take_until(ended))
 
 
-def fresh(
+def stages(
     parts: Observable[CaptureJob],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
@@ -186,18 +190,20 @@ def fresh(
     *,
     may_wait: bool,
 ) -> Observable[Outcome]:
-    async def worded(extracted: Extracted) -> Extracted | Outcome:
-        here = images[extracted.job.part.guild_id]
-        if here is None or not extracted.image_refs:
+    """The steps from a job to its outcome: extract, summarise images, archive."""
+
+    async def summarise_images(extracted: Extracted) -> Extracted | Outcome:
+        services = images[extracted.job.part.guild_id]
+        if services is None or not extracted.image_refs:
             return extracted
-        capture = await here.summarised(PendingCapture(now(), extracted.capture, extracted.image_refs))
+        capture = await services.summarise(PendingCapture(now(), extracted.capture, extracted.image_refs))
         return replace(extracted, capture=capture)
 
     async def store(extracted: Extracted) -> Outcome:
         token, task, backoff = extracted.job.token, asyncio.current_task(), Backoff()
         assert task is not None  # noqa: S101 (tells the type checker)
         while True:
-            # From here on it is stored or it is not: a shutdown waits for a write that has begun.
+            # A shutdown does not cut off a write: it waits for its end.
             token.detach()
             try:
                 return await archive(extracted.capture)
@@ -211,7 +217,7 @@ def fresh(
 
     return parts.pipe(
         capture_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),
-        capture_step("summarise_images", worded, DESCRIBED_AT_ONCE, gauge),
+        capture_step("summarise_images", summarise_images, SUMMARISED_AT_ONCE, gauge),
         capture_step("archive", store, STORED_AT_ONCE, gauge),
     )
 
@@ -219,12 +225,12 @@ def fresh(
 def capture_step(
     name: str, fn: Callable[[T], Coroutine[Any, Any, R]], max_concurrent: int, gauge: Gauge | None
 ) -> Callable[[Observable[T | Outcome]], Observable[R | Outcome]]:
-    """Await `fn` for each job, keeping their order, and let outcomes by; one that fails ends as an outcome."""
+    """Await `fn` for each job, in order; outcomes pass through. If `fn` fails, the job ends with an outcome."""
 
     def job_of(each: T) -> CaptureJob:
         return each if isinstance(each, CaptureJob) else each.job
 
-    async def begun(each: T) -> R | Outcome:
+    async def run(each: T) -> R | Outcome:
         current_part.set(job_of(each).part)
         return await fn(each)
 
@@ -234,7 +240,7 @@ def capture_step(
     return pass_through(
         Outcome,
         map_async(
-            begun,
+            run,
             on_failure=failed,
             max_concurrent=max_concurrent,
             ordered=max_concurrent > 1,

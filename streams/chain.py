@@ -1,4 +1,4 @@
-"""The answer chain: its steps, under which conditions they are there, and its limits."""
+"""The answer chain: its steps, the settings that switch them on, and its limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from operators.answering import (
     gate,
     generate,
     load,
-    retrieve,
+    prepare_tools,
     select,
     show_sections,
     speculative_selection,
@@ -58,13 +58,13 @@ def chain(
     *,
     public: bool = True,
 ) -> Chain:
-    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `find` and `answer`
-    say which there are, `model.steps.STEPS` in which order they run. `public`: others than the asker read the answer.
+    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason. `model.steps.STEPS`
+    has their order. `public`: others than the asker read the answer.
 
     gathered  --q1--q2--q3-------|
     gate      ---q1--o---q3------|      q2 was chatter
     generate  -----q1------u-----|      the sources did not hold q3's answer: it is unanswered
-    point     -----q1------p-----|      but whoever asked the bot is told where to look
+    point     -----q1------p-----|      but an asker who addressed the bot gets pointers
     """
     most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
 
@@ -85,9 +85,9 @@ def chain(
         return point(at.search, at.repeats, at.addresses, at.pointing)
 
     def make_generate(at: ServerContext) -> AnswerStep:
-        finished = add_links(at.search, at.repeats, at.addresses)
-        missed = show_sections(at.library, at.search, rules.max_source_chars)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, finished, missed)
+        complete = add_links(at.search, at.repeats, at.addresses)
+        show = show_sections(at.library, at.search, rules.max_source_chars)
+        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, complete, show)
 
     def make_announce(at: ServerContext) -> AnswerStep:
         assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
@@ -100,7 +100,7 @@ def chain(
     )
     answer = (
         run("load", make_load),
-        step("retrieve", retrieve, most, gauge) if looks_up else None,
+        step("retrieve", prepare_tools, most, gauge) if looks_up else None,
         run("generate", make_generate),
         step("point", for_server(make_point, servers), most, gauge, takes=Unanswered),
         run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,

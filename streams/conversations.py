@@ -1,4 +1,4 @@
-"""From events to batches; the book-keeping of results; and votes."""
+"""Operators at both ends of the graph: from events to batches; book-keeping of results; and votes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from services.telemetry import about_message
 log = logging.getLogger(__name__)
 
 
-def observed(
+def observe(
     events: Observable[Event], history: History, people: People, seen: Seen, typists: TypingTracker
 ) -> Observable[Event]:
     """Pass events on after updating the history, the people, the catch-up marks and who is typing."""
 
-    def observe(event: Event) -> None:
+    def on_event(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
             seen.note_arrival(event.message.channel_id, event.message.id)
@@ -41,23 +41,23 @@ def observed(
         elif isinstance(event, Ready):
             people.bot_id = event.bot_id
 
-    return events.pipe(ops.do_action(observe))
+    return events.pipe(ops.do_action(on_event))
 
 
-def released(
+def release(
     results: Observable[Result], in_flight: InFlight, seen: Seen, sinks: Sequence[Callable[[Result], object]]
 ) -> Observable[Result]:
     """Pass results on after releasing their messages, moving the catch-up marks, and calling all `sinks`."""
 
-    def release(result: Result) -> None:
-        # The first delivery of a duplicate may still be in flight; a whole part is one only when catch-up repeats it.
+    def on_result(result: Result) -> None:
+        # The first delivery of a duplicate may still be in flight; a duplicate part comes only from catch-up.
         if not (isinstance(result, Ignored) and result.reason is Reason.DUPLICATE and result.part_number is None):
             in_flight.release(result)
             seen.note_result(result)
         for sink in sinks:
             sink(result)
 
-    return results.pipe(ops.do_action(release))
+    return results.pipe(ops.do_action(on_result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class WindowRules:
 
     Attributes:
         quiet: after its author's last message.
-        settle: after that message, where their typing is heard of, none was since, and what they wrote looks finished.
+        settle: after that message, if the author's typing is known, stopped, and the text looks finished.
         longest: after its first message, at the latest.
     """
 
@@ -82,8 +82,8 @@ def batches(
     rules: WindowRules,
     gauge: Gauge | None,
 ) -> Observable[Batch]:
-    """Collect each person's messages in one place until they fall quiet, are very many, or one is of a kind that does
-    not settle; typing does not count as quiet.
+    """Collect each person's messages in one place until the person is quiet, the messages are very many, or one is of a
+    kind that does not settle. While typing, a person is not quiet.
 
     screened --m1-m2-----m3-k-k-----------|      k = Keep: the author is typing
     batches  ----------B1------------B2---|      B1 = [m1, m2]
@@ -99,7 +99,7 @@ def batches(
         is_full = len(window) >= MOST_MESSAGES or sum(len(item.message.text) for item in window) >= MOST_CHARS
         if is_full or not tracker.kind_of(window[-1].message.id).settles:
             return 0.0
-        finished = typists.reports_typing(key_of(window[-1]), window[-1].at) and looks_finished(written(window))
+        finished = typists.reports_typing(key_of(window[-1]), window[-1].at) and looks_finished(text_of(window))
         return min(rules.settle, rules.quiet) if finished else rules.quiet
 
     return screened.pipe(
@@ -122,17 +122,15 @@ def key_of(admitted: Posted) -> Key:
 
 
 MOST_MESSAGES, MOST_CHARS = 50, 40_000
-"""Of a batch, which closes with the message that reaches one of them. Nobody asks a question in so many; who floods
-would have all of it read, sent to a model and written down as one question.
+"""A batch closes with the message that reaches one of them: a flood must not be read, sent to a model and stored as one
+question.
 """
 JUDGED_CHARS = 4_000
-"""What is longer does not look finished: it is judged anew with each message, and somebody may post it in many."""
+"""A longer text counts as unfinished: judging it anew with each message would cost too much."""
 
 
-def written(admitted: Iterable[Posted]) -> str:
-    """The text that somebody has written so far, with placeholders for files; empty if it is longer than
-    `JUDGED_CHARS`.
-    """
+def text_of(admitted: Iterable[Posted]) -> str:
+    """Return the text of a window, with placeholders for files; empty if it is longer than `JUDGED_CHARS`."""
     messages = in_order(admitted)
     short = sum(len(message.text) + 1 for message in messages) <= JUDGED_CHARS
     return "\n".join(render(message, {}) for message in messages) if short else ""

@@ -2,10 +2,10 @@
 it under a topic, and describe the topics that change.
 
     start-up, tick, each capture stored
-        │ coalesced: what comes meanwhile causes one more run
+        │ coalesced: triggers meanwhile cause one more run
     the oldest pair without a decision whose conversation is quiet ── classify ── integrate ── decision and topic sinks
-        │ before the next: a topic that is new, or has doubled ── describe ── team index
-        │ again, until there is none left
+        │ before the next pair: a topic that is new, or has doubled ── describe ── team index
+        │ again, until no pair is left
     topics that have changed ── describe ── team index
 """
 
@@ -29,7 +29,7 @@ from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from operators.curating import NOT_NOW, TRIES, describing, study
+from operators.curating import NOT_NOW, TRIES, describe_topics, study
 from services.assistant import Curator, Describer
 from services.llm import Usage
 from services.team import (
@@ -64,8 +64,8 @@ class CurationServices:
     """The services that curation uses.
 
     Attributes:
-        last_said: when something was last said in the conversation of a message (by id), in seconds since 1970, UTC;
-            None: not known. It may be asked from threads.
+        last_said: returns when the last message was written in the conversation of a message (by id), in seconds since
+            1970, UTC; None: not known. Safe to call from threads.
         is_private: whether the place of a conversation is no longer public. Blocking.
     """
 
@@ -84,30 +84,28 @@ class CurationRules:
 
     Attributes:
         describe_seconds: the limit for one description, retries included.
-        to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
-            the work stops there, between two writes, and continues at the next start.
+        finish_all: whether curation goes on after the last capture until all have a decision, as in a replay. Otherwise
+            the work stops then, between two writes, and continues at the next start.
         settle_seconds: how long after its last message a conversation counts as quiet; 0: at once.
     """
 
     tick_seconds: float = 300.0
     describe_seconds: float = 200.0
-    to_the_end: bool = False
+    finish_all: bool = False
     settle_seconds: float = 0.0
 
 
 T = TypeVar("T")
 
 QUICK_SECONDS = 0.05
-"""What is studied or described in less waits for the disk, and not for a model: then files are written for several at
-once.
-"""
+"""A pair or topic that takes less time waits for the disk and for no model: then several are written at once."""
 
 log = logging.getLogger(__name__)
 
 
-def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
+def only_stored(results: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
     """Filter the results of `streams.captures` for those that are in the archive."""
-    return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
+    return results.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
 
 
 def curation(
@@ -122,10 +120,9 @@ def curation(
     on_decided   -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
     curation     -------------------|
 
-    `captures` says that something was stored, and never waits here. A pair is taken up when its conversation has been
-    quiet for `rules.settle_seconds`, at once if its kind does not settle, or when captures end; the oldest of those
-    first. While the endpoint or the disk fails, the work pauses, longer each time, then continues where it was. Emits
-    nothing.
+    `captures` emits when something was stored, and never waits here. A pair is taken up when its conversation has been
+    quiet for `rules.settle_seconds`, at once if its kind does not settle, or when captures end; the oldest first. While
+    the endpoint or the disk fails, the work pauses, longer each time, then continues where it was. Emits nothing.
     """
     if parts is None:
         return cast("Observable[Never]", rx.empty())
@@ -140,23 +137,20 @@ def curation(
         ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.no_more_captures)
     )
 
-    def worked_off(_trigger: object) -> Observable[Decided]:
+    def run(_trigger: object) -> Observable[Decided]:
         work.look_again()
         return unfold(work.next)
 
-    worked = triggers.pipe(coalesce(worked_off), ops.do_action(on_decided))
-    done = worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
-    return cast("Observable[Never]", done.pipe(ops.ignore_elements()))
+    decided = triggers.pipe(coalesce(run), ops.do_action(on_decided))
+    until_end = decided if rules.finish_all else decided.pipe(ops.take_until(ended))
+    return cast("Observable[Never]", until_end.pipe(ops.ignore_elements()))
 
 
 def curations(
-    captures: Observable[Outcome | Pair],
-    servers: Servers[CurationServices | None],
-    rules: CurationRules,
-    on_decided: Callable[[Decided], None] | None = None,
+    captures: Observable[Outcome | Pair], servers: Servers[CurationServices | None], rules: CurationRules
 ) -> list[Observable[Never]]:
-    """`curation` of what all servers share, then of each that keeps its own; each hears of its own captures, and of
-    what came late.
+    """Make one `curation` for the servers that share a library, and one for each server with its own. Each gets the
+    outcomes of its own captures, and all pairs that were stored late.
     """
 
     def is_for(guild_id: int | None) -> Callable[[Outcome | Pair], bool]:
@@ -167,10 +161,7 @@ def curations(
 
         return belongs
 
-    return [
-        curation(captures.pipe(ops.filter(is_for(guild_id))), parts, rules, on_decided)
-        for guild_id, parts in servers.items()
-    ]
+    return [curation(captures.pipe(ops.filter(is_for(guild_id))), parts, rules) for guild_id, parts in servers.items()]
 
 
 class CurationQueue:
@@ -179,70 +170,69 @@ class CurationQueue:
     def __init__(self, parts: CurationServices, rules: CurationRules) -> None:
         self._parts = parts
         self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
-        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
+        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
         described = parts.library.described()
         self._growth = DescriptionSchedule(topics=described)
         self._backoff = Backoff()
-        self._pause = 0.0  # seconds before anything else is started
-        self._hurried = False
+        self._pause = 0.0  # seconds before the next piece of work
+        self._captures_ended = False
         self._pair: Pair | None = None
         self._later: Pair | None = None  # a later capture of its conversation
         self._private = False  # whether its place is no longer public
-        self._taken_back: Pair | None = None  # a pair in a topic that reads otherwise now
-        # Topics to describe before the next pair, by name; and once no pair is left.
-        self._grown = sorted(parts.library.topics.keys() - described.keys())
-        self._left: list[Topic] = []
-        # Looks are taken in threads, on which the loop does not wait: only one that began after the last reason for a
-        # look is up to date. So what is seen, and so what is decided, depends on nothing but the order of events.
+        self._changed_pair: Pair | None = None  # a pair in a topic of which something was edited or deleted
+        self._grown = sorted(parts.library.topics.keys() - described.keys())  # to describe before the next pair
+        self._undescribed: list[Topic] = []  # to describe once no pair is left
+        # `_look` runs in threads, for which the loop does not wait: only a look that began after the last reason for
+        # one is up to date. So decisions depend on nothing but the order of events.
         self._reasons, self._looked_for = 1, 0
         self._settle_seconds = rules.settle_seconds
-        self._time = utc_clock(asyncio.get_running_loop())  # asked from threads as well
-        self._stirred = asyncio.Event()
-        self._fruitless = 0  # runs in a row that found nothing they could do
+        self._time = utc_clock(asyncio.get_running_loop())  # called from threads as well
+        self._woken = asyncio.Event()
+        self._idle_runs = 0  # runs in a row that found nothing they could do
 
     def has_nothing_to_do(self) -> bool:
-        """True if looking again is of no use until something is stored: all is done, or was tried often enough."""
-        return self._fruitless >= TRIES
+        """True if there is no work until something is stored: all is done, or was tried often enough."""
+        return self._idle_runs >= TRIES
 
     def note_captured(self) -> None:
-        """Something was stored: look for work again at the next tick."""
-        self._fruitless = 0
+        """Note that something was stored: look for work again at the next tick."""
+        self._idle_runs = 0
 
     def look_again(self) -> None:
-        """Something may have come in since the last look."""
+        """Note that there may be new work since the last look."""
         self._outdate()
-        self._stirred.set()
+        self._woken.set()
 
     def no_more_captures(self) -> None:
-        """No more captures will come: treat every conversation as finished, and leave what fails to the next start."""
-        self._hurried = True
+        """Treat every conversation as finished from now on, and leave work that fails to the next start."""
+        self._captures_ended = True
         self.look_again()
 
     async def next(self) -> Decided | None:
-        """Decide about the oldest pair that is left, or describe a topic: while there are pairs, one that is new or has
+        """Decide about the oldest undecided pair, or describe a topic: while there are pairs, one that is new or has
         doubled; else any that has changed. None: all is done.
         """
         done = await self._with_retries(self._next)
-        self._fruitless = self._fruitless + 1 if done is None else 0
+        self._idle_runs = self._idle_runs + 1 if done is None else 0
         return done
 
     async def _next(self) -> Decided | None:
         while True:
-            self._stirred.clear()
-            for step in (self._take_back, self._describe_grown, self._decide, self._describe_changed):
+            self._woken.clear()
+            for step in (self._withdraw_changed, self._describe_grown, self._decide, self._describe_changed):
                 if (done := await step()) is not None:
                     return done
-            if not await self._waited():
+            if not await self._wait_for_pair():
                 return None
 
-    async def _waited(self) -> bool:
-        """Wait for the next conversation to be quiet, or for more to come in; False: there is none."""
+    async def _wait_for_pair(self) -> bool:
+        """Wait until the next conversation is quiet, or new work may be there. False: no pair is left."""
         soonest = min(map(self._quiet_at, self._parts.library.waiting()), default=None)
-        if soonest is None or self._hurried:
+        if soonest is None or self._captures_ended:
             return False
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, soonest - self._time())):
-                await self._stirred.wait()
+                await self._woken.wait()
         self._outdate()
         return True
 
@@ -251,23 +241,23 @@ class CurationQueue:
         return max(captured, self._parts.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
 
     def _is_ready(self, pair: Pair) -> bool:
-        """Return whether its conversation is quiet, or need not be; or has a later capture, so that this one is not
-        worth a call.
+        """Return True if the pair's conversation is quiet, or need not be; or has a later capture, so that this one is
+        not worth a call.
         """
-        if self._hurried or not self._settle_seconds or not pair.kind.settles:
+        if self._captures_ended or not self._settle_seconds or not pair.kind.settles:
             return True
         return self._time() >= self._quiet_at(pair) or self._parts.library.later_undecided(pair) is not None
 
-    async def _take_back(self) -> Decision | None:
-        """Withdraw a pair of which something was edited or deleted. It needs no model, and waits for none."""
+    async def _withdraw_changed(self) -> Decision | None:
+        """Withdraw a pair of which something was edited or deleted. That needs no model."""
         if not self._is_up_to_date:
             await run_blocking(self._look)
-        pair = self._taken_back
+        pair = self._changed_pair
         if pair is None:
             return None
         decision = self._withdrawn(pair, "something in it was edited or deleted")
         self._outdate()
-        await write_decision(self._parts.library, decision, pair, then=self._look_if_possible)
+        await write_decision(self._parts.library, decision, pair, on_written=self._look_if_possible)
         return decision
 
     async def _decide(self) -> Decision | None:
@@ -286,8 +276,8 @@ class CurationQueue:
             decision, quick = await self._quickly(self._studied(pair))
         self._outdate()
         put_off = quick and decision.action is not Action.FAILED
-        then = self._look_if_possible
-        changed = await write_decision(self._parts.library, decision, pair, then=then, put_off=put_off)
+        look = self._look_if_possible
+        changed = await write_decision(self._parts.library, decision, pair, on_written=look, put_off=put_off)
         self._growth.note(self._parts.library.topics, changed)
         self._grown += [topic.name for topic in self._growth.due()]
         if decision.action is Action.FAILED:
@@ -298,8 +288,8 @@ class CurationQueue:
         return decision
 
     async def _quickly(self, work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
-        """Await `work`; also return whether it took less than `QUICK_SECONDS`. If it takes longer, write meanwhile what
-        was put off.
+        """Await `work`; also return whether it took less than `QUICK_SECONDS`. If it takes longer, do meanwhile the
+        writes that were put off.
         """
         task = asyncio.create_task(work)
         try:
@@ -336,9 +326,9 @@ class CurationQueue:
 
     async def _describe_changed(self) -> Described | None:
         if not self._is_up_to_date or self._pair is not None:
-            self._left = list(await run_blocking(self._parts.library.undescribed))
-        while self._left:
-            if (described := await self._describe(self._left.pop(0))) is not None:
+            self._undescribed = list(await run_blocking(self._parts.library.undescribed))
+        while self._undescribed:
+            if (described := await self._describe(self._undescribed.pop(0))) is not None:
                 return described
         return None
 
@@ -352,8 +342,8 @@ class CurationQueue:
             return None
         self._outdate()
         key = self._parts.describer.key
-        then = self._look_if_possible
-        await write_description(self._parts.library, topic, summary, key, then=then, put_off=quick)
+        look = self._look_if_possible
+        await write_description(self._parts.library, topic, summary, key, on_written=look, put_off=quick)
         self._backoff.reset()
         return Described(topic.name)
 
@@ -365,17 +355,17 @@ class CurationQueue:
         self._reasons += 1
 
     def _look(self) -> None:
-        """See what there is to do. Blocking."""
+        """Find the next work. Blocking."""
         library, reasons = self._parts.library, self._reasons
         self._pair = library.undecided(self._is_ready)
         self._later = None if self._pair is None else library.later_undecided(self._pair)
         self._private = self._pair is not None and self._parts.is_private(self._pair)
-        self._taken_back = library.outdated_pair()
-        self._left = [] if self._pair is not None else list(library.undescribed())
+        self._changed_pair = library.outdated_pair()
+        self._undescribed = [] if self._pair is not None else list(library.undescribed())
         self._looked_for = reasons
 
     def _look_if_possible(self) -> None:
-        """`_look`, while in the thread of a write anyway: another trip to the disk would cost as much again."""
+        """Look in the thread of a write: another thread for it would cost as much again."""
         with suppress(OSError, LibraryUnwritable):  # the next `_look` will raise it
             self._look()
 
@@ -390,7 +380,7 @@ class CurationQueue:
                 return await work()
             except NOT_NOW as error:
                 why = f"{type(error).__name__}: {error}"
-                if self._hurried:
+                if self._captures_ended:
                     log.warning("team knowledge: %s; the rest is left to the next start", why)
                     return None
                 self._pause = self._backoff.pause(getattr(error, "retry_after", None) or 0.0)

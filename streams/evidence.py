@@ -26,15 +26,15 @@ from streams.wiring import EvidenceParts, EvidenceRules
 log = logging.getLogger(__name__)
 
 
-def discardings(
+def deletions(
     events: Observable[Event], outcomes: Observable[Outcome], parts: EvidenceParts, rules: EvidenceRules
 ) -> Observable[Deletion]:
-    """Emit what is to be deleted. Reading of those files is called off at once, before the deletion's turn comes.
+    """Emit what is to be deleted. The reading of these files is cancelled at once, before the deletion's turn comes.
 
     places    --a--b--c------------|      a was archived, b locked, c reopened a
-    outcomes  -----------o---------|      o: no answer, so that its thread never comes to be
+    outcomes  -----------o---------|      o: no answer, so that its thread is never opened
     deleted   --------------m------|
-    discarded -----b-----o--m------|
+    deletions -----b-----o--m------|
     """
     cases, history = parts.cases, parts.history
     ended = events.pipe(
@@ -44,16 +44,16 @@ def discardings(
     )
     gone: Observable[Deletion] = rx.merge(
         ended,
-        events.pipe(of_type(Deleted, Edited), concat_map_iterable(droppings(cases, history, parts.withheld))),
-        outcomes.pipe(concat_map_iterable(unanswered(cases, history))),
+        events.pipe(of_type(Deleted, Edited), concat_map_iterable(lost_files(cases, history, parts.withheld))),
+        outcomes.pipe(concat_map_iterable(unopened_threads(cases, history))),
     )
-    return gone.pipe(ops.do_action(lambda item: item.call_off(cases)))
+    return gone.pipe(ops.do_action(lambda item: item.cancel_reads(cases)))
 
 
 def closings(
     cases: ThreadFiles, history: History, rules: EvidenceRules
 ) -> Callable[[PlaceSeen | PlaceGone | GuildGone], Iterator[CloseThread]]:
-    """The threads with files that an event closes, at once or after a while, or opens again."""
+    """Return a function that finds the threads with files that an event closes, now or later, or opens again."""
 
     def of(event: PlaceSeen | PlaceGone | GuildGone) -> Iterator[CloseThread]:
         match event:
@@ -76,7 +76,7 @@ def closings(
 
 
 def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRules) -> Observable[int]:
-    """The threads that are open again after their files were deleted, until their people have been told.
+    """Emit threads that are open again after their files were deleted, until people have been notified.
 
     places    --a--b----c--d-------|      b was locked, with files; c and d are b again, no longer locked
     reopened  ----------b----------|
@@ -84,16 +84,16 @@ def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRul
 
     def of(event: PlaceSeen) -> Iterator[int]:
         place = event.place
-        if cases.gone.is_unannounced(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
+        if cases.tombstones.is_unannounced(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
             yield place.id
 
     return events.pipe(of_type(PlaceSeen), concat_map_iterable(of))
 
 
-def droppings(
+def lost_files(
     cases: ThreadFiles, history: History, withheld: Callable[[Message], bool]
 ) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
-    """Deleted messages that files came from, and edited ones that lost attachments or are withheld now."""
+    """Return a function that finds files of deleted and withheld messages, and those that edited messages have lost."""
 
     def of(event: Deleted | Edited) -> Iterator[DropFiles]:
         kept: frozenset[int] = frozenset()
@@ -111,8 +111,8 @@ def droppings(
     return of
 
 
-def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
-    """The threads that were to be opened for an answer, and never will be."""
+def unopened_threads(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iterator[CloseThread]]:
+    """Return a function that finds threads that were to be opened for an answer, and will not be."""
 
     def of(outcome: Outcome) -> Iterator[CloseThread]:
         part = outcome.part
@@ -125,8 +125,8 @@ def unanswered(cases: ThreadFiles, history: History) -> Callable[[Outcome], Iter
 
 
 THREADS_AT_ONCE = 1_000
-"""The files of one thread are read one after another. Those of other threads wait for the turns of their people, and no
-file is downloaded before.
+"""The files of one thread are read one after another. Threads wait for the turns of their people; no file is downloaded
+before its turn.
 """
 NOTES_AT_ONCE = 16
 """The notes of one thread are posted one after another."""
@@ -146,30 +146,30 @@ def evidence(
     parts: EvidenceParts | None,
     rules: EvidenceRules,
 ) -> Observable[IngestResult]:
-    """Each file, when it can be searched in every way, or never will be.
+    """Emit each file when it can be searched, by words and by vectors, or has failed.
 
     posted   --f1-f2--------f3-----|      all of one thread: in their order
     read     ------f1---f2---------|      searchable by words; then the vectors follow, `embed_at_once` at a time
-    closed   -----------------c----|      f3 is called off, then the collection is deleted
+    closed   -----------------c----|      reading f3 is cancelled, then the collection is deleted
     results  ---------f1----f2f3---|
     """
     if parts is None:
         return rx.empty()
     jobs = candidates(events, gathered, parts, rules).pipe(
-        concat_map_iterable(lambda candidate: begun(parts.cases, candidate)), fork("files")
+        concat_map_iterable(lambda candidate: begin(parts.cases, candidate)), fork("files")
     )
-    work: Observable[Work] = rx.merge(jobs, discardings(events, outcomes, parts, rules))
-    read = work.pipe(in_their_order(parts), fork("read files"))
+    work: Observable[Work] = rx.merge(jobs, deletions(events, outcomes, parts, rules))
+    read = work.pipe(read_and_delete(parts), fork("read files"))
     return rx.merge(
-        read.pipe(embedding(parts, rules)),
+        read.pipe(add_vectors(parts, rules)),
         rx.merge(
-            jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(parts.begun, job)))),
+            jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(parts.on_begin, job)))),
             read.pipe(
                 ops.map(by_message(parts.cases)),
-                ops.map(lambda files: Note(files.case_id, partial(parts.ended, files))),
+                ops.map(lambda files: Note(files.case_id, partial(parts.on_end, files))),
             ),
             reopenings(events, parts.cases, rules).pipe(
-                ops.map(lambda case_id: Note(case_id, partial(parts.reopened, case_id)))
+                ops.map(lambda case_id: Note(case_id, partial(parts.on_reopen, case_id)))
             ),
         ).pipe(notify),
     )
@@ -178,7 +178,7 @@ def evidence(
 def candidates(
     events: Observable[Event], gathered: Observable[Inquiry], parts: EvidenceParts, rules: EvidenceRules
 ) -> Observable[Candidate]:
-    """Emit the files posted in threads that the bot serves, and those of questions that it is about to answer.
+    """Emit the files posted in threads that the bot serves, and the files of questions that it is about to answer.
 
     posted      --m1----m2-----------|      m1 in a thread of the bot's, m2 elsewhere
     gathered    ----------q----------|      q asks in a channel, with a file, or in a thread new to the bot
@@ -214,13 +214,13 @@ def candidates(
     )
 
 
-def begun(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
+def begin(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
     job = cases.begin(candidate)
     return () if job is None else (job,)
 
 
-def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
-    """Read files and delete them, for one thread in the order in which that was called for."""
+def read_and_delete(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
+    """Read files and delete them, for one thread in the order of the items."""
     ingest = chunk(parts.intake)
     discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
 
@@ -267,7 +267,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
     return operator
 
 
-def embedding(
+def add_vectors(
     parts: EvidenceParts, rules: EvidenceRules
 ) -> Callable[[Observable[IngestResult]], Observable[IngestResult]]:
     """Give files their vectors, if there is an embedder."""
@@ -291,23 +291,23 @@ def embedding(
 
 
 def by_message(cases: ThreadFiles) -> Callable[[IngestResult], MessageFiles]:
-    """Put each file together with those of its message that were read before it.
+    """Return a function that groups each file with the files of its message that were read before it.
 
     read      --a1--a2--b1--a3--|      three files of message a, one of b in another thread
-    together  --a---a---B---A---|      A and B: with all of their message, `complete`
+    grouped   --a---a---B---A---|      A and B: all files of their message, `complete`
     """
-    begun: dict[tuple[int, int], tuple[IngestResult, ...]] = {}
+    incomplete: dict[tuple[int, int], tuple[IngestResult, ...]] = {}
 
-    def together(result: IngestResult) -> MessageFiles:
+    def grouped(result: IngestResult) -> MessageFiles:
         file = result.job.candidate
         key = (file.case_id, file.message_id)
-        results = (*begun.pop(key, ()), result)
+        results = (*incomplete.pop(key, ()), result)
         complete = all(each.message_id != file.message_id for each in cases.unread(file.case_id))
         if not complete:
-            begun[key] = results
+            incomplete[key] = results
         return MessageFiles(results, complete)
 
-    return together
+    return grouped
 
 
 class Note(NamedTuple):
@@ -316,7 +316,7 @@ class Note(NamedTuple):
 
 
 def notify(notes: Observable[Note]) -> Observable[IngestResult]:
-    """Post notes beside everything else, those of one thread in their order; nothing comes out."""
+    """Post notes, those of one thread in their order. Emits nothing."""
 
     async def post(note: Note) -> int:
         await note.post()

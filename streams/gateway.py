@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 PAGE = 100
 """Discord gives at most this many messages at once."""
 LONGEST_SECONDS = 120.0
-"""Places where something was missed wait for the catch-up."""
+"""The limit for reading the places, and for looking up the authors, as other dispatches wait meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,45 +61,45 @@ class MessagePages(Protocol):
         ...
 
 
-def starts(
-    marks: Mapping[int, int], spots: Iterable[CatchUpPlace], *, since: float, otherwise: int | None = None
+def ids_to_read_after(
+    marks: Mapping[int, int], places: Iterable[CatchUpPlace], *, since: float, guild_mark: int | None = None
 ) -> dict[int, int]:
-    """After which id to read, per place that may have new messages.
+    """Return, for each place that may have new messages, the id after which to read.
 
     `marks` gives per place the id below which every message has its outcome, `since` (seconds since 1970) how far to
-    go back at most. A place without a mark is read from `otherwise` on, the mark of its guild. Without that either, it
-    is left to the live stream ("a first start begins now"), except a thread that is younger than its channel's mark. A
-    forum has no messages and so no mark: for its posts the smallest mark of all is used.
+    go back at most. A place without a mark is read from `guild_mark` on. Without that either, it is left to the live
+    stream ("a first start begins now"), except a thread that is younger than its channel's mark. A forum has no
+    messages and so no mark: for its posts the smallest mark of all is used.
     """
     floor = snowflake_at(since)
-    spots = list(spots)
-    forums = {spot.id for spot in spots if spot.is_forum}
+    places = list(places)
+    forums = {place.id for place in places if place.is_forum}
     smallest = min((below for place_id, below in marks.items() if place_id > 0), default=None)
     result: dict[int, int] = {}
-    for spot in spots:
-        if spot.is_forum:
+    for place in places:
+        if place.is_forum:
             continue
-        mark = marks.get(spot.id)
-        if mark is None and spot.parent_id is not None:
-            known = marks.get(spot.parent_id, smallest if spot.parent_id in forums else None)
+        mark = marks.get(place.id)
+        if mark is None and place.parent_id is not None:
+            known = marks.get(place.parent_id, smallest if place.parent_id in forums else None)
             # The first message of a post has the post's own id.
-            mark = spot.id - 1 if known is not None and spot.id > known else None
+            mark = place.id - 1 if known is not None and place.id > known else None
         if mark is None:
-            mark = otherwise
+            mark = guild_mark
         if mark is None:
             continue
         after = max(mark, floor - 1)
-        if spot.newest_id is None or spot.newest_id > after:
-            result[spot.id] = after
+        if place.newest_id is None or place.newest_id > after:
+            result[place.id] = after
     return result
 
 
-Introduce = Callable[[Author, int], Awaitable[object]]
+LookUp = Callable[[Author, int], Awaitable[object]]
 """Looks up an author in a guild, before their first message comes. Raises `LookupFailed`."""
 
 
 class CaughtUp(NamedTuple):
-    """What was missed, and the places that could not be read completely, but may be later."""
+    """The missed messages, and the places that could not be read completely, but may be later."""
 
     missed: list[Dispatch]
     failed: AbstractSet[int]
@@ -110,27 +110,27 @@ async def catch_up(
     *,
     guild_id: int,
     history: MessagePages,
-    introduce: Introduce | None = None,
+    look_up: LookUp | None = None,
     seconds: float = LONGEST_SECONDS,
 ) -> CaughtUp:
-    """The messages after `after` (per place, see `starts`), of all places together in order of id.
+    """Fetch the messages after `after` (per place, see `ids_to_read_after`), in order of id.
 
     Each is a `MESSAGE_CREATE` whose `at` is when it was written, so that windows are judged by the messages' own times.
-    REST sends no `guild_id`, which is added, and no `member`: roles are unknown, so the authors are introduced first.
-    Never raises. A place that Discord does not let the bot read has nothing. One that fails otherwise, or takes longer
-    than `seconds`, or has a message of an author of whom that is so, has failed as a whole.
+    REST sends no `guild_id`, which is added, and no `member`: roles are unknown, so the authors are looked up first.
+    Never raises. A place that Discord does not let the bot read has no messages. Any other place has failed as a whole
+    if reading it, or looking up one of its authors, fails or takes longer than `seconds`.
     """
     reads = {place_id: _read(place_id, start, history) for place_id, start in after.items()}
-    pages, failed = await _all(reads, "place", seconds)
+    pages, failed = await _await_all(reads, "place", seconds)
     written_by = {
         _message_id(payload): (place_id, _author(payload)) for place_id, page in pages.items() for payload in page
     }
-    if introduce is not None:
+    if look_up is not None:
         authors = {author.id: author for _, author in written_by.values() if author is not None}
-        meetings = {author.id: introduce(author, guild_id) for author in authors.values()}
-        # Who may never be looked up comes all the same: routing asks again, and the message has an outcome.
-        _, strangers = await _all(meetings, "author", seconds)
-        failed |= {place_id for place_id, author in written_by.values() if author and author.id in strangers}
+        lookups = {author.id: look_up(author, guild_id) for author in authors.values()}
+        # Messages of authors that can never be looked up stay: routing asks again, and ends them.
+        _, failed_ids = await _await_all(lookups, "author", seconds)
+        failed |= {place_id for place_id, author in written_by.values() if author and author.id in failed_ids}
     found = (payload for place_id, page in pages.items() if place_id not in failed for payload in page)
     # Not later than now, as this machine's clock may be behind Discord's.
     missed = [
@@ -140,8 +140,8 @@ async def catch_up(
     return CaughtUp(missed, failed)
 
 
-async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> tuple[dict[int, T], set[int]]:
-    """The results by id, of those that have one in time, and the ids of those that may have one later."""
+async def _await_all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> tuple[dict[int, T], set[int]]:
+    """Await all. Returns the results by id, and the ids that failed but may succeed later."""
     tasks = {asyncio.ensure_future(each): id_ for id_, each in work.items()}
     if not tasks:
         return {}, set()
@@ -177,7 +177,7 @@ async def _read(place_id: int, after: int, history: MessagePages) -> list[Mappin
 
 
 def _author(payload: Mapping[str, Any]) -> Author | None:
-    """The author; None for a message that the decoder will report."""
+    """Return the author of a message, or None for a payload that the decoder will report."""
     try:
         return read_message(payload).author
     except OddPayload:
@@ -197,8 +197,8 @@ class _CatchUp:
 
     Attributes:
         complete: places in which nothing is missing any more.
-        pending: places in which something may be missing; None until they are known: all but those in `complete`.
-        held: the dispatches that wait for it.
+        pending: places in which something may be missing; None (not known yet): all but `complete`; empty: none.
+        held: the dispatches that wait for the end of the catch-up.
     """
 
     guild_id: int
@@ -213,9 +213,9 @@ class _CatchUp:
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """What a catch-up has brought so far. Nothing `pending`: it has ended."""
+    """The messages that a catch-up has fetched, and its state. `pending` is empty: it has ended."""
 
-    of: _CatchUp
+    catch_up: _CatchUp
     missed: Sequence[Dispatch]
     complete: AbstractSet[int]
     pending: AbstractSet[int] | None
@@ -223,13 +223,12 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayRules:
-    """The limits of what is read from a connection.
+    """The limits of reading from a connection.
 
     Attributes:
         catch_up_minutes: how far back missed messages are fetched; 0: none are.
         allowlist: channels that are read; empty: all but those in `denylist`.
-        most_waiting: with so many dispatches that nobody has taken, no more are read from the connection; None:
-            whoever takes them is fast.
+        most_waiting: reading from the connection pauses while so many dispatches are in the queue; None: never.
     """
 
     catch_up_minutes: float
@@ -243,14 +242,14 @@ class GatewayHooks:
     """The functions that a connection calls.
 
     Attributes:
-        met: with the id of each guild that arrives, and when.
-        introduce: with each author of a missed message.
-        access_changed: when the bot may be allowed what it was not before.
+        on_guild: called with the id of each guild that arrives, and when.
+        look_up: called with each author of a missed message, and the guild.
+        access_changed: called when the bot may have got new permissions.
         before_identify: as in `keep_session`.
     """
 
-    met: Callable[[int, float], None] | None = None
-    introduce: Introduce | None = None
+    on_guild: Callable[[int, float], None] | None = None
+    look_up: LookUp | None = None
     access_changed: Callable[[], None] | None = None
     before_identify: Callable[[int], Awaitable[None]] | None = None
 
@@ -259,7 +258,7 @@ class Gateway:
     """One live connection.
 
     `marks` gives, per place, the id below which every message has its outcome; it is called once per READY, so that
-    nothing live can move a mark past what was missed.
+    no live message can move a mark past missed ones.
 
     Attributes:
         refusal: why the `observable` has ended by itself.
@@ -292,10 +291,10 @@ class Gateway:
         self.refusal: GatewayRefused | None = None
 
     def stop(self) -> None:
-        """Receive no more. What has been received is still emitted; then the stream completes.
+        """Receive no more. Dispatches that have been received are still emitted; then the stream completes.
 
-        A catch-up is cut off, and what waits for it is not emitted: its outcome would move the marks past what was
-        missed. The next start fetches both.
+        A catch-up is cut off, and dispatches that wait for it are not emitted: their outcomes would move the marks past
+        missed messages. The next start fetches both.
         """
         self._stopped = True
         self._queue.put_nowait(None)
@@ -304,10 +303,10 @@ class Gateway:
         """Every dispatch; `at` is when it was received, or for a message that catch-up fetched, when it was written. To
         be iterated once.
 
-        After READY, what was missed in a guild follows its arrival. Later dispatches of the places where something was
-        missed wait for that, so that a deletion cannot overtake its message; in other places nobody waits. A place that
-        cannot be read is tried again until it can. Dispatches of one place are in the order received. After RESUMED
-        Discord itself replays.
+        After READY, the missed messages of a guild follow its arrival. Later dispatches of the places with missed
+        messages wait for these, so that a deletion cannot overtake its message; in other places nothing waits. A place
+        that cannot be read is tried again until it can. Dispatches of one place are in the order received. After
+        RESUMED Discord itself replays.
 
         Raises:
             GatewayRefused: Discord refuses the bot for good.
@@ -335,13 +334,13 @@ class Gateway:
                     continue
                 if item.t == "READY":
                     marks = dict(self._marks())
-                if (awaited := self._awaited(item)) is not None:
-                    awaited.held.append(item)
+                if (catching_up := self._awaited(item)) is not None:
+                    catching_up.held.append(item)
                     continue
                 yield item
                 if item.t == "GUILD_CREATE":
                     if self._stopped:
-                        return  # what follows would move the marks past what was missed
+                        return  # later dispatches would move the marks past missed messages
                     self._arrived(item, marks)
             if session.done():
                 session.result()
@@ -358,8 +357,8 @@ class Gateway:
             await self._client.hang_up()
 
     def _release(self, progress: _Progress) -> Sequence[Dispatch]:
-        """The dispatches that need not wait any more."""
-        catching_up = progress.of
+        """Note the progress, and return the dispatches that need not wait any more."""
+        catching_up = progress.catch_up
         catching_up.complete |= progress.complete
         catching_up.pending = progress.pending
         if catching_up.pending is not None and not catching_up.pending:
@@ -371,11 +370,11 @@ class Gateway:
         return ready
 
     def _awaited(self, dispatch: Dispatch) -> _CatchUp | None:
-        """The catch-up that a dispatch has to wait for."""
-        arrives = dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}
-        guild_id = _id(dispatch.d.get("id" if arrives else "guild_id"))
+        """Return the catch-up that a dispatch has to wait for, if any."""
+        of_guild = dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}
+        guild_id = _id(dispatch.d.get("id" if of_guild else "guild_id"))
         catching_up = None if guild_id is None else self._catching_up.get(guild_id)
-        if catching_up is None or arrives:
+        if catching_up is None or of_guild:
             return catching_up
         of_place = dispatch.t.startswith(("CHANNEL_", "THREAD_"))
         place_id = _id(dispatch.d.get("channel_id", dispatch.d.get("id") if of_place else None))
@@ -399,10 +398,10 @@ class Gateway:
         self._queue.put_nowait(dispatch)
 
     def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> None:
-        """Report what the bot lacks in a guild, and begin to fetch what it missed there."""
+        """Report missing permissions in a guild, and begin to fetch missed messages."""
         guild_id = int(cast("str", dispatch.d["id"]))
-        if self._hooks.met is not None:
-            self._hooks.met(guild_id, dispatch.at)
+        if self._hooks.on_guild is not None:
+            self._hooks.on_guild(guild_id, dispatch.at)
         # discord.py has parsed the same frame before this task could run.
         guild = self._client.get_guild(guild_id)
         if guild is None or guild.me is None:  # pyright: ignore[reportUnnecessaryComparison] (None in an outage)
@@ -412,50 +411,53 @@ class Gateway:
             log.warning("%s", warning)
         self._warned[guild.id] = warning
         if marks and self._rules.catch_up_minutes:
-            begun = self._catching_up[guild_id] = _CatchUp(guild_id)
-            channels = list(spots(readable_channels(guild, self._rules.allowlist, self._rules.denylist), ()))
-            begun.complete = {spot.id for spot in channels} - self._starts(guild_id, marks, channels).keys()
-            begun.task = asyncio.create_task(self._catch_up(begun, guild, marks), name=f"catch-up in {guild_id}")
+            new = self._catching_up[guild_id] = _CatchUp(guild_id)
+            channels = list(catch_up_places(readable_channels(guild, self._rules.allowlist, self._rules.denylist), ()))
+            new.complete = {place.id for place in channels} - self._ids_to_read_after(guild_id, marks, channels).keys()
+            new.task = asyncio.create_task(self._catch_up(new, guild, marks), name=f"catch-up in {guild_id}")
 
-    def _starts(self, guild_id: int, marks: Mapping[int, int], of: Iterable[CatchUpPlace]) -> dict[int, int]:
+    def _ids_to_read_after(
+        self, guild_id: int, marks: Mapping[int, int], places: Iterable[CatchUpPlace]
+    ) -> dict[int, int]:
         since = self._client.discord_time() - self._rules.catch_up_minutes * 60
-        return starts(marks, of, since=since, otherwise=marks.get(-guild_id))
+        return ids_to_read_after(marks, places, since=since, guild_mark=marks.get(-guild_id))
 
-    async def _catch_up(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
-        """Fetch what was missed in a guild, and put it into the queue, until each place that can be read was read. An
-        error that is not Discord's is logged and ends it.
+    async def _catch_up(self, catching_up: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
+        """Fetch the missed messages of a guild into the queue, until each readable place was read. An error that is not
+        Discord's is logged and ends the catch-up.
         """
         attempts = 0
         try:
-            while not await self._catch_up_once(begun, guild, marks):
+            while not await self._catch_up_once(catching_up, guild, marks):
                 attempts += 1
                 await asyncio.sleep(self._pause(attempts))
         except Exception:
             log.exception("catch-up: failed for this server")
-            self._queue.put_nowait(_Progress(begun, (), frozenset(), frozenset()))
+            self._queue.put_nowait(_Progress(catching_up, (), frozenset(), frozenset()))
 
-    async def _catch_up_once(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> bool:
+    async def _catch_up_once(self, catching_up: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> bool:
         """Read the places in which something may be missing. Returns False if some can only be read later."""
         channels = readable_channels(guild, self._rules.allowlist, self._rules.denylist)
         threads, all_listed = await self._threads(guild)
-        places = list(spots(channels, threads))
-        after = {id_: start for id_, start in self._starts(guild.id, marks, places).items() if begun.delays(id_)}
+        places = list(catch_up_places(channels, threads))
+        starts = self._ids_to_read_after(guild.id, marks, places)
+        after = {id_: start for id_, start in starts.items() if catching_up.delays(id_)}
 
         def report(missed: Sequence[Dispatch], pending: AbstractSet[int]) -> None:
             complete = {place.id for place in places} - pending
-            # Without a list of threads each that is not complete has to wait.
-            self._queue.put_nowait(_Progress(begun, missed, complete, pending if all_listed else None))
+            # Threads are not listed: every place that is not complete has to wait.
+            self._queue.put_nowait(_Progress(catching_up, missed, complete, pending if all_listed else None))
 
         if after:
             report((), after.keys())
-        found = await catch_up(after, guild_id=guild.id, history=self._fetcher, introduce=self._hooks.introduce)
+        found = await catch_up(after, guild_id=guild.id, history=self._fetcher, look_up=self._hooks.look_up)
         if found.missed:
             log.info("catch-up: %s in server %d", number_of(len(found.missed), "message"), guild.id)
         report(found.missed, found.failed)
         return all_listed and not found.failed
 
     async def _threads(self, guild: discord.Guild) -> tuple[Sequence[Mapping[str, Any]], bool]:
-        """The threads that are not archived, and False if they could not be listed now."""
+        """Return the threads that are not archived; with False if they could not be listed now."""
         try:
             return await self._fetcher.active_threads(guild.id), True
         except LookupFailed as error:
@@ -465,12 +467,12 @@ class Gateway:
 
 
 def _id(value: object) -> int | None:
-    """An id as Discord sends it; None for what is none."""
+    """Return an id as Discord sends it, or None if the value is no id."""
     return int(value) if isinstance(value, str) and SNOWFLAKE.fullmatch(value) else None
 
 
-def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iterable[CatchUpPlace]:
-    """Readable channels (discord.py's objects), and those of the `threads` (payloads) that are in them."""
+def catch_up_places(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iterable[CatchUpPlace]:
+    """Yield the readable `channels` (discord.py's objects), and the `threads` (payloads) that are in them."""
     readable: set[int] = set()
     for channel in channels:
         readable.add(channel.id)
@@ -485,10 +487,11 @@ def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iter
 
 
 def observable(gateway: Gateway) -> Observable[Dispatch]:
-    """The dispatches as an Observable: subscribing connects, `Gateway.stop` completes, disposing cuts off.
+    """The dispatches as an Observable for one subscriber: subscribing connects, `Gateway.stop` completes it, disposing
+    cuts off.
 
     A refusal completes it as well, and is in `Gateway.refusal`: after an error the supervisors of the graph would
-    restart their branches, and each restart would try the same token again. One subscriber.
+    restart their branches, and each restart would try the same token again.
     """
 
     def subscribe(

@@ -4,7 +4,7 @@
                                   │ events
        history, people, catch-up marks, typists observe them ────── reactions → feedback sink
                       follow: each message's conversation
-  screen: each message once; typing, edits and deletions concern those that wait
+  screen: each message once; typing, edits and deletions change waiting messages
                                   │ messages ────────────── inferred votes → feedback sink
                       quiet window per (place, author)
                                   │ batches
@@ -21,7 +21,7 @@ hold while the team types         │                             │
 reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
-     released: messages let go, catch-up marks moved; then journal, metrics, terminal
+     release: messages let go, catch-up marks moved; then journal, metrics, terminal
 
 `model/steps.py: STEPS` names all steps in their order. Beside the graph, replies that an earlier run left half posted
 are finished (`unfinished`).
@@ -44,8 +44,8 @@ from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
 from streams.answers import answers, unfinished
 from streams.captures import RemoteRevisions, captures, revised_captures, store_remote_captures
-from streams.conversations import batches, observed, released, votes
-from streams.curation import curations, stored
+from streams.conversations import batches, observe, release, votes
+from streams.curation import curations, only_stored
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
@@ -55,9 +55,9 @@ NO_REMOTE_CAPTURES: Observable[Capture | RemoteRevisions] = rx.empty()
 def incoming(
     events: Observable[Event], s: Services, rules: Rules
 ) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
-    """The events, the screened messages and the parts, each for any number of branches: an import begins so too."""
+    """Events, screened messages and parts, for any number of branches. An import has the same beginning."""
     follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
-    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
+    events = observe(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.tracker, s.typists, rules.window, s.gauge)
     return events, screened, batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
@@ -71,9 +71,9 @@ def graph(
     remote_captures: Observable[Capture | RemoteRevisions] = NO_REMOTE_CAPTURES,
 ) -> Observable[Result]:
     """Wire the bot. Completes when `events` has and all work is done; every message ends in exactly one `Result`.
-    What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
+    Operators before a `fork` run once, however many branches follow; a branch that dies of a bug is restarted.
 
-    `remote_captures`: what was captured elsewhere, or changed since, and is to be kept here.
+    `remote_captures`: captures of other processes, and changes of their messages, which are stored here.
     """
     s = services
     events, screened, parts = incoming(events, s, rules)
@@ -82,14 +82,13 @@ def graph(
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(routed.pipe(of_type(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervise("evidence"))
-    jobs, may_wait = routed.pipe(of_type(CaptureJob)), not rules.curation.to_the_end
-    image_services = s.servers.map(lambda each: each.capture_images)
-    capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=may_wait)
+    jobs, image_services = routed.pipe(of_type(CaptureJob)), s.servers.map(lambda each: each.capture_images)
+    capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=rules.captures_may_wait)
     revised = revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
-    curated = curations(stored(captured), curation_services, rules.curation, sinks.decided)
+    curated = curations(only_stored(captured), curation_services, rules.curation)
     inferred = screened.pipe(of_type(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(
         answered,
@@ -102,4 +101,4 @@ def graph(
         routed.pipe(of_type(Ignored, Outcome)),
         votes(rx.merge(events.pipe(of_type(Reaction)), inferred), sinks.feedback).pipe(supervise("votes")),
     )
-    return released(results, s.in_flight, s.seen, sinks.results)
+    return release(results, s.in_flight, s.seen, sinks.results)

@@ -1,4 +1,4 @@
-"""The team branch alone, for messages of long ago: what the team wrote is captured, and nobody is answered.
+"""The graph of an import, for messages of long ago: captures what the team wrote, and answers nobody.
 
        recordings | exports
                │ events
@@ -26,38 +26,38 @@ from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators.route import ignored, route
 from services.assistant import CaptureJob
 from streams.captures import captures, revised_captures
-from streams.conversations import released
+from streams.conversations import release
 from streams.graph import incoming
 from streams.wiring import Rules, Services, Sinks
 
 
-def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
+def import_graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
     """The graph of an import: capture what the team wrote, answer nobody. Completes when `events` has and all is
     stored; every message comes out in one `Result`.
     """
     s = services
     events, screened, parts = incoming(events, s, rules)
     routed = parts.pipe(
-        ops.filter(is_of_the_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
+        ops.filter(is_by_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
     )
 
     results = rx.merge(
         captures(routed.pipe(of_type(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
             supervise("captures")
         ),
-        # It emits no results. It is merged so that the graph waits for its end.
+        # This branch emits no results. It is merged so that the graph waits for its end.
         revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id).pipe(
             of_type(Outcome)
         ),
         screened.pipe(of_type(Ignored, Removed)),
         routed.pipe(of_type(Ignored, Outcome)),
         parts.pipe(
-            ops.filter(lambda part: not is_of_the_team(part)),
+            ops.filter(lambda part: not is_by_team(part)),
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),
         ),
     )
-    return released(results, s.in_flight, s.seen, sinks.results)
+    return release(results, s.in_flight, s.seen, sinks.results)
 
 
-def is_of_the_team(part: Part) -> bool:
+def is_by_team(part: Part) -> bool:
     return part.author_type is AuthorType.TEAM_MEMBER

@@ -1,4 +1,4 @@
-"""The knowledge base that builds itself: triggers in, what became of each source out.
+"""The knowledge base that builds itself: triggers in, an event for each source out.
 
 start-up, tick, file change
         │ one update at a time, triggers meanwhile cause one more
@@ -26,7 +26,7 @@ from reactivex import operators as ops
 from dataflow import concat_map_iterable, map_async, of_type
 from dataflow.metering import Gauge, operator_gauge, operator_watch
 from dataflow.triggering import checkpoint, coalesce
-from operators.step import expected
+from operators.step import is_expected
 from operators.updating import begin, discover, fetch, summarise
 from services.assistant import Describer
 from services.knowledge import (
@@ -48,11 +48,11 @@ R = TypeVar("R")
 ENOUGH = 0.05
 """The share of the sources after which cache and index are written while an update runs."""
 WRITE_SECONDS = 30.0
-"""After this time they are written anyway."""
+"""After this time cache and index are written in any case."""
 PAUSE_SECONDS = 5.0
-"""Between two writes: where sources change faster than that, little is lost by a crash."""
-TOGETHER = 64
-"""Events of discovery that run through the graph before the event loop has its turn."""
+"""The shortest pause between two writes: a crash loses little more."""
+GROUP_SIZE = 64
+"""So many events of discovery run through the graph before the event loop has its turn."""
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +73,8 @@ class KnowledgeParts:
     """The services and limits of an update.
 
     Attributes:
-        descriptions_at_once: how many sources are described at the same time, whatever is being fetched.
-        describe_seconds: how long one description may take, repeated attempts included.
+        descriptions_at_once: how many sources are described at the same time.
+        describe_seconds: the limit for one description, retries included.
     """
 
     ledger: SourceRecords
@@ -86,38 +86,38 @@ class KnowledgeParts:
 
 
 def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
-    """Bring the knowledge base up to date at every trigger: what became of each source, then the update's report.
+    """Bring the knowledge base up to date at every trigger: emit an event for each source, then the update's report.
 
     triggers  --t-----t-t---------------|
     reports   -----r-------r----r-------|
 
-    Completes when the triggers have and the running update has ended; disposing cuts that off, and what it has done
-    so far is in the ledger.
+    Completes when the triggers have and the running update has ended; disposing cuts it off, and its events so far are
+    in the ledger.
     """
     return triggers.pipe(coalesce(lambda _: update(parts)))
 
 
 def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
-    """One update; wired anew for each, so that none leaves anything behind."""
+    """One update. It is wired anew each time, so that no state is left of an earlier one."""
     ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
     report = UpdateReport.of(ledger.kinds)
 
     begun: Observable[Sequence[AnyKind] | Trouble] = rx.of(None).pipe(
-        step("load", begin(ledger), fails_at_once, 1, gauge), ops.share()
+        step("load", begin(ledger), one_trouble, 1, gauge), ops.share()
     )
     kinds = begun.pipe(concat_map_iterable(kinds_in))
-    looked = kinds.pipe(step("discover", discover(ledger, key), fails_whole, len(ledger.kinds), gauge))
-    discovered: Observable[Events] = rx.merge(begun.pipe(of_type(Trouble), ops.map(alone)), looked).pipe(
-        concat_map_iterable(few_at_once),
-        map_async(in_its_turn, on_failure=raising, max_concurrent=1),
+    looked = kinds.pipe(step("discover", discover(ledger, key), one_trouble_listed, len(ledger.kinds), gauge))
+    discovered: Observable[Events] = rx.merge(begun.pipe(of_type(Trouble), ops.map(as_events)), looked).pipe(
+        concat_map_iterable(in_groups),
+        map_async(pass_on, on_failure=reraise, max_concurrent=1),
         ops.share(),
     )
-    found = discovered.pipe(concat_map_iterable(members))
+    found = discovered.pipe(concat_map_iterable(same_events))
     fetched = [
         discovered.pipe(
             concat_map_iterable(batches_of(kind)),
-            step(kind.step, fetch(kind, ledger, key), fails_together, kind.concurrency, gauge),
-            concat_map_iterable(members),
+            step(kind.step, fetch(kind, ledger, key), trouble_for_each, kind.concurrency, gauge),
+            concat_map_iterable(same_events),
             ops.share(),
         )
         for kind in ledger.kinds
@@ -125,13 +125,13 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     describing = summarise(parts.describer, ledger, parts.describe_seconds)
     summarised = rx.merge(found, *fetched).pipe(
         of_type(Pending),
-        step("summarise", describing, fails_as_source, parts.descriptions_at_once, gauge),
+        step("summarise", describing, trouble_of_source, parts.descriptions_at_once, gauge),
     )
-    events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(keep_in(ledger)), ops.share())
+    events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(update_ledger(ledger)), ops.share())
     troubles = events.pipe(
         checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
-        step("write", parts.files.save, fails_whole, 1, gauge),
-        concat_map_iterable(members),
+        step("write", parts.files.save, one_trouble_listed, 1, gauge),
+        concat_map_iterable(same_events),
     )
 
     def closing(_scheduler: object) -> Observable[UpdateEvent | UpdateReport]:
@@ -148,10 +148,10 @@ def step(
     max_concurrent: int,
     gauge: Gauge | None,
 ) -> Callable[[Observable[T]], Observable[R]]:
-    """`map_async`, with a failure reported as this step's."""
+    """Like `map_async`; `on_failure` also gets the name of the step."""
 
     def failed(item: T, error: Exception) -> R:
-        if not expected(error):
+        if not is_expected(error):
             log.error("%s failed: a bug", name, exc_info=error)
         return on_failure(name, item, error)
 
@@ -164,44 +164,44 @@ def step(
     )
 
 
-def fails_at_once(name: str, _item: object, error: Exception) -> Trouble:
+def one_trouble(name: str, _item: object, error: Exception) -> Trouble:
     about = getattr(error, "filename", None) or "knowledge base"
     return Trouble(str(about), name, message_of(error), fatal=True)
 
 
-def fails_whole(name: str, item: object, error: Exception) -> Events:
-    return [fails_at_once(name, item, error)]
+def one_trouble_listed(name: str, item: object, error: Exception) -> Events:
+    return [one_trouble(name, item, error)]
 
 
-def fails_together(name: str, due: Sequence[Due], error: Exception) -> Events:
+def trouble_for_each(name: str, due: Sequence[Due], error: Exception) -> Events:
     return [Trouble(each.source_id, name, message_of(error)) for each in due]
 
 
-def fails_as_source(name: str, item: Pending, error: Exception) -> UpdateEvent:
+def trouble_of_source(name: str, item: Pending, error: Exception) -> UpdateEvent:
     return Trouble(item.record.source_id, name, message_of(error))
 
 
 def message_of(error: Exception) -> str:
-    """One line."""
+    """Return the error's message as one line."""
     message = error.strerror if isinstance(error, OSError) else str(error)
     return " ".join((message or ("took too long" if isinstance(error, TimeoutError) else type(error).__name__)).split())
 
 
-def few_at_once(events: Events) -> Iterator[Events]:
+def in_groups(events: Events) -> Iterator[Events]:
     """Cut a long list, which would otherwise hold up the loop while each event runs through the whole graph."""
-    return (events[at : at + TOGETHER] for at in range(0, len(events), TOGETHER))
+    return (events[at : at + GROUP_SIZE] for at in range(0, len(events), GROUP_SIZE))
 
 
-async def in_its_turn(events: Events) -> Events:
+async def pass_on(events: Events) -> Events:
     """Return the events unchanged; under `map_async` this lets the event loop run between two calls."""
     return events
 
 
-def raising(_events: Events, error: Exception) -> Events:
+def reraise(_events: Events, error: Exception) -> Events:
     raise error
 
 
-def members(events: Events) -> Events:
+def same_events(events: Events) -> Events:
     return events
 
 
@@ -209,12 +209,12 @@ def kinds_in(begun: Sequence[AnyKind] | Trouble) -> Sequence[AnyKind]:
     return () if isinstance(begun, Trouble) else begun
 
 
-def alone(trouble: Trouble) -> Events:
+def as_events(trouble: Trouble) -> Events:
     return [trouble]
 
 
 def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:
-    """The due sources of a kind among some events, as many together as the kind wants."""
+    """Return a function that finds the due sources of a kind among events, in batches of the kind's size."""
 
     def batches(events: Events) -> Iterator[list[Due]]:
         due = [event for event in events if isinstance(event, Due) and event.kind is kind]
@@ -223,8 +223,8 @@ def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:
     return batches
 
 
-def keep_in(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
-    """The fold: what each event means for what is known."""
+def update_ledger(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
+    """Return a function that applies events to the ledger."""
 
     def keep(event: UpdateEvent) -> None:
         match event:
@@ -239,7 +239,9 @@ def keep_in(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
 
 
 def share_of(ledger: SourceRecords) -> Callable[[UpdateEvent], float]:
-    """How much of the index an event changes. What is gone has to leave it at once."""
+    """Return a function that gives the share of the index that an event changes; 1 for a source that is gone, so that
+    it leaves the index at once.
+    """
 
     def share(event: UpdateEvent) -> float:
         if not isinstance(event, UpToDate):

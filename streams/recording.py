@@ -1,4 +1,4 @@
-"""Recordings: written from the live stream, and played, each dispatch at its time.
+"""Recordings: write them from the live stream, and play them, each dispatch at its time.
 
 at 10:00:00   at 10:00:07   at 10:00:07
 ────┼─────────────┼┼──────────►  the recording
@@ -59,7 +59,7 @@ def _reach(reached: asyncio.Future[None]) -> None:
 
 
 def first_time(*paths: Path) -> float:
-    """When the first dispatch was received: where a virtual clock has to start.
+    """Return when the first dispatch was received: the time at which a virtual clock has to start.
 
     Raises:
         BadRecording: a file cannot be read, or holds nothing valid.
@@ -72,7 +72,7 @@ DOWNLOADS_WAITING = 1_000
 """Attachments that may wait for their download; beyond that they are left out."""
 
 CLOSING_SECONDS = 20.0
-"""How long the end of a recording waits for downloads; those who stop the bot wait with it."""
+"""How long the end of a recording, and so the end of the bot, waits for downloads."""
 
 APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
@@ -80,7 +80,7 @@ Download = Callable[[Attachment], Awaitable[bytes]]
 
 
 def attachments_folder(recording: Path) -> Path:
-    """`FILE.attachments`, beside the recording. It holds each attachment under its id, digits only."""
+    """Return `FILE.attachments`, beside the recording. It holds each attachment in a file named after its id."""
     return recording.with_name(recording.name + ".attachments")
 
 
@@ -121,9 +121,7 @@ class Recorder:
                 self._save_soon(self._download, file)
 
     async def close(self, within: float = CLOSING_SECONDS) -> None:
-        """Wait for the attachments in progress, `within` so many seconds or until cancelled; leave out those that are
-        late; then close the file.
-        """
+        """Wait for downloads, `within` seconds at most or until cancelled; leave out the rest; then close the file."""
         saving = list(self._saving)
         try:
             if saving:

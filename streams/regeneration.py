@@ -6,8 +6,8 @@
         │ at once a new topic; after every sixteenth task those that have doubled; at the end all that have changed
     describe ── team index
 
-What a pair is classified with follows from the decisions before it alone, never from when an answer came. So the
-library is the same however many calls are under way at a time, and however often the work was cut off.
+The prompt for a pair follows from the earlier decisions alone, never from when an answer came. So the library is the
+same however many calls run at a time, and however often the work was cut off.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reactivex import operators as ops
 from clock import run_blocking
 from clock.timeouts import Backoff
 from dataflow import unfold
-from operators.curating import NOT_NOW, describing, study
+from operators.curating import NOT_NOW, describe_topics, study
 from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import Rejected, UnknownRequest
 from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
@@ -35,7 +35,7 @@ from streams.curation import CurationServices, Decided, Described
 T = TypeVar("T")
 
 ATTEMPTS = 3  # for a pair or a topic while the endpoint fails, each with its own retries, before it is given up
-REFUSED_IN_A_ROW = 3  # so many refused pairs are no pair's fault: it is the key, the credit or the model
+REFUSED_IN_A_ROW = 3  # after so many refused pairs, the fault is the key, the credit or the model
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class RebuildProgress:
 
     Attributes:
         done: how many of the first tasks are decided about.
-        growth: that of the library so far.
+        growth: the schedule of the library so far.
     """
 
     done: int = 0
@@ -76,7 +76,7 @@ def regeneration(
     tasks: Sequence[Task],
     parts: CurationServices,
     rules: RebuildRules,
-    guesses: PrefetchServices | None = None,
+    prefetching: PrefetchServices | None = None,
     so_far: RebuildProgress | None = None,
 ) -> Observable[Decided]:
     """Decide about each pair, and describe the topics, in the library `parts.library`.
@@ -84,10 +84,10 @@ def regeneration(
     tasks         --t1--t2--t3--|         the fullest capture of each conversation, in order of `said_at`
     decided       ---d1-s1-d2--d3-s2--|   d1 founds a topic, which is described at once
 
-    `guesses`: whom to ask ahead; None: one call at a time. Ends with `GivenUp` if the model or the disk fails. A
-    topic that cannot be described keeps its earlier description or its stand-in, and is left to the bot.
+    `prefetching`: the services for calls ahead; None: one call at a time. Ends with `GivenUp` if the model or the disk
+    fails. A topic that cannot be described keeps its earlier description or its stand-in, and is left to the bot.
     """
-    rebuild = Rebuild(tasks, parts, rules, guesses, so_far or RebuildProgress())
+    rebuild = Rebuild(tasks, parts, rules, prefetching, so_far or RebuildProgress())
     return unfold(rebuild.next).pipe(ops.finally_action(rebuild.stop))
 
 
@@ -99,7 +99,7 @@ class Rebuild:
         tasks: Sequence[Task],
         parts: CurationServices,
         rules: RebuildRules,
-        guesses: PrefetchServices | None,
+        prefetching: PrefetchServices | None,
         so_far: RebuildProgress,
     ) -> None:
         self._tasks = tasks
@@ -112,22 +112,22 @@ class Rebuild:
             if at is None
             else study(parts.library, parts.curator, parts.usage, parts.gauge, lambda: at)
         )
-        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
+        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
         self._room = asyncio.Semaphore(rules.at_once)
-        self._foresight = None if guesses is None else self._foreseen(guesses, rules.describe_seconds)
+        self._prefetcher = None if prefetching is None else self._new_prefetcher(prefetching, rules.describe_seconds)
         self._refused_in_a_row = 0
-        # What an earlier run had no time to describe, and what it described from other decisions.
+        # Topics that an earlier run had no time to describe, or described from other decisions.
         self._due = [*self._growth.described.values()]
         self._growth.due()
         self._written: deque[Described] = deque()  # descriptions that are written, and not given out yet
         self._finished = False
 
-    def _foreseen(self, guesses: PrefetchServices, seconds: float) -> Prefetcher:
+    def _new_prefetcher(self, services: PrefetchServices, seconds: float) -> Prefetcher:
         pairs = [task.pair for task in self._tasks]
-        return Prefetcher(pairs, self._parts.library, guesses, self._growth, rebuilding.EVERY, seconds)
+        return Prefetcher(pairs, self._parts.library, services, self._growth, rebuilding.EVERY, seconds)
 
     async def next(self) -> Decided | None:
-        """Describe what is due, or else decide about the next pair; None: all is done. Raises GivenUp."""
+        """Describe the topics that are due, or else decide about the next pair; None: all is done. Raises GivenUp."""
         try:
             await self._describe_due()
             if self._written:
@@ -143,13 +143,13 @@ class Rebuild:
         return None
 
     def stop(self) -> None:
-        """Ask nothing more."""
-        if self._foresight is not None:
-            self._foresight.stop()
+        """Prefetch nothing more."""
+        if self._prefetcher is not None:
+            self._prefetcher.stop()
 
     async def _decide(self, task: Task) -> Decided:
-        if self._foresight is not None:
-            await self._foresight.turn(self._turn)
+        if self._prefetcher is not None:
+            await self._prefetcher.turn(self._turn)
         decision = await _with_retries(lambda: self._studied(task.pair))
         changed = set(await write_decision(self._parts.library, decision, task.pair))
         if (kept := rebuilding.keep_in_topic(task, decision)) is not None:
@@ -169,13 +169,13 @@ class Rebuild:
             return
         due, self._due = self._due, []
         lacking = await run_blocking(self._parts.library.find_undescribed, due)
-        texts = await asyncio.gather(*map(self._text, lacking))
+        texts = await asyncio.gather(*map(self._describe, lacking))
         for topic, text in zip(lacking, texts, strict=True):
             if text is not None:
                 await write_description(self._parts.library, topic, text, self._parts.describer.key)
                 self._written.append(Described(topic.name))
 
-    async def _text(self, topic: Topic) -> str | None:
+    async def _describe(self, topic: Topic) -> str | None:
         async with self._room:
             try:
                 return await _with_retries(lambda: self._described(topic))

@@ -1,4 +1,4 @@
-"""What a server is served with. `for_server` picks the context by the server of the part."""
+"""The services of one server. `for_server` makes a step that uses those of the part's server."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class ServerContext:
     """The services of one server, or of all servers without their own.
 
     Attributes:
-        library, search: hold what may be told there, and nothing else.
+        library, search: hold only sources that may be quoted there.
         usage: the LLM calls and tokens of all answers.
         addresses: of the sources, for links to them.
         lookup: None: answers use neither files nor runbooks. Either all servers have one, or none.
-        repeats: what people have been told there, and are not told again.
+        repeats: texts that people were sent there, and are not sent again.
         capture_images: None: images stay placeholders in captures.
         curation: None: captures are stored and not filed under topics.
     """

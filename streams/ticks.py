@@ -20,7 +20,7 @@ from clock import VirtualLoop
 from dataflow import quiet_window
 
 MOST_WINDOWS = 10
-"""Files that keep changing give a tick after so many times the quiet window."""
+"""If files keep changing, a tick comes after so many times the quiet window."""
 LOOK_SECONDS = 5.0
 """How often it is checked that a watched folder is still there."""
 
@@ -45,9 +45,9 @@ def ticks(
     stirred  -----------------s-------
     ticks    S----T--------------T--       ticks(5, idle=…), idle since the first T, until s
 
-    A virtual clock passes a silence of years in an instant, with a hundred thousand ticks in each. There, where nothing
-    changes but by what is played, a tick that finds everything `idle` is left out, and so are those that follow, until
-    `wake` emits; then they come at the times at which they would have come. Never completes; disposing stops it.
+    A virtual clock passes years of silence in an instant, with a hundred thousand ticks in each. There, ticks are left
+    out from one that finds everything `idle` until `wake` emits, since only played dispatches change anything; later
+    ticks come at their usual times. Never completes; disposing stops it.
     """
 
     def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
@@ -89,7 +89,7 @@ def ignore(_: Exception) -> None:
 def file_changes(sources_dir: Path, links_file: Path, quiet_seconds: float) -> Observable[Tick]:
     """A tick once files below `sources_dir`, or the list of links, have changed and been quiet for `quiet_seconds`.
 
-    Where files cannot be watched this is logged, and only the timer ticks.
+    If files cannot be watched, this is logged, and only the timer ticks.
     """
     # The list is watched through its folder, as an editor puts a new file in the old one's place.
     folder = rx.merge(
@@ -125,12 +125,12 @@ async def changes(folder: Path, *, recursive: bool, only: str | None = None) -> 
 
 
 async def watched(folder: Path, *, recursive: bool) -> AsyncGenerator[set[str]]:
-    """The names of files that have changed; every few seconds none, so that the caller can check the folder.
+    """Yield the names of changed files; every few seconds an empty set, so that the caller can check the folder.
 
     Raises:
         OSError, RuntimeError: there is no such folder, or the system has no watches left.
     """
-    # It takes a tenth of a second to import, which only the live bot needs.
+    # The import takes a tenth of a second, and only the live bot needs it.
     from watchfiles import awatch  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType] (speaks of trio, too)
 
     watching = awatch(

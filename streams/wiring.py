@@ -37,7 +37,7 @@ from services.search.embedding import Embedder
 from services.team import Capture, Pair, Revision
 from streams.chain import AnswerRules
 from streams.conversations import WindowRules
-from streams.curation import CurationRules, Decided
+from streams.curation import CurationRules
 from streams.server_context import ServerContext
 
 
@@ -64,9 +64,9 @@ class EvidenceParts:
     Attributes:
         forget_answers: called with each collection whose cached answers are out of date.
         withheld: whether a message's author has opted out.
-        begun, ended: awaited for each file when its reading begins, and when it can be searched or has failed, with
-            the files of its message before it.
-        reopened: awaited for each thread that is open again after its files were deleted.
+        on_begin: awaited when the reading of a file begins.
+        on_end: awaited when a file can be searched or has failed, with the earlier files of its message.
+        on_reopen: awaited for each thread that is open again after its files were deleted.
         embedder: None: keyword search only.
     """
 
@@ -77,9 +77,9 @@ class EvidenceParts:
     intake: Intake
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
-    begun: Callable[[IngestJob], Coroutine[Any, Any, None]]
-    ended: Callable[[MessageFiles], Coroutine[Any, Any, None]]
-    reopened: Callable[[int], Coroutine[Any, Any, None]]
+    on_begin: Callable[[IngestJob], Coroutine[Any, Any, None]]
+    on_end: Callable[[MessageFiles], Coroutine[Any, Any, None]]
+    on_reopen: Callable[[int], Coroutine[Any, Any, None]]
     embedder: Embedder | None = None
     gauge: Gauge | None = None
 
@@ -119,9 +119,8 @@ class Sinks:
 
     Attributes:
         revise: captures again, in a server, the conversations of messages that were edited or deleted.
-        finish: completes a reply that an earlier run has left half posted; None: it had posted nothing.
+        finish: completes a reply that an earlier run has half posted; returns None if it had posted nothing.
         results: each called with every result as it comes; must not fail.
-        decided: called with what becomes of captured pairs and topics; must not fail.
     """
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
@@ -130,15 +129,15 @@ class Sinks:
     feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
     finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
     results: Sequence[Callable[[Result], object]] = ()
-    decided: Callable[[Decided], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings of the graph, all times in seconds."""
+    """The settings of the graph, all times in seconds. `captures_may_wait`: for a disk that cannot be written."""
 
     screen: ScreenRules
     answers: AnswerRules
     window: WindowRules = field(default_factory=WindowRules)
     evidence: EvidenceRules = EvidenceRules()
     curation: CurationRules = field(default_factory=CurationRules)
+    captures_may_wait: bool = True

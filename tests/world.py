@@ -24,7 +24,7 @@ from reactivex.subject import Subject
 
 from assembly.data_folder import read_state
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, Parts, ServerParts, assemble, capture_parts
 from assembly.running import GraphRun
 from assembly.team import curation_parts
 from clock import VirtualLoop, now
@@ -391,7 +391,7 @@ class World:
                     )
                 }
             ),
-            ends=DiscordEnds(poster=board, fetcher=fetcher),
+            api=DiscordAPI(poster=board, fetcher=fetcher),
             images=images,
             documents=documents,
         )

@@ -91,7 +91,7 @@ FILE_BRANCH = "file"
 CHANGE, LENGTH, BLOB, DIGEST = "Change", "Length", "Blob", "Digest"
 LARGE_BYTES = 512 * 1024
 REUSE_SECONDS = 43_200
-"""So long after its upload a blob is reused: half the time before `OrphanedBlobs` may delete it."""
+"""A blob is reused for this long: half the time before `OrphanedBlobs` may delete it."""
 REMOVAL_TTL_SECONDS = 86_400
 """How long the entry of a removed file is kept. A follower that was away for longer compares with the whole log."""
 
@@ -279,7 +279,7 @@ class Writer:
 
     def __init__(self, scope: FencedLog) -> None:
         self._log = scope
-        self._read_recorded: dict[str, KnownFile] | None = None
+        self._recorded: dict[str, KnownFile] | None = None
         self._reading = asyncio.Lock()
         self._superseded = SupersededEntries(scope.streams)
 
@@ -313,20 +313,20 @@ class Writer:
             del known[change.path]
         for each in unused:  # only now: until the entry was written, they were the content
             await retry_file(lambda each=each: drop_blob(streams, each))
-        # After the objects that they name: if this process is killed in between, its successor finds both.
+        # Erased after their objects: the successor of a killed process still finds both.
         self._superseded.add(superseded)
 
     async def recorded_files(self) -> dict[str, KnownFile]:
         """The files of the log by path. Read once, since nobody else writes it."""
         async with self._reading:
-            if self._read_recorded is None:
+            if self._recorded is None:
                 streams = self._log.streams
                 recorded = await retry_file(lambda: _read_recorded(streams, self._log.scope))
                 for each in recorded.unused:
                     await retry_file(lambda each=each: drop_blob(streams, each))
                 self._superseded.add(recorded.superseded)
-                self._read_recorded = recorded.files
-            return self._read_recorded
+                self._recorded = recorded.files
+            return self._recorded
 
     async def wait_erased(self) -> None:
         """Wait until all replaced and removed bytes are overwritten. Raises OSError."""

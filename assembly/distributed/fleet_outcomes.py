@@ -84,12 +84,12 @@ class FleetOutcomes:
             raise OSError(errno.EIO, f"NATS does not answer ({error or type(error).__name__})") from error
 
 
-async def _or_fallback(reading: Awaitable[T], otherwise: T) -> T:
+async def _or_fallback(reading: Awaitable[T], fallback: T) -> T:
     try:
         return await reading
     except OSError as error:
         log.warning("the dashboard shows less than there is: %s", error.strerror)
-        return otherwise
+        return fallback
 
 
 def _parse_outcomes(contents: Iterable[bytes]) -> Sequence[PartOutcome]:

@@ -61,7 +61,7 @@ class ForgetHandler:
 
     async def own(self, name: str, forget: Forget, plan_renames: PlanRenames | None = None) -> None:
         """Register a scope that this process owns now. Returns when open requests have been carried out in it, or have
-        failed and are tried again in the background. `plan_renames`: of the archive, which is asked before `forget`.
+        failed and are tried again in the background. `plan_renames`: for the archive; called before `forget`.
         """
         self._owned[name] = forget
         if plan_renames is not None:
@@ -92,7 +92,7 @@ class ForgetHandler:
         await self._tasks.close()
 
     async def _carry_out(self, request: ForgetRequest, everywhere: Sequence[str] = ()) -> None:
-        """Until it is carried out in all scopes here, and in `everywhere` even if others have done so."""
+        """Try until the request is carried out in all scopes here, and in `everywhere` even if others have done so."""
         backoff, done = Backoff(RETRY_SECONDS, LONGEST_SECONDS), set[str]()
         while True:
             due = {*self.forget_requests.scopes_left(request), *everywhere} - done
@@ -178,7 +178,7 @@ class ForgottenEverywhere:
 
 
 def scopes_of(layout: Layout) -> list[str]:
-    """All scopes that may contain data of a person."""
+    """Return all scopes that may contain data of a person."""
     return [*(scope_of(number) for number in range(layout.partitions)), TEAM, DOCUMENTS]
 
 
@@ -201,7 +201,7 @@ async def forget_everywhere(
 
 
 async def forget_from_command(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
-    """As `forget_everywhere`, for a command. Raises Unusable: the servers cannot be used, or hold nothing."""
+    """As `forget_everywhere`, for `--forget`. Raises Unusable: the servers cannot be used, or hold no people's data."""
     layout, address = layout_of(settings.nats), address_of(settings)
     try:
         client = await connect(address, name := make_name())
@@ -219,27 +219,27 @@ async def forget_from_command(settings: Settings, user_id: int, seconds: float) 
         await client.close()
 
 
-def parse_forgotten(told: Mapping[str, Any]) -> ForgetResult:
+def parse_forgotten(values: Mapping[str, Any]) -> ForgetResult:
     """The inverse of `asdict`, without fields of another version of the program."""
     known = {each.name for each in fields(ForgetResult)}
-    return ForgetResult(**{name: value for name, value in told.items() if name in known})
+    return ForgetResult(**{name: value for name, value in values.items() if name in known})
 
 
 def describe_scopes(left: Collection[str]) -> list[str]:
     """Lines for people that say when open scopes follow."""
     partitions = [name for name in left if name not in {TEAM, DOCUMENTS}]
-    said: list[str] = []
+    lines: list[str] = []
     if partitions:
-        said.append(f"partitions {', '.join(sorted(partitions))}: as soon as a worker has them")
+        lines.append(f"partitions {', '.join(sorted(partitions))}: as soon as a worker has them")
     if TEAM in left:
-        said.append("archive and topics: as soon as a process with the role team runs")
+        lines.append("archive and topics: as soon as a process with the role team runs")
     if DOCUMENTS in left:
-        said.append("files in threads and runbooks: as soon as a worker runs")
-    return said
+        lines.append("files in threads and runbooks: as soon as a worker runs")
+    return lines
 
 
-async def forgotten_across(process: Process, people: SharedPeople, user_id: int) -> tuple[ForgetResult, bool]:
-    """For a slash command: what was removed, and whether that is all. Raises OSError."""
+async def forget_from_slash_command(process: Process, people: SharedPeople, user_id: int) -> tuple[ForgetResult, bool]:
+    """As `forget_everywhere`, for a slash command. Returns False if some data is yet to be removed. Raises OSError."""
     result = await forget_everywhere(people, process.layout, process.members, user_id, CALLER_SECONDS)
     for line in result.left:
         log.warning("/privacy forget: still to come: %s", line)

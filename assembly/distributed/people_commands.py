@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from assembly.distributed.forgetting import forgotten_across
+from assembly.distributed.forgetting import forget_from_slash_command
 from assembly.distributed.process import Process
 from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles
@@ -32,7 +32,7 @@ REGISTERED_SECONDS = 60
 """How long other workers leave registering the commands of a server to the first one."""
 LOOK_SECONDS, FOLLOW_SECONDS = 0.25, 30.0
 SETTLE_SECONDS = 1.0
-"""How much later than the archive its topics may arrive."""
+"""So much later than the archive its topics may arrive."""
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class PeopleServices:
     """Serves commands, opt-outs and requests to be forgotten for everything that belongs to no partition.
 
     Attributes:
-        parts: for commands: they know all places, and store nothing.
+        parts: the parts for commands, which know all places, and store nothing.
         taught: copies of the team's knowledge, which the role team keeps, and their search indexes.
         commands: None in a rehearsal: nobody can call any.
     """
@@ -68,7 +68,7 @@ class PeopleServices:
             self._tasks.start(self.documents.leave_alone(user_id))
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
-        """For `ForgetHandler`, in the scope DOCUMENTS."""
+        """Forget a person in the scope DOCUMENTS, for `ForgetHandler`."""
         done = ForgetResult()
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
         stale = [each for each in self.taught if each in known or await in_thread(has_archived_text, each.raw, user_id)]
@@ -87,14 +87,14 @@ class PeopleServices:
         return done
 
     def on_progress(self, request: ForgetRequest) -> None:
-        """Once the role team has carried a request out, rebuild what this process made of its archive."""
+        """Once the role team has carried a request out, rebuild this process's search indexes of the archive."""
         if TEAM not in request.left and (stale := self._stale.pop(request.user_id, None)):
             self._tasks.start(self._rebuild_search(request.user_id, stale))
 
     async def answer_forget_command(self, call: Call) -> str:
-        """`/privacy forget`."""
+        """Carry out `/privacy forget`, and return the reply."""
         try:
-            done, complete = await forgotten_across(self.process, self.people, call.user_id)
+            done, complete = await forget_from_slash_command(self.process, self.people, call.user_id)
         except OSError as error:
             raise not_forgotten(call, error) from error
         return summary(done, phrases(call.language), complete=complete)

@@ -49,8 +49,8 @@ class Process:
     """The connections and settings that all roles of one process use.
 
     Attributes:
-        folder: its own, below `app.data_dir`; other processes and later ones do not need its content.
-        configured: the settings with the paths as they are written.
+        folder: its own folder, below `app.data_dir`, whose content no other process needs.
+        configured: the settings as the operator wrote them.
         client: the connection on the running loop.
         file_connection: the connection in a thread, for writes that block.
     """
@@ -87,14 +87,14 @@ def address_of(settings: Settings) -> Address:
 
 
 def make_name() -> str:
-    """A name that is unique, also among containers, and allowed as a key of a bucket."""
+    """Return a name that is unique, also among containers, and allowed as a key of a bucket."""
     host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
     return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 @asynccontextmanager
 async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerator[Process]:
-    """Connected, and alive for the other processes until the context ends.
+    """Connect, and send heartbeats to the other processes until the context ends.
 
     Raises:
         Unusable: the servers cannot be used.
@@ -141,7 +141,7 @@ def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
             stack.enter_context(lock(folder, "app.py --role"))
         except FolderBusy:
             continue
-        # Copies of scopes that a crash has left: nobody would update them, or remove a person from them.
+        # A crash may leave copies of scopes, which nobody would update, or remove a person from.
         for copy in (*folder.glob("p[0-9]*"), folder / TEAM, folder / REPORT_FOLDER):
             files.remove_folder(copy)
         return folder
@@ -198,7 +198,7 @@ class ProcessStatusReporter:
 
 
 def memory_mb() -> float:
-    """The resident memory of this process in MiB; 0 where the system does not tell."""
+    """Return the resident memory of this process in MiB; 0 if the system does not say."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, IndexError, ValueError):

@@ -19,7 +19,7 @@ from assembly.distributed.forgetting import open_forget_handler
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
 from assembly.forgetting import taught
-from assembly.graph_parts import DiscordEnds, all_knowledge_kept_current, teams
+from assembly.graph_parts import DiscordAPI, keep_all_knowledge_current, teams
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
@@ -85,7 +85,7 @@ async def run_gateway(
             return
         turn = make_identify_turn(await streams.key_value(LOCKS), at_once, process.name)
         marks = await enter(open_watermarks(streams, is_ours=lambda guild_id: (guild_id >> 22) % count in numbers))
-        published = await enter(open_publisher(process.client, marks, in_any(clients)))
+        published = await enter(open_publisher(process.client, marks, facts_from_any(clients)))
 
         gateways = [gateway_of(client, settings, token, marks, turn, health) for client in clients]
         running = asyncio.create_task(run_gateways(gateways, published))
@@ -103,8 +103,8 @@ async def run_gateway(
 
 
 async def concurrent_identifies(client: Client, token: str, stopping: asyncio.Event) -> int | None:
-    """How many sessions may begin at a time, as Discord says. While Discord cannot be reached, it is asked again; None:
-    `stopping` was set meanwhile. Raises GatewayRefused.
+    """Ask Discord how many sessions may begin at a time, until it can be reached; None: `stopping` was set meanwhile.
+    Raises GatewayRefused.
     """
     backoff = Backoff()
     while not stopping.is_set():
@@ -128,7 +128,7 @@ def gateway_of(
     turn: Callable[[int], Awaitable[None]],
     health: Health,
 ) -> Gateway:
-    """The gateway of one shard, not connected yet. `turn`: awaited before each IDENTIFY."""
+    """Make the gateway of one shard, not connected yet. `turn`: awaited before each IDENTIFY."""
     decoder = Decoder()
     fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
     people = People(teams(settings), fetcher)
@@ -138,12 +138,12 @@ def gateway_of(
         fetcher=fetcher,
         marks=marks.by_place,
         rules=gateway_rules(settings.discord, most_waiting=MOST_WAITING),
-        hooks=GatewayHooks(met=marks.note_guild, introduce=people.look_up, before_identify=turn),
+        hooks=GatewayHooks(on_guild=marks.note_guild, look_up=people.look_up, before_identify=turn),
         health=health,
     )
 
 
-def in_any(clients: Sequence[Client]) -> ThreadFacts:
+def facts_from_any(clients: Sequence[Client]) -> ThreadFacts:
     """Look a thread up in all clients: the one whose shard has the server knows it."""
     each_knows = [thread_facts(client) for client in clients]
 
@@ -155,7 +155,7 @@ def in_any(clients: Sequence[Client]) -> ThreadFacts:
 
 SUBJECT = "roles.knowledge"
 PUBLISH_SECONDS = 1.0
-"""Between two checks for changes on the disk."""
+"""The time between two checks for changes on the disk."""
 
 
 async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meters) -> None:
@@ -201,7 +201,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
     async with AsyncExitStack() as stack:
         _, asker = await stack.enter_async_context(open_llms(settings, ModelOptions(observe=meters.observe)))
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
-        await stack.enter_async_context(all_knowledge_kept_current(settings, asker, state.usages, meters))
+        await stack.enter_async_context(keep_all_knowledge_current(settings, asker, state.usages, meters))
         # One process sweeps all scopes, and one at a time keeps the knowledge.
         await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
         log.info("the knowledge is kept here")
@@ -215,8 +215,8 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
 
 
 def with_documents(process: Process) -> Settings:
-    """The settings with all data in a folder of the role, but the documents where the operator keeps them. If there are
-    none, the documents from the log are used.
+    """Return the settings with all data in a folder of the role, except documents that the operator keeps elsewhere.
+    Without such, the documents from the log are used.
     """
     moved, written = process.settings_for(KNOWLEDGE).servers, process.configured.servers
     documented = Servers({guild_id: _documented(server, written[guild_id]) for guild_id, server in moved.items()})
@@ -233,7 +233,7 @@ def _documented(moved: Settings, written: Settings) -> Settings:
 
 
 def _documents(settings: Settings) -> Mapping[str, Path]:
-    """The paths of the documents, by their usual path in the data folder."""
+    """Return the paths of the documents, by their usual path in the data folder."""
     found: dict[str, Path] = {}
     for home, each in homes(settings).items():
         found[f"{home}knowledge-base/sources"] = each.kb.sources_dir
@@ -277,11 +277,8 @@ async def _keep_archive(
         stack.enter_context(files.use_journal(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
-        nobody, models = (
-            DiscordEnds(poster=DryRunPoster()),
-            ModelOptions(observe=meters.observe),
-        )
-        bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, nobody, models, meters.gauge))
+        no_api, models = DiscordAPI(poster=DryRunPoster()), ModelOptions(observe=meters.observe)
+        bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, no_api, models, meters.gauge))
         parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.on_result])
         places: Subject[Dispatch] = Subject()  # which channels are public
         results = graph(
@@ -318,7 +315,7 @@ async def _keep_archive(
 
 
 COUNT_SECONDS = 1.0
-"""Between two updates of the gauges of messages in flight."""
+"""The time between two updates of the gauges of messages in flight."""
 
 
 async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequence[int], int] | None) -> None:

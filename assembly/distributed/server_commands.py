@@ -21,7 +21,7 @@ from transport.streams import create_streams
 
 
 async def check_servers(settings: Settings) -> ProbeResult:
-    """Raises Unusable: nobody can be asked with these credentials."""
+    """Probe the servers for `--check`. Raises Unusable: they refuse these credentials."""
     try:
         return await server_probe.probe_servers(address_of(settings), layout_of(settings.nats), make_name())
     except ServersUnusable as error:
@@ -29,7 +29,7 @@ async def check_servers(settings: Settings) -> ProbeResult:
 
 
 async def adopt(settings: Settings, folder: Path, moved: MigrationProgress) -> None:
-    """Tell the servers of what `folder` holds. For the holder of its lock.
+    """Copy the content of `folder` to the servers. The caller must hold its lock.
 
     Raises:
         Unusable: the servers cannot be used, somebody works with them, or they hold other data.
@@ -40,13 +40,13 @@ async def adopt(settings: Settings, folder: Path, moved: MigrationProgress) -> N
 
 
 async def export(settings: Settings, folder: Path, moved: MigrationProgress) -> None:
-    """Make `folder` a data folder of what the servers hold. Raises as `adopt`."""
+    """Make `folder` a data folder with the content of the servers. Raises as `adopt`."""
     async with _servers(settings) as streams:
         await migration.export(streams, layout_of(settings.nats), folder, moved)
 
 
 def installation_of(settings: Settings, folder: Path) -> Installation:
-    """`app.data_dir` is read as it is configured, another folder in the layout of its own."""
+    """Return the paths in a data folder: as configured for `app.data_dir`, else the usual ones."""
     if os.path.realpath(folder) != os.path.realpath(settings.app.data_dir):
         return Installation(folder)
     outside_paths: dict[str, Path] = {}

@@ -15,7 +15,7 @@ import reactivex as rx
 from reactivex.subject import Subject
 
 from assembly.answering import ModelOptions
-from assembly.bot import DiscordParts, open_discord, resume, sweeping
+from assembly.bot import DiscordParts, open_discord, resume, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
 from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
@@ -23,9 +23,9 @@ from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, Pro
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles, taught
 from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts
-from assembly.knowledge import search_kept_current
+from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
-from assembly.reports import reported, reporting_weekly
+from assembly.reports import post_weekly_reports, report_from_folder
 from assembly.running import GraphRun, Meters, in_background
 from assembly.slash_commands import Privacy, slash_commands
 from clock import now, run_blocking
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What all partitions of a worker use together."""
+    """The services that all partitions of a worker use together."""
 
     bot: Bot
     people: SharedPeople
@@ -96,11 +96,11 @@ class PartitionWork:
         self.source.on_next(dispatch)
 
     def on_opt_out(self, user_id: int) -> None:
-        """Withdraw what the person waits for."""
+        """Withdraw the person's questions that are in flight."""
         self.parts.services.in_flight.withdraw(user_id)
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
-        """For `ForgetHandler`."""
+        """Forget a person in this partition, for `ForgetHandler`."""
         async with self._forgetting:
             if self._closing:
                 raise Fenced(scope_of(self.number))
@@ -166,9 +166,9 @@ async def singleton_jobs(
         discord, documents = shared.discord, shared.bot.documents
         async with AsyncExitStack() as stack:
             enter = stack.enter_async_context
-            await enter(reporting_weekly(settings, discord.poster, discord.fetcher, report))
+            await enter(post_weekly_reports(settings, discord.poster, discord.fetcher, report))
             if documents is not None:
-                await enter(sweeping(settings.documents, documents, left, discord.fetcher, rx.of(None)))
+                await enter(sweep_regularly(settings.documents, documents, left, discord.fetcher, rx.of(None)))
                 await enter(in_background(resume_unfinished_files(documents, shared, state)))
             await asyncio.Event().wait()
 
@@ -186,7 +186,7 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
     )
     try:
         await asyncio.shield(gathering)
-        return await reported(process.configured.with_data_in(folder), period, guild_id=guild_id)
+        return await report_from_folder(process.configured.with_data_in(folder), period, guild_id=guild_id)
     finally:
         while not gathering.done():  # cancelled: it must not write after the folder is removed
             with suppress(asyncio.CancelledError):
@@ -197,7 +197,7 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
 
 
 async def resume_unfinished_files(documents: Documents, shared: Shared, state: RunState) -> None:
-    """Runs until cancelled: a worker that crashes may leave files without vectors."""
+    """Finish files again and again until cancelled: a worker that crashes may leave files without vectors."""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         try:
@@ -230,7 +230,7 @@ class PartitionWorker:
         self.broadcast = PlacesFollower(self.process.client, self.on_dispatch)
 
     async def take(self, number: int) -> Partition | None:
-        """For `Rebalancing`."""
+        """Take a partition, for `Rebalancing`. None: another process has it."""
         process = self.process
         partition = Partition(
             process.client,
@@ -265,13 +265,13 @@ class PartitionWorker:
         self.shared.discord.client.read("INTERACTION_CREATE", payload)
 
     def on_opt_out(self, user_id: int) -> None:
-        """A person has opted out, in any process."""
+        """Handle that a person has opted out, in any process."""
         for work in self.works.values():
             work.on_opt_out(user_id)
         self.people_services.on_opt_out(user_id)
 
     def on_forget_request(self, request: ForgetRequest) -> None:
-        """A person asks to be forgotten, or other processes have carried it out in some scopes."""
+        """Handle a person's request to be forgotten, or that other processes have carried it out in some scopes."""
         self.forget_handler.on_request(request)
         self.people_services.on_progress(request)
 
@@ -345,9 +345,9 @@ def _state_of(settings: Settings, shared: Shared) -> RunState:
 
 
 def sending_capture_parts(
-    settings: Settings, given: CaptureSender, withheld: Callable[[CapturedMessage], bool]
+    settings: Settings, sender: CaptureSender, withheld: Callable[[CapturedMessage], bool]
 ) -> CaptureParts:
-    """As `capture_parts`, where another process keeps the archive: what is stored already is known here as well."""
+    """Like `capture_parts`, if another process keeps the archive: a copy here says which captures it has already."""
     raw = settings.kb.team_raw_dir
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), withheld)
     known = RawArchive(raw, captures, rehearsed=True)
@@ -355,15 +355,15 @@ def sending_capture_parts(
     async def keep(capture: Capture) -> Outcome:
         outcome = await known.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
-            await given.send(captures.with_revisions(capture))
-        # Its id is given where it is kept.
+            await sender.send(captures.with_revisions(capture))
+        # The process that keeps the archive gives the id.
         return replace(outcome, qa_id=None)
 
     async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         captures.revise(revisions)
         # The copy of the archive has what other workers have captured.
         if await run_blocking(known.holds, [each.message_id for each in revisions]):
-            await given.send_revisions(guild_id, revisions)
+            await sender.send_revisions(guild_id, revisions)
         return ()
 
     return CaptureParts(keep=keep, revise=revise, captures=captures)
@@ -371,7 +371,9 @@ def sending_capture_parts(
 
 @asynccontextmanager
 async def open_shared(process: Process, people: SharedPeople, meters: Meters) -> AsyncGenerator[Shared]:
-    """Opened and logged in until the context ends. Raises as the services, and `discord.LoginFailure`."""
+    """Open what partitions share, and log in, until the context ends. Raises as the services, and
+    `discord.LoginFailure`.
+    """
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -401,7 +403,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 ModelOptions(observe=meters.observe, at_once=settings.ai_response.max_concurrent_answers),
                 meters.gauge,
                 shared=Together(kept, notes),
-                captures=sending_capture_parts(settings, CaptureSender(process.client), state.not_captured),
+                captures=sending_capture_parts(settings, CaptureSender(process.client), state.withheld_captured),
             )
         )
         yield Shared(bot=bot, people=people, discord=discord, meters=meters, budgets=budgets)
@@ -440,14 +442,16 @@ def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) ->
 
     log.info("the dashboard is at %s", address_of(shared.bot.settings.metrics))
     fleet = partial(fleet_of, process)
-    ends = FleetOutcomes(process, parts.state.record)
-    return dashboard_pages(shared.bot.settings, parts, flow, fleet=fleet, ends=ends)
+    outcomes = FleetOutcomes(process, parts.state.record)
+    return dashboard_pages(shared.bot.settings, parts, flow, fleet=fleet, outcomes=outcomes)
 
 
 async def run_worker(
     process: Process, stopping: asyncio.Event, meters: Meters, status_reporter: ProcessStatusReporter, serve: Serve
 ) -> None:
-    """Play the role until `stopping` is set and all work has ended. `serve`: with the dashboard's pages, if any."""
+    """Play the role until `stopping` is set and all work has ended. `serve`: serves metrics, with the dashboard's pages
+    if there are any.
+    """
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         people = await enter(open_people(process.client))
@@ -474,7 +478,7 @@ async def run_worker(
 
         bot = shared.bot
         searches = [server.search for server in bot.servers.values()]
-        await enter(search_kept_current(searches, bot.settings.kb.runtime_refresh_tick_seconds))
+        await enter(keep_search_current(searches, bot.settings.kb.runtime_refresh_tick_seconds))
         await enter(in_background(partition_worker.broadcast.follow()))
         async with in_background(rebalancing.keep_share()):
             await stopping.wait()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from assembly.answering import embedder_of, library_of, open_search
 from benchmarks.evaluation.questions import Question
 from commands.evaluating.judging import contains_any
-from operators.answering import with_the_first
+from operators.answering import add_best_page
 from services.knowledge import SourceUnavailable, excerpts
 from settings import load
 
@@ -36,7 +36,7 @@ async def _shown(asked: Sequence[Question], config: Path) -> list[Shown]:
                 continue
             hits = await search.find(question.text)
             try:
-                sources = [await library.load(each) for each in with_the_first([f"kb:{question.files[0]}"], hits)]
+                sources = [await library.load(each) for each in add_best_page([f"kb:{question.files[0]}"], hits)]
             except SourceUnavailable:
                 found.append(Shown(holds=False, chars=0))
                 continue

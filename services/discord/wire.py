@@ -188,7 +188,7 @@ class Gone(Wire):
     unavailable: bool | None = None
 
 
-def encodable(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """Replace lone surrogates by U+FFFD: JSON allows them, but a text with one cannot be written as UTF-8."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
@@ -244,7 +244,7 @@ def _place_from_wire(
     return Place(
         id=sent.id,
         kind=kind,
-        name=encodable(sent.name or ""),
+        name=without_surrogates(sent.name or ""),
         guild_id=sent.guild_id if sent.guild_id is not None else guild_id,
         # The parent of a channel is its category, in which nothing can be written.
         parent_id=sent.parent_id if is_thread else None,
@@ -355,7 +355,7 @@ class GuildPlaces:
     def _see(self, sent: Channel, guild_id: int | None) -> list[Place]:
         if sent.type in FORUM_TYPES:
             self._forums.add(sent.id)
-            self._tags[sent.id] = {tag.id: encodable(tag.name or "") for tag in sent.available_tags or ()}
+            self._tags[sent.id] = {tag.id: without_surrogates(tag.name or "") for tag in sent.available_tags or ()}
         tags = {} if sent.parent_id is None else self._tags.get(sent.parent_id, {})
         found = _place_from_wire(sent, self._forums, guild_id, tags)
         allow, deny, restricted = 0, 0, bool(sent.nsfw)
@@ -472,7 +472,7 @@ def _posted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
 def _edited(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(MessageUpdate, d)
     files = None if sent.attachments is None else _attachments(sent.attachments)
-    text = None if sent.content is None else encodable(sent.content)
+    text = None if sent.content is None else without_surrogates(sent.content)
     return (Edited(at, sent.channel_id, sent.id, text, files),)
 
 
@@ -489,6 +489,7 @@ def _deleted_in_bulk(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
 def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
     sent = read(MessageReaction, d)
     emoji = sent.emoji
+    name = without_surrogates(emoji.name or "")
     return (
         Reaction(
             at,
@@ -496,7 +497,7 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
             sent.message_id,
             sent.user_id,
             # A custom emoji as REST names it, so that it is not taken for a standard one of that name.
-            emoji=encodable(emoji.name or "") if emoji.id is None else f"{encodable(emoji.name or '')}:{emoji.id}",
+            emoji=name if emoji.id is None else f"{name}:{emoji.id}",
             added=added,
             is_bot=_is_bot(sent.member),
             role_ids=_role_ids(sent.member),
@@ -566,7 +567,7 @@ def _from_wire(sent: MessagePayload) -> Message:
             is_bot=bool(author.bot) or sent.webhook_id is not None,
             role_ids=_role_ids(member),
         ),
-        text=encodable(sent.content or ""),
+        text=without_surrogates(sent.content or ""),
         at=snowflake_time(sent.id),
         guild_id=sent.guild_id,
         is_system=sent.type is not None and sent.type not in PEOPLES_TYPES,
@@ -592,7 +593,7 @@ def _quoted_from_wire(sent: MessagePayload) -> Message | None:
 
 def _display_name(user: User, member: Member | None = None) -> str:
     """The name that people see: the nickname in the guild, else the account's display name, else its handle."""
-    return encodable((member.nick if member else None) or user.global_name or user.username or str(user.id))
+    return without_surrogates((member.nick if member else None) or user.global_name or user.username or str(user.id))
 
 
 def _is_bot(member: Member | None) -> bool:
@@ -607,10 +608,10 @@ def _attachments(sent: Iterable[AttachmentPayload]) -> tuple[Attachment, ...]:
     return tuple(
         Attachment(
             id=file.id,
-            filename=encodable(file.filename or "file"),
+            filename=without_surrogates(file.filename or "file"),
             size=max(file.size or 0, 0),
-            url=encodable(file.url or ""),
-            content_type=None if file.content_type is None else encodable(file.content_type),
+            url=without_surrogates(file.url or ""),
+            content_type=None if file.content_type is None else without_surrogates(file.content_type),
         )
         for file in sent
     )

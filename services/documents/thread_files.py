@@ -294,16 +294,16 @@ def render_tombstones(notes: Mapping[str, bytes]) -> bytes:
 async def forget_evidence(
     store: DocumentStore,
     user_id: int,
-    gone: Tombstones | None,
+    tombstones: Tombstones | None,
     forget_answers: Callable[[str], object] | None = None,
     *,
     only_unread: bool = False,
 ) -> int:
     """Delete every file that a person has posted in threads, unless others have posted it there as well.
 
-    `gone`: gets tombstones of the files; None: they may be read again. `forget_answers`: called with the name of each
-    changed collection. `only_unread`: delete only files that are still being read. Returns the number of the person's
-    files. Raises StoreUnavailable, OSError.
+    `tombstones`: gets an entry for each file; None: they may be read again. `forget_answers`: called with the name of
+    each changed collection. `only_unread`: delete only files that are still being read. Returns the number of the
+    person's files. Raises StoreUnavailable, OSError.
     """
 
     def posted(origin: Origin) -> bool:
@@ -316,8 +316,8 @@ async def forget_evidence(
             for doc in await store.documents(name)
             if any(map(posted, doc.origins)) and (doc.state is State.PENDING or not only_unread)
         ]
-        if gone is not None and theirs:
-            await gone.add(origin for doc in theirs for origin in doc.origins if posted(origin))
+        if tombstones is not None and theirs:
+            await tombstones.add(origin for doc in theirs for origin in doc.origins if posted(origin))
         for doc in theirs:
             count += await store.withdraw(name, doc.doc_id, posted)
         if theirs and forget_answers is not None:
@@ -328,11 +328,11 @@ async def forget_evidence(
     return count
 
 
-async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Document) -> None:
+async def remove_file(store: DocumentStore, tombstones: Tombstones, name: str, doc: Document) -> None:
     """Delete one file of a thread, for all who posted it. The file's name stays listed as long as the thread has other
     files, and it is not read again as long as its messages exist. Raises StoreUnavailable, OSError.
     """
-    await gone.add(doc.origins)
+    await tombstones.add(doc.origins)
     described = await store.describe(name)
     if described is None or not await store.delete_document(name, doc.doc_id):
         return
@@ -379,12 +379,12 @@ class ThreadFiles:
     """Tracks each file from its message until it is searchable, and the threads that have files.
 
     Attributes:
-        gone: files that must not be read again.
+        tombstones: the notes of files that must not be read again.
     """
 
-    def __init__(self, with_files: Iterable[int] = (), gone: Tombstones | None = None) -> None:
+    def __init__(self, with_files: Iterable[int] = (), tombstones: Tombstones | None = None) -> None:
         """`with_files`: ids of the threads that have collections at the start."""
-        self.gone = Tombstones() if gone is None else gone
+        self.tombstones = Tombstones() if tombstones is None else tombstones
         self._cases: OrderedDict[int, _Case] = OrderedDict()
         self._with_files = set(with_files)
 
@@ -392,7 +392,7 @@ class ThreadFiles:
         """Share the list of removed files with other processes through `notes`, and stop reading files that any process
         removes. Raises StoreUnavailable.
         """
-        await self.gone.share(notes, lambda: self.cancel_reads(self.gone.forbids))
+        await self.tombstones.share(notes, lambda: self.cancel_reads(self.tombstones.forbids))
 
     def __iter__(self) -> Iterator[int]:
         """Iterate over the ids of the threads that have files."""
@@ -415,7 +415,7 @@ class ThreadFiles:
 
     def begin(self, candidate: Candidate) -> IngestJob | None:
         """Start reading a file. None: the file is known already, or was removed."""
-        if self.gone.forbids(candidate):
+        if self.tombstones.forbids(candidate):
             return None
         case = self._cases.setdefault(candidate.case_id, _Case())
         self._cases.move_to_end(candidate.case_id)

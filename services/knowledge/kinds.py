@@ -11,7 +11,7 @@ from services.knowledge.source_repositories import Repositories
 
 
 class KindClass(Protocol):
-    """The class of a kind: makes one of a setup."""
+    """The class of a kind of source."""
 
     def __call__(self, setup: SourceSetup, /) -> AnyKind: ...
 
@@ -24,5 +24,5 @@ KINDS: list[KindClass] = [TextFiles, Repositories, WebPages]
 
 
 def web_address(name: str) -> str | None:
-    """Return where people find a source on the web, by its id without `kb:`; None where that does not say."""
+    """Return where people find a source on the web, by its id without `kb:`; None if the id does not say."""
     return next((found for kind in reversed(KINDS) if (found := kind.address(name)) is not None), None)

@@ -436,20 +436,23 @@ class PassageStore:
         with suppress(sqlite3.Error):  # vectors can be made again
             self._file.write(lambda connection: connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", vectors))
 
-    def frame_and_postings(
-        self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]
-    ) -> tuple[Frame, list[Postings]]:
-        """Return the current frame and the postings of some words. `words`: returns these words, given the languages of
-        the sources.
-        """
+    def frame(self, embedder_id: str) -> Frame:
+        """Return the current frame."""
+        return self._file.read(lambda connection: self._current_frame(connection, embedder_id))
+
+    def frame_and_postings(self, embedder_id: str, words: Sequence[str]) -> tuple[Frame, list[Postings]]:
+        """Return the current frame, and the postings of some words in it."""
 
         def work(connection: sqlite3.Connection) -> tuple[Frame, list[Postings]]:
-            if self._frame is None or self._frame[:2] != (embedder_id, self._version):
-                self._frame = embedder_id, self._version, _load_frame(connection, embedder_id)
-            frame = self._frame[2]
-            return frame, [self._postings_of(connection, frame, word) for word in words(frame.languages)]
+            frame = self._current_frame(connection, embedder_id)
+            return frame, [self._postings_of(connection, frame, word) for word in words]
 
         return self._file.read(work)
+
+    def _current_frame(self, connection: sqlite3.Connection, embedder_id: str) -> Frame:
+        if self._frame is None or self._frame[:2] != (embedder_id, self._version):
+            self._frame = embedder_id, self._version, _load_frame(connection, embedder_id)
+        return self._frame[2]
 
     def _postings_of(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Postings:
         known = self._postings.get(word)

@@ -107,7 +107,7 @@ def judge_pages(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
 
 
 MOST_HITS = 60
-"""An index of sources is narrowed to half as many."""
+"""Twice the default of `ai_response.max_index_entries`."""
 MEANING_WEIGHT = 0.65
 """The weight of cosines; words have the rest. On 118 questions about five documentations, 0.6 and 0.7 do as well; 0.5
 and 0.8 find the right page among the first three for four in a hundred fewer.
@@ -117,7 +117,7 @@ MEANING_WEIGHT_ELSEWHERE = 0.45
 page is among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
 """
 MOST_TERMS = 48
-"""Of a query: the beginning of a pasted log is enough."""
+"""The most terms of a query that are looked up: the beginning of a pasted log is enough."""
 MOST_QUERY_WORDS = 40
 """A longer query counts as having so many words: text pasted into it is not part of the question."""
 _WORD = re.compile(r"\w+")
@@ -127,7 +127,7 @@ _CODE_OR_LINK = re.compile(r"```.*?```|`[^`]*`|https?://\S+", re.DOTALL)
 _MIN_EMBEDDED_SHARE = 0.9
 """With a smaller share of passages that have vectors, cosines do not count: those passages would always win."""
 _COMPARED_SOURCES = 5
-"""The first ones by words and by meaning."""
+"""So many first sources by words are compared with those by meaning."""
 
 
 class Hit(NamedTuple):
@@ -157,8 +157,7 @@ class TeamAnswerSignals(NamedTuple):
     Attributes:
         keywords: BM25 of the passage, in units of a word that occurs nowhere else.
         ahead: how much higher it ranks than the best other answer.
-        near: as in `Match`; None where words were not matched one by one.
-        missing: likewise.
+        near, missing: as in `Match`; None if words were not matched one by one.
     """
 
     keywords: float
@@ -182,8 +181,9 @@ class SearchResult(NamedTuple):
     Attributes:
         hits: best first.
         confidence: the probability that one of the first three pages answers, or the team's first answer, 0 to 1.
-        signals: the features that the confidence in pages was computed from; None where nothing was found.
-        documents: the hits that are no answers of the team, as they rank among themselves.
+        signals: the features that the confidence in pages was computed from; None if nothing was found.
+        documents: the hits that are no answers of the team, as they rank among themselves; all hits, until
+            `services.knowledge.LibrarySearch` has judged the team's answers.
         documents_confidence: the probability that one of the first three pages of `documents` answers.
         team_answers: the surest first.
         is_near: whether the best page is near enough to be named.
@@ -242,17 +242,11 @@ def find(
 ) -> SearchResult:
     """Search all `stores` as if they were one; `allowed`: the sources that may be found, None for all. Blocking."""
     own = language_of(query)
-    all_words: dict[str, None] = {}
-
-    def add_words(languages: frozenset[str]) -> Sequence[str]:
-        all_words.update(dict.fromkeys(query_terms(query, languages, own)))
-        return ()
-
     embedder_id = "" if query_vector is None else query_vector.embedder_id
-    for store in stores:  # each adds the words of its languages, so that all are asked for the same ones
-        store.frame_and_postings(embedder_id, add_words)
-    words = list(all_words)
-    looked_up = [store.frame_and_postings(embedder_id, lambda _: words) for store in stores]
+    # In all stores the same words are looked up: those of the languages of each.
+    languages = [store.frame(embedder_id).languages for store in stores]
+    words = list(dict.fromkeys(word for each in languages for word in query_terms(query, each, own)))
+    looked_up = [store.frame_and_postings(embedder_id, words) for store in stores]
     frames = [frame for frame, _ in looked_up]
     count = sum(len(frame.numbers) for frame in frames)
     if not count or not words:

@@ -8,7 +8,7 @@ import reactivex as rx
 
 from assembly.answering import answer_rules, library_of
 from assembly.data_folder import read_state
-from assembly.graph_parts import DiscordEnds, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, ServerParts, assemble, capture_parts
 from clock import now
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.servers import Servers
@@ -44,7 +44,7 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
                 )
             }
         ),
-        ends=DiscordEnds(poster=DryRunPoster()),
+        api=DiscordAPI(poster=DryRunPoster()),
     )
     message = Message(10, 17, Author(311, "ada"), "How?", now())
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(17, PlaceKind.CHANNEL), now())

@@ -11,8 +11,8 @@ import pytest
 from assembly.answering import ModelOptions, open_embedder
 from assembly.data_folder import read_state
 from assembly.documents import documents_for, store_of
-from assembly.graph_parts import DiscordEnds
-from assembly.knowledge import search_failed, search_kept_current
+from assembly.graph_parts import DiscordAPI
+from assembly.knowledge import keep_search_current, search_failed
 from assembly.opening import LIVE, REHEARSAL, REPLAY, RunMode, open_bot
 from dataflow import Overflow
 from services.discord import DryRunPoster
@@ -36,7 +36,7 @@ def configured(folder: Path, **sections: dict[str, Any]) -> Settings:
 async def test_sources_are_taken_in_at_once_and_change_with_the_next_tick() -> None:
     shelf = Shelf(texts={"kb:guide.md": "# Guide\n\nThe zebra listens on port 5432.\n"})
     search = by_words(shelf)
-    async with search_kept_current([search], 60):
+    async with keep_search_current([search], 60):
         await asyncio.sleep(1)
         assert list(search.kb.sources()) == ["kb:guide.md"]
         shelf.texts["kb:more.md"] = "# More\n\nIt sleeps at night.\n"
@@ -115,7 +115,7 @@ async def test_only_a_replay_leaves_the_server_of_documents_alone(
     tmp_path: Path, mode: RunMode, in_folder: bool
 ) -> None:
     settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
-    discord = DiscordEnds(poster=DryRunPoster(), attachments=Uploads())
+    discord = DiscordAPI(poster=DryRunPoster(), attachments=Uploads())
     state = read_state(settings, durable=False)
     async with open_bot(settings, mode, state, discord, ModelOptions()) as bot:
         # Nothing answers at that address, so that files are left alone.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assembly.answering import for_team
+from assembly.answering import team_search
 from services.search import PassageStore
 from tests.searching import by_words
 from tests.world import Shelf
@@ -18,7 +18,7 @@ def test_what_is_kept_for_the_team_alone_is_closed_and_what_all_share_is_not(mon
 
     with monkeypatch.context() as patched:
         patched.setattr(PassageStore, "close", close)
-        with for_team(search, shelf) as searching:
+        with team_search(search, shelf) as searching:
             topics, kb = searching.stores
             assert kb is search.kb
             assert closed == []

@@ -21,7 +21,7 @@ from services.llm.usage import HOUR, read_spent, render_spent
 from services.privacy import limits_pseudonym
 from services.storage import files
 from settings import load
-from streams.gateway import CatchUpPlace, starts
+from streams.gateway import CatchUpPlace, ids_to_read_after
 from tests.services.storage.power import Machine
 from tests.world import run
 
@@ -163,7 +163,9 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     again.seen.note_guild(7, ahead - hour)
     assert again.seen_before.has_outcome(1, before.id)
     assert not again.seen_before.has_outcome(1, said(1, ahead - hour + 60).id)
-    starting = starts(again.seen.below(), [CatchUpPlace(1)], since=ahead - 2 * hour, otherwise=again.seen.below()[-7])
+    starting = ids_to_read_after(
+        again.seen.below(), [CatchUpPlace(1)], since=ahead - 2 * hour, guild_mark=again.seen.below()[-7]
+    )
     assert starting == {1: before.id}
     assert await again.budgets.default.begin_chain(5, ahead - hour) is not None
     assert await again.budgets.default.begin_chain(5, ahead + hour) is None

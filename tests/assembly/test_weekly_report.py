@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from assembly.reports import LOOK_SECONDS, WEEK, WeeklyReport, reported, reporting_weekly
+from assembly.reports import LOOK_SECONDS, WEEK, WeeklyReport, post_weekly_reports, report_from_folder
 from clock import VirtualLoop, now, rfc3339
 from model.messages import Author, Message, Place, PlaceKind, snowflake_at
 from model.outcomes import Reason
@@ -68,7 +68,7 @@ class Discord(DryRunPoster):
 
 def weekly(settings: Settings, discord: Discord) -> WeeklyReport:
     async def report(period: TimeSpan, guild_id: int) -> Report:
-        return await reported(settings, period, guild_id=guild_id)
+        return await report_from_folder(settings, period, guild_id=guild_id)
 
     return WeeklyReport(
         channel_id=CHANNEL,
@@ -135,7 +135,7 @@ def test_a_post_that_fails_is_tried_again_an_hour_later(settings: Settings, capl
     discord = Discord(refuses=1)
 
     async def weeks() -> None:
-        async with reporting_weekly(settings, discord, cast("Fetcher", discord)):
+        async with post_weekly_reports(settings, discord, cast("Fetcher", discord)):
             await asyncio.sleep(WEEK + 1.5 * LOOK_SECONDS)
 
     play(weeks())
@@ -148,7 +148,7 @@ def test_without_a_channel_nothing_is_posted(settings: Settings, tmp_path: Path)
     nowhere = settings.model_copy(update={"report": settings.report.model_copy(update={"channel_id": None})})
 
     async def a_while() -> None:
-        async with reporting_weekly(nowhere, discord, cast("Fetcher", discord)):
+        async with post_weekly_reports(nowhere, discord, cast("Fetcher", discord)):
             await asyncio.sleep(2 * WEEK)
 
     play(a_while())
@@ -170,7 +170,7 @@ def test_a_channel_that_is_gone_gets_no_report_of_all_servers(
     discord.gone = True
 
     async def weeks() -> None:
-        async with reporting_weekly(settings, discord, cast("Fetcher", discord)):
+        async with post_weekly_reports(settings, discord, cast("Fetcher", discord)):
             await asyncio.sleep(WEEK + 1.5 * LOOK_SECONDS)
 
     play(weeks())
@@ -239,7 +239,7 @@ def test_a_damaged_library_is_said_and_the_report_is_posted_once_it_is_mended(
     discord, state = Discord(), tmp_path / "data" / "team-knowledge" / "state.json"
 
     async def weeks() -> None:
-        async with reporting_weekly(settings, discord, cast("Fetcher", discord)):
+        async with post_weekly_reports(settings, discord, cast("Fetcher", discord)):
             await asyncio.sleep(WEEK - LOOK_SECONDS)
             files.replace(state, b"{")
             await asyncio.sleep(1.5 * LOOK_SECONDS)

@@ -42,7 +42,7 @@ def starts(config: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int | 
         return rx.never()
 
     monkeypatch.setattr(commands.live, "observable", silent)
-    monkeypatch.setattr(commands.live, "search_kept_current", reached)
+    monkeypatch.setattr(commands.live, "keep_search_current", reached)
     monkeypatch.setattr(commands.live, "warn_if_unreachable", quiet)
 
     def start() -> int | None:

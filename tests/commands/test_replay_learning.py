@@ -124,7 +124,7 @@ async def test_the_library_is_told_of_each_capture_as_it_is_stored(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    stored = TeamLibrary.stored
+    stored = TeamLibrary.add_block
 
     def seen(library: TeamLibrary, block: StoredBlock) -> None:
         told.append(block.text)

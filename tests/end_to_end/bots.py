@@ -67,13 +67,13 @@ class RunningBot:
         patch.setattr(assembly.bot, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
         patch.setattr(assembly.bot, "Gateway", hurried)
         if not learning:
-            keep = assembly.graph_parts.knowledge_kept_current
+            keep = assembly.graph_parts.keep_knowledge_current
 
             def only_of_servers(settings: Settings, *args: Any, **kwargs: Any) -> AbstractAsyncContextManager[None]:
                 return left_alone() if settings is self.settings else keep(settings, *args, **kwargs)
 
-            patch.setattr(assembly.graph_parts, "knowledge_kept_current", only_of_servers)
-            patch.setattr(commands.live, "search_kept_current", left_alone)
+            patch.setattr(assembly.graph_parts, "keep_knowledge_current", only_of_servers)
+            patch.setattr(commands.live, "keep_search_current", left_alone)
         self.tasks_before = tasks_before
         self.task = asyncio.create_task(run_bot(self.settings, self._options, self.server.token), name="the bot")
 

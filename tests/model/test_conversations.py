@@ -9,7 +9,7 @@ import pytest
 from model.conversations import ID_FORMS, KINDS, ConversationKind, kind_of
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
-from sinks.team import beside
+from sinks.team import merge
 from transport.captures import decode_capture, encode_capture
 
 STAMP, LATER = "2026-02-01T03:10:56Z", "2026-02-01T03:10:57Z"
@@ -58,7 +58,7 @@ def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(ki
     assert (ANSWERED in joined.said) is kind.joins_by_messages
 
     # A later reading has less than an earlier capture, which comes late.
-    late = beside(pair(name, LATER, ASKED, THANKED), Capture(None, name, (ASKED, ANSWERED)))
+    late = merge(pair(name, LATER, ASKED, THANKED), Capture(None, name, (ASKED, ANSWERED)))
     assert (late is not None) is kind.joins_by_messages
 
 

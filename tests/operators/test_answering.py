@@ -18,12 +18,12 @@ from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, Reason
 from operators.answering import (
     announce,
+    best_choices,
     earlier_in,
     gate,
     generate,
     load,
-    offered_of,
-    retrieve,
+    prepare_tools,
     select,
     show_sections,
     verify,
@@ -375,7 +375,7 @@ INDEX = [IndexEntry(f"kb:{n}.md", f"About {n}.") for n in range(4)]
 
 def test_a_small_index_is_offered_whole_with_the_headings_that_fit() -> None:
     hits = found(passage("kb:2.md", "Text.", "Guide", "", "Install"), passage("kb:1.md"))
-    assert offered_of(INDEX, hits, 4) == [
+    assert best_choices(INDEX, hits, 4) == [
         Choice("kb:0.md", "About 0.", ""),
         Choice("kb:1.md", "About 1.", ""),
         Choice("kb:2.md", "About 2.", "Install"),
@@ -385,8 +385,8 @@ def test_a_small_index_is_offered_whole_with_the_headings_that_fit() -> None:
 
 def test_of_a_large_index_the_best_are_offered_in_its_order() -> None:
     hits = found(passage("kb:3.md"), passage("kb:1.md"))
-    assert [each.id for each in offered_of(INDEX, hits, 2)] == ["kb:1.md", "kb:3.md"]
-    assert [each.id for each in offered_of(INDEX, hits, 3)] == ["kb:0.md", "kb:1.md", "kb:3.md"]
+    assert [each.id for each in best_choices(INDEX, hits, 2)] == ["kb:1.md", "kb:3.md"]
+    assert [each.id for each in best_choices(INDEX, hits, 3)] == ["kb:0.md", "kb:1.md", "kb:3.md"]
 
 
 # load
@@ -466,12 +466,12 @@ def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
 
 async def test_without_files_there_is_nothing_to_wait_for() -> None:
     inquiry = asked()
-    assert await retrieve(inquiry) is inquiry
+    assert await prepare_tools(inquiry) is inquiry
 
 
 async def test_tools_with_something_in_them_are_offered_once_they_are_ready() -> None:
     tools = Tools(tools=[Tool("query_file")])
-    waited = passed(await retrieve(asked(toolset=with_tools(tools))))
+    waited = passed(await prepare_tools(asked(toolset=with_tools(tools))))
     assert waited.toolset is not None
     assert tools.waited
     assert waited.decisions["tools"] == ["query_file"]
@@ -487,7 +487,7 @@ async def test_tools_with_something_in_them_are_offered_once_they_are_ready() ->
     ids=["nothing else", "a source", "an image"],
 )
 async def test_where_no_file_could_be_read_something_else_may_hold_the_answer(inquiry: Inquiry, expected: str) -> None:
-    result = await retrieve(inquiry._replace(toolset=with_tools(Tools())))
+    result = await prepare_tools(inquiry._replace(toolset=with_tools(Tools())))
     assert told(result) == expected
     assert (result.inquiry if isinstance(result, Unanswered) else passed(result)).toolset is None
 
@@ -543,10 +543,10 @@ async def test_links_that_nobody_has_given_are_removed_and_what_was_only_a_link_
 
 
 async def test_the_last_look_at_a_draft_decides() -> None:
-    async def finished(inquiry: Inquiry) -> Inquiry | Unanswered:
+    async def complete_draft(inquiry: Inquiry) -> Inquiry | Unanswered:
         return Unanswered(inquiry, Reason.UNSURE)
 
-    step = generate(Script(answers=[answer("Like this.")]), 100, False, finished=finished)
+    step = generate(Script(answers=[answer("Like this.")]), 100, False, complete_draft=complete_draft)
     result = await step(asked())
     assert told(result) == "unanswered: unsure"
     assert isinstance(result, Unanswered)

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from operators.curating import describing
+from operators.curating import describe_topics
 from services.assistant.describing import NotDescribed
 from services.llm.endpoint import Unavailable
 from services.team.topics import Topic
@@ -33,7 +33,7 @@ class Saying:
 
 async def test_a_description_cannot_pass_for_entries_of_an_index() -> None:
     """Pitfall 20."""
-    described = describing(Saying("Fine.\n\nkb:secret.md\nAll of it."), 60)
+    described = describe_topics(Saying("Fine.\n\nkb:secret.md\nAll of it."), 60)
     text = await described(THINGS)
     assert text is not None
     assert not any(line.startswith("kb:") or not line for line in text.splitlines())
@@ -41,7 +41,7 @@ async def test_a_description_cannot_pass_for_entries_of_an_index() -> None:
 
 async def test_what_cannot_be_used_is_told_and_asked_for_three_times(caplog: pytest.LogCaptureFixture) -> None:
     describer = Saying(NotDescribed("it is empty"), " \n", NotDescribed("it is empty"), "About others.")
-    described = describing(describer, 60)
+    described = describe_topics(describer, 60)
     assert [await described(THINGS) for _ in range(5)] == [None] * 5
     assert describer.asked == ["team:things.txt"] * 3
     told = [message.removeprefix("topic things is not described: NotDescribed: ") for message in caplog.messages]
@@ -50,7 +50,7 @@ async def test_what_cannot_be_used_is_told_and_asked_for_three_times(caplog: pyt
 
 
 async def test_an_endpoint_that_is_down_costs_no_try() -> None:
-    described = describing(Saying(*[Unavailable("down")] * 4, "About things."), 60)
+    described = describe_topics(Saying(*[Unavailable("down")] * 4, "About things."), 60)
     for _ in range(4):
         with pytest.raises(Unavailable):
             await described(THINGS)
@@ -58,12 +58,12 @@ async def test_an_endpoint_that_is_down_costs_no_try() -> None:
 
 
 async def test_a_bug_is_told_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    assert await describing(Saying(ZeroDivisionError("oh")), 60)(THINGS) is None
+    assert await describe_topics(Saying(ZeroDivisionError("oh")), 60)(THINGS) is None
     assert "Traceback" in caplog.text
 
 
 async def test_it_can_be_seen_that_a_topic_is_being_described(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     seen: list[tuple[str, int]] = []
-    await describing(Saying("About things."), 60, lambda name, count: seen.append((name, count)))(THINGS)
+    await describe_topics(Saying("About things."), 60, lambda name, count: seen.append((name, count)))(THINGS)
     assert seen == [("describe", 1), ("describe", 0)]

@@ -299,7 +299,7 @@ async def test_only_people_of_a_thread_that_is_still_there_can_miss_its_files(
     cases = ThreadFiles([CASE])
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=may_reopen))
     assert await names(store) == []
-    assert cases.gone.is_unannounced(CASE) == may_reopen
+    assert cases.tombstones.is_unannounced(CASE) == may_reopen
 
 
 @pytest.mark.parametrize("clock_is_ahead_by", [-3600.0, 3600.0])
@@ -315,7 +315,7 @@ async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clo
     monkeypatch.setattr(evidence, "now", lambda: posted + 120 + clock_is_ahead_by)
     await discard(store, cases, list[str]().append)(CloseThread(CASE, may_reopen=True))
     came = candidate_of(uploads.file("app.log", "as it was"))
-    held = [cases.gone.forbids(replace(came, at=at)) for at in (posted, posted + 60, posted + 180)]
+    held = [cases.tombstones.forbids(replace(came, at=at)) for at in (posted, posted + 60, posted + 180)]
     assert held == [True, True, False]
 
 
@@ -327,7 +327,7 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     cases, forgotten = ThreadFiles([CASE]), list[str]()
     delete = discard(store, cases, forgotten.append)
     closing = CloseThread(CASE)
-    closing.call_off(cases)
+    closing.cancel_reads(cases)
     store.broken = {"delete_collection"}
     await delete(closing)
     assert cases.has_files(CASE)
@@ -348,7 +348,7 @@ async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> N
     delete = discard(store, cases, list[str]().append)
     for case_id, guild_id in ((CASE, 1), (8, GUILD)):
         closing = CloseThread(case_id, guild_id=guild_id)
-        closing.call_off(cases)
+        closing.cancel_reads(cases)
         await delete(closing)
     assert await names(store) == ["app.log"]
     await delete(CloseThread(CASE, guild_id=GUILD))
@@ -362,7 +362,7 @@ async def test_only_the_files_of_a_deleted_message_go_and_of_an_edited_one_those
     cases = ThreadFiles([CASE])
     delete = discard(store, cases, list[str]().append)
     dropping = DropFiles(CASE, frozenset({70}), kept=frozenset({1000}))
-    dropping.call_off(cases)
+    dropping.cancel_reads(cases)
     await delete(dropping)
     assert await names(store) == ["one.log"]
     await delete(DropFiles(CASE, frozenset({71})))

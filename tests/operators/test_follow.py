@@ -10,7 +10,7 @@ from reactivex.subject import Subject
 
 from model.events import Edited, Event, Posted
 from model.messages import Author, Message
-from operators.screen import follow, unread
+from operators.screen import follow, without_content
 from services.conversations.tracking import ConversationTracker
 from tests.marbles import play
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, Talk
@@ -99,10 +99,10 @@ def test_of_who_wants_nothing_read_only_that_they_spoke_and_to_whom_is_told() ->
     talk = Talk()
     asked = talk.says(ANN, "Why?")
     reply = talk.says(BEN, "A secret about moons", to=asked)
-    told = unread(reply)
+    told = without_content(reply)
     assert (told.text, told.author) == ("", Author(BEN.id, ""))
     assert (told.id, told.reply_to, told.at) == (reply.id, reply.reply_to, reply.at)
-    assert unread(talk.says(BOT)).author.is_bot
+    assert without_content(talk.says(BOT)).author.is_bot
     tracker = heard(talk, asked, reply, withheld=lambda message: message.author.id == BEN.id)
     assert tracker.conversation_of(reply.id) == asked.id
     named = talk.says(STAFF, "ben: nothing to do with it", second=900)

@@ -142,7 +142,7 @@ async def test_what_was_asked_about_pairs_behind_a_new_topic_is_called_off_and_t
     a = scene(tmp_path, guessing, "a", count=3)
     turn = asyncio.create_task(a.foresight.turn(0))
     await asyncio.sleep(1.5)
-    assert [place for place, guess in a.foresight._made.items() if guess.tasks] == [0]  # pyright: ignore[reportPrivateUsage] (what was dropped shows nowhere else)
+    assert [place for place, guess in a.foresight._guesses.items() if guess.tasks] == [0]  # pyright: ignore[reportPrivateUsage] (what was dropped shows nowhere else)
     await turn
     began = now()
     a.decide(0, "new")

@@ -418,4 +418,4 @@ def test_what_was_said_more_than_a_day_ago_takes_no_memory() -> None:
     for day in range(3):
         for person in range(100):
             repeats.remember(person + 100 * day, "Pull it.", day * DAY)
-    assert len(repeats._said) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+    assert len(repeats._sent) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)

@@ -37,14 +37,8 @@ class Desk:
         self.stored: list[Capture] = []
         self.gives: Pair | None = pair(1)
         self.withheld: Callable[[CapturedMessage], bool] = lambda _: False
-        self.begin = retry_pending(
-            self.pending,
-            self.summarised,
-            self.store,
-            self.is_withheld,
-        )
 
-    async def summarised(self, one: PendingCapture) -> Capture:
+    async def summarise(self, one: PendingCapture) -> Capture:
         self.tried.append(one.name)
         if error := self.error_for(one):
             raise error
@@ -59,10 +53,8 @@ class Desk:
 
     async def round(self) -> int:
         """How many pairs came of one round."""
-        following, count = self.begin(), 0
-        while await following() is not None:
-            count += 1
-        return count
+        pairs = retry_pending(self.pending, self.summarise, self.store, self.is_withheld)
+        return len([pair async for pair in pairs])
 
     @property
     def names(self) -> list[str]:

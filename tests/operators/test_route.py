@@ -11,7 +11,7 @@ from reactivex.subject import Subject
 from model.messages import Author, Message, Part, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from model.servers import Servers
-from operators.route import Routed, route, sent
+from operators.route import Routed, item_of, route
 from services.assistant.inquiry import CaptureJob, Inquiry
 from services.conversations.posts import Post, Posts
 from services.conversations.routing import Router, RouteRules
@@ -53,7 +53,7 @@ async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None,
 
 
 async def result_of(router: Router, part: Part) -> Inquiry | CaptureJob | Ignored | Outcome:
-    return sent(part, await router.route(part), None)
+    return item_of(part, await router.route(part), None)
 
 
 def told(result: Inquiry | CaptureJob | Ignored | Outcome) -> str:

@@ -118,7 +118,7 @@ def test_a_message_is_let_through_once_and_not_again_after_a_restart() -> None:
     def ended(channel_id: int, message_id: int) -> bool:
         return (channel_id, message_id) == (CHANNEL.id, message.id)
 
-    restarted = Door(replace(RULES, ended=ended))
+    restarted = Door(replace(RULES, has_outcome=ended))
     assert restarted.hears(message) == [Reason.DUPLICATE]
     assert restarted.hears(restarted.talk.says(ANN, second=9)) == ["posted"]
 
@@ -130,7 +130,7 @@ def test_typing_keeps_the_window_of_who_types_open() -> None:
 
 def test_duplicates_are_told_among_the_newest_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pitfall 25, in bounded memory."""
-    monkeypatch.setattr(module, "DEDUPLICATED", 1)
+    monkeypatch.setattr(module, "IDS_KEPT", 1)
     door = Door()
     first, second = door.talk.says(ANN), door.talk.says(ANN)
     assert [door.hears(each) for each in (first, second, second, first)] == [

@@ -15,7 +15,7 @@ from assembly.answering import answer_rules
 from clock import VirtualLoop
 from model.outcomes import Outcome, Reason
 from model.servers import Servers
-from operators.answering import under_way
+from operators.answering import running_task
 from services.assistant import GatingResult, Inquiry
 from services.assistant.answering import SelectionResult
 from services.llm import Budget, BudgetLimits, Unavailable
@@ -167,7 +167,7 @@ async def test_a_guess_that_is_called_off_has_ended_with_its_block() -> None:
             await asyncio.sleep(1)
             ended.append("ended")
 
-    async with under_way(slow()):
+    async with running_task(slow()):
         await asyncio.sleep(1)
     assert ended == ["ended"]
 

@@ -15,7 +15,7 @@ from clock import now
 from dataflow.metering import measure_item, operator_watch
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, Reason
-from operators.step import Item, Step, TookTooLong, expected, in_order, in_turn, step
+from operators.step import Item, Step, TookTooLong, in_order, in_turn, is_expected, step
 from services.assistant import Inquiry, Unanswered, skip_outcome
 from services.conversations import WorkCancelled
 from services.llm import Unavailable, Usage
@@ -204,7 +204,7 @@ async def test_each_step_tells_its_gauge_how_many_it_is_at_and_none_when_the_sub
 
 
 @pytest.mark.parametrize(
-    ("error", "is_expected"),
+    ("error", "from_outside"),
     [
         (Unavailable("down"), True),
         (TookTooLong(), True),
@@ -213,8 +213,8 @@ async def test_each_step_tells_its_gauge_how_many_it_is_at_and_none_when_the_sub
         (KeyError(), False),
     ],
 )
-def test_what_comes_from_outside_is_told_from_a_bug(error: Exception, is_expected: bool) -> None:
-    assert expected(error) is is_expected
+def test_what_comes_from_outside_is_told_from_a_bug(error: Exception, from_outside: bool) -> None:
+    assert is_expected(error) is from_outside
 
 
 async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:

@@ -81,7 +81,7 @@ async def test_of_many_images_the_newest_are_looked_at_and_the_next_capture_take
 
 
 async def test_only_so_many_summaries_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT", 1)
+    monkeypatch.setattr(module, "SUMMARIES_KEPT", 1)
     curator = ScriptedCurator()
     summarised = summarise_images(curator, Pictures(), PendingFolder(tmp_path), Usage())
     for number in (1, 2, 2, 1):

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from clock import now, rfc3339
-from operators.updating import GONE_SECONDS, TAKEN, begin, discover, fetch, next_of, summarise
+from operators.updating import GONE_SECONDS, TAKEN, begin, discover, event_of, fetch, summarise
 from services.assistant import NotDescribed, SaysNothing
 from services.knowledge import (
     CannotList,
@@ -266,7 +266,7 @@ def test_what_is_left_to_do_for_a_fetched_source(
 ) -> None:
     ledger = ledger_of(tmp_path, Notes())
     ledger.put(note("a", "A", said="About A."))
-    event = next_of(record, ledger, KEY)
+    event = event_of(record, ledger, KEY)
     assert (event.result if isinstance(event, UpToDate) else None) == expected
     assert (event.record.summary_text == "About A.") == (expected is UpdateResult.REUSED)
     assert not isinstance(event, Pending) or event.record.summary_pending

@@ -438,7 +438,7 @@ def conversations(folder: Path) -> list[list[str]]:
 def late(folder: Path, *captures: Capture) -> list[Pair | None]:
     async def keep_all() -> list[Pair | None]:
         raw = archive_in(folder)
-        return [await raw.keep_late(each) for each in captures]
+        return [await raw.store_late(each) for each in captures]
 
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(START + 90_000)) as runner:
         return runner.run(keep_all())

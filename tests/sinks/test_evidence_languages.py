@@ -43,9 +43,9 @@ async def test_a_thread_speaks_as_the_people_in_it_do_and_not_as_bots_do(
     await gone.close(THREAD, 200.0)
     people = people_of(frozenset(), frozenset(), None)
     notes = FileNotes(
-        poster=poster, history=history, people=people, gone=gone, reply_languages=Servers({None: reply_language})
+        poster=poster, history=history, people=people, tombstones=gone, reply_languages=Servers({None: reply_language})
     )
-    await notes.reopened(THREAD)
+    await notes.on_reopen(THREAD)
     assert poster.texts == [phrases(told).post_again]
 
 
@@ -56,6 +56,6 @@ async def test_a_server_may_have_a_language_of_its_own(guild_id: int | None, tol
     await gone.close(THREAD, 200.0)
     people = people_of(frozenset(), frozenset(), None)
     languages = Servers({None: "de", 7: "fr"})
-    notes = FileNotes(poster=poster, history=history, people=people, gone=gone, reply_languages=languages)
-    await notes.reopened(THREAD)
+    notes = FileNotes(poster=poster, history=history, people=people, tombstones=gone, reply_languages=languages)
+    await notes.on_reopen(THREAD)
     assert poster.texts == [phrases(told).post_again]

@@ -34,13 +34,17 @@ def result_of(message_id: int, number: int, *, refused: bool = True, place_id: i
 
 async def told(notes: FileNotes, *results: IngestResult) -> None:
     for last in range(1, len(results) + 1):
-        await notes.ended(MessageFiles(results[:last], last == len(results)))
+        await notes.on_end(MessageFiles(results[:last], last == len(results)))
 
 
 def notes_for(poster: Notebook) -> FileNotes:
     people = people_of(frozenset(), frozenset(), None)
     return FileNotes(
-        poster=poster, history=History(None), people=people, gone=Tombstones(), reply_languages=Servers({None: "en"})
+        poster=poster,
+        history=History(None),
+        people=people,
+        tombstones=Tombstones(),
+        reply_languages=Servers({None: "en"}),
     )
 
 

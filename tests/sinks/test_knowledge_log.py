@@ -49,7 +49,7 @@ def test_a_folder_of_photographs_does_not_flood_the_log(caplog: pytest.LogCaptur
 
 
 def test_whoever_sits_there_may_see_more_troubles(caplog: pytest.LogCaptureFixture) -> None:
-    reporting = KnowledgeLog(named=10)
+    reporting = KnowledgeLog(most_named=10)
     for number in range(12):
         reporting.report(Trouble(f"{number}.md", "summarise", "unreachable"))
     reporting.report(UpdateReport())

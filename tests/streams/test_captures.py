@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 
 import streams.captures
 from assembly.data_folder import read_state
-from assembly.graph_parts import DiscordEnds, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, Parts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
@@ -290,11 +290,11 @@ def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> P
                     assistant=assistant,
                     library=cast("Library", Silent()),
                     search=cast("LibrarySearch", ScriptedSearch()),
-                    captures=capture_parts(settings, state, curation=curation, to_the_end=True),
+                    captures=capture_parts(settings, state, curation=curation, finish_all=True),
                 )
             }
         ),
-        ends=DiscordEnds(poster=DryRunPoster()),
+        api=DiscordAPI(poster=DryRunPoster()),
         results=[ends.append],
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from model.messages import DISCORD_EPOCH_MS, Author
 from services.discord.protocols import LookupFailed
-from streams.gateway import PAGE, CatchUpPlace, catch_up, starts
+from streams.gateway import PAGE, CatchUpPlace, catch_up, ids_to_read_after
 
 HOUR = 3600.0
 NOW = 1_700_000_000.0
@@ -103,11 +103,11 @@ class Spoken(FakeHistory):
 async def test_everybody_is_introduced_once_before_their_messages_come() -> None:
     met: list[tuple[int, int]] = []
 
-    async def introduce(author: Author, guild_id: int) -> None:
+    async def look_up(author: Author, guild_id: int) -> None:
         met.append((author.id, guild_id))
 
     history = Spoken({1: [10, 11, 20], 2: [12]})
-    missed, _ = await catch_up({1: 5, 2: 5}, guild_id=7, history=history, introduce=introduce)
+    missed, _ = await catch_up({1: 5, 2: 5}, guild_id=7, history=history, look_up=look_up)
     assert [dispatch.d["id"] for dispatch in missed] == ["10", "11", "12", "20"]
     assert met == [(1, 7), (2, 7)]
 
@@ -118,56 +118,56 @@ async def test_the_messages_of_somebody_who_cannot_be_looked_up_now_wait(is_pass
     routing, which gives the message its outcome.
     """
 
-    async def introduce(author: Author, guild_id: int) -> None:
+    async def look_up(author: Author, guild_id: int) -> None:
         if author.id == 1:
             raise LookupFailed(f"{guild_id}: Discord answered 500", is_passing=is_passing)
 
     history = Spoken({1: [10, 20], 2: [30]})
-    missed, failed = await catch_up({1: 5, 2: 5}, guild_id=7, history=history, introduce=introduce)
+    missed, failed = await catch_up({1: 5, 2: 5}, guild_id=7, history=history, look_up=look_up)
     assert [dispatch.d["id"] for dispatch in missed] == ids
     assert failed == ({1} if is_passing else set())
 
 
 def test_a_first_start_begins_now() -> None:
-    assert starts({}, [CatchUpPlace(1), CatchUpPlace(2, parent_id=1)], since=0) == {}
+    assert ids_to_read_after({}, [CatchUpPlace(1), CatchUpPlace(2, parent_id=1)], since=0) == {}
 
 
 def test_reading_goes_on_behind_the_mark() -> None:
     mark = snowflake(NOW)
-    assert starts({1: mark}, [CatchUpPlace(1)], since=NOW - HOUR) == {1: mark}
+    assert ids_to_read_after({1: mark}, [CatchUpPlace(1)], since=NOW - HOUR) == {1: mark}
 
 
 def test_nothing_older_than_the_limit_is_read() -> None:
     floor = snowflake(NOW - HOUR)
-    assert starts({1: snowflake(NOW - 9 * HOUR)}, [CatchUpPlace(1)], since=NOW - HOUR) == {1: floor - 1}
+    assert ids_to_read_after({1: snowflake(NOW - 9 * HOUR)}, [CatchUpPlace(1)], since=NOW - HOUR) == {1: floor - 1}
 
 
 def test_a_place_without_anything_newer_is_not_asked() -> None:
     mark = snowflake(NOW)
-    assert starts(
+    assert ids_to_read_after(
         {1: mark, 2: mark}, [CatchUpPlace(1, newest_id=mark), CatchUpPlace(2, newest_id=mark + 1)], since=0
     ) == {2: mark}
 
 
 def test_a_new_channel_is_left_to_the_live_stream() -> None:
-    assert starts({1: snowflake(NOW)}, [CatchUpPlace(snowflake(NOW + 9))], since=0) == {}
+    assert ids_to_read_after({1: snowflake(NOW)}, [CatchUpPlace(snowflake(NOW + 9))], since=0) == {}
 
 
 def test_a_thread_opened_behind_the_mark_of_its_channel_is_read_from_its_start() -> None:
     new, old = snowflake(NOW + 9), snowflake(NOW - 9)
     marks = {1: snowflake(NOW)}
-    assert starts(marks, [CatchUpPlace(1, newest_id=5), CatchUpPlace(new, 1), CatchUpPlace(old, 1)], since=0) == {
-        new: new - 1
-    }
+    assert ids_to_read_after(
+        marks, [CatchUpPlace(1, newest_id=5), CatchUpPlace(new, 1), CatchUpPlace(old, 1)], since=0
+    ) == {new: new - 1}
 
 
 def test_a_new_forum_post_is_read_although_its_forum_has_no_mark() -> None:
     new = snowflake(NOW + 9)
     marks = {1: snowflake(NOW)}
     forum = CatchUpPlace(5, is_forum=True)
-    assert starts(marks, [forum, CatchUpPlace(new, 5)], since=0) == {new: new - 1}
-    assert starts({}, [forum, CatchUpPlace(new, 5)], since=0) == {}
+    assert ids_to_read_after(marks, [forum, CatchUpPlace(new, 5)], since=0) == {new: new - 1}
+    assert ids_to_read_after({}, [forum, CatchUpPlace(new, 5)], since=0) == {}
 
 
 def test_a_new_thread_in_a_channel_without_a_mark_is_left_to_the_live_stream() -> None:
-    assert starts({1: snowflake(NOW)}, [CatchUpPlace(2), CatchUpPlace(snowflake(NOW + 9), 2)], since=0) == {}
+    assert ids_to_read_after({1: snowflake(NOW)}, [CatchUpPlace(2), CatchUpPlace(snowflake(NOW + 9), 2)], since=0) == {}

@@ -56,7 +56,7 @@ class Team:
         curator: ScriptedCurator | None = None,
         describing: Describing | None = None,
         *,
-        to_the_end: bool = True,
+        finish_all: bool = True,
         settle_seconds: float = 0.0,
         last_said: Callable[[int], float | None] = lambda _message_id: None,
         is_private: Callable[[Pair], bool] = lambda _pair: False,
@@ -73,7 +73,7 @@ class Team:
         parts = CurationServices(
             self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__, last_said, is_private
         )
-        rules = CurationRules(TICK, 60, to_the_end, settle_seconds)
+        rules = CurationRules(TICK, 60, finish_all, settle_seconds)
         self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
             on_completed=self.done.set
         )
@@ -215,7 +215,7 @@ async def test_the_pause_begins_anew_after_a_success_and_is_as_long_as_was_asked
 async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_model(tmp_path: Path) -> None:
     """Pitfall 7."""
     store(tmp_path, *(pair(n) for n in range(1, 101)))
-    team = Team(tmp_path, ScriptedCurator(seconds=30), to_the_end=False)
+    team = Team(tmp_path, ScriptedCurator(seconds=30), finish_all=False)
     await asyncio.sleep(100)
     archive = RawArchive(places_in(tmp_path).raw, Captures())
     said = (
@@ -223,7 +223,7 @@ async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_mod
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
     began = now()
-    written = await archive.keep_late(Capture(None, "thread_5", said))
+    written = await archive.store_late(Capture(None, "thread_5", said))
     team.captures.on_next(written)
     assert now() - began < 0.05
     assert len(team.decided) < 5
@@ -239,7 +239,7 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
-    written = await archive.keep_late(Capture(None, "thread_5", said))
+    written = await archive.store_late(Capture(None, "thread_5", said))
     assert written is not None
     places_in(tmp_path).raw.rename(tmp_path / "elsewhere")
     team.captures.on_next(written)
@@ -264,7 +264,7 @@ async def test_a_model_that_answers_nonsense_about_one_pair_holds_up_no_other(tm
 
 async def test_a_key_that_is_no_longer_valid_does_not_use_up_the_archive_at_once(tmp_path: Path) -> None:
     store(tmp_path, *(pair(n) for n in range(1, 101)))
-    team = Team(tmp_path, ScriptedCurator(topic_for=lambda _: Rejected("401")), to_the_end=False)
+    team = Team(tmp_path, ScriptedCurator(topic_for=lambda _: Rejected("401")), finish_all=False)
     await asyncio.sleep(3600)
     assert 10 < len(team.decided) < 25
     await team.closes()
@@ -313,7 +313,7 @@ async def test_a_shutdown_cuts_the_work_off_between_two_writes_and_the_next_star
     """Pitfalls 8 and 14."""
     pairs = [pair(n) for n in range(1, 6)]
     store(tmp_path, *pairs)
-    team = Team(tmp_path, ScriptedCurator(seconds=10), to_the_end=False)
+    team = Team(tmp_path, ScriptedCurator(seconds=10), finish_all=False)
     await asyncio.sleep(25)
     began = now()
     await team.closes()
@@ -402,7 +402,7 @@ async def test_extractive_descriptions_name_what_was_asked(tmp_path: Path) -> No
     parts = CurationServices(library, ScriptedCurator(), ExtractiveTopicDescriber())
     done = asyncio.Event()
     captures: Subject[object] = Subject()
-    curation(captures, parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)
+    curation(captures, parts, CurationRules(finish_all=True)).subscribe(on_completed=done.set)
     captures.on_completed()
     await done.wait()
     assert "How do I skip a run?" in library.index()[0].description
@@ -424,8 +424,8 @@ def said(after: float, conversation: int, *, captured_after: float = 60.0, numbe
     return replace(turns, id=qa_id(stamp), timestamp=stamp, said_at=spoken, **ids)
 
 
-def settling(folder: Path, *, to_the_end: bool = False) -> Team:
-    return Team(folder, to_the_end=to_the_end, settle_seconds=SETTLE)
+def settling(folder: Path, *, finish_all: bool = False) -> Team:
+    return Team(folder, finish_all=finish_all, settle_seconds=SETTLE)
 
 
 async def at_noon(seconds: float = 0.0) -> None:
@@ -464,7 +464,7 @@ async def test_what_is_said_after_the_capture_counts_as_well(tmp_path: Path) -> 
         asked_about.append(message_id)
         return NOON + 300
 
-    team = Team(tmp_path, to_the_end=False, settle_seconds=SETTLE, last_said=last_said)
+    team = Team(tmp_path, finish_all=False, settle_seconds=SETTLE, last_said=last_said)
     await at_noon(60)
     one = said(0, 1)
     await team.hears(one)
@@ -553,7 +553,7 @@ async def test_after_the_clock_was_set_back_an_hour_between_two_runs_a_capture_w
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
-    written = await RawArchive(places_in(tmp_path).raw, Captures()).keep_late(Capture(None, "thread_5", said_now))
+    written = await RawArchive(places_in(tmp_path).raw, Captures()).store_late(Capture(None, "thread_5", said_now))
     assert written is not None
     assert written.id > said(-30, 1, captured_after=3600).id
     await team.closes()
@@ -561,7 +561,7 @@ async def test_after_the_clock_was_set_back_an_hour_between_two_runs_a_capture_w
 
 async def test_at_the_end_of_a_replay_everything_is_quiet(tmp_path: Path) -> None:
     await at_noon(120)
-    team = settling(tmp_path, to_the_end=True)
+    team = settling(tmp_path, finish_all=True)
     await asyncio.sleep(0.001)  # the look at the start is over, and does not race with what is stored
     await team.hears(said(0, 1), said(30, 1, number=1), said(60, 2))
     began = now()
@@ -626,7 +626,7 @@ def taken_back(at: Pair, number: int, *, text: str = REMOVED) -> Pair:
 async def test_what_was_taken_back_leaves_its_topic_although_no_model_can_be_asked(tmp_path: Path) -> None:
     filed, down = pair(1), Unavailable("down")
     curator = ScriptedCurator(topic_for=lambda each: named("things") if each.id == filed.id else down)
-    team = Team(tmp_path, curator, to_the_end=False)
+    team = Team(tmp_path, curator, finish_all=False)
     await team.hears(filed)
     await asyncio.sleep(1)
     await team.hears(taken_back(filed, 2, text="Ask me in private."))

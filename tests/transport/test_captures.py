@@ -109,7 +109,7 @@ async def test_edits_and_deletions_come_once_and_stay_until_they_are_stored(clie
     assert [(each.guild_id, each.revisions) for each in writer.revised] == [(9, (edited, deleted)), (None, (deleted,))]
     await until_left(client, 2)
     for each, is_stored in zip(writer.revised, (True, False), strict=True):
-        each.ended(is_stored)
+        each.on_handled(is_stored)
     await until_left(client, 1)
     await writer.handed.release()
 

@@ -46,7 +46,7 @@ def gateway(client: Client, token: str, marks: PublishWatermarks, turn: Callable
         fetcher=RestFetcher(client.http),
         marks=marks.by_place,
         rules=GatewayRules(catch_up_minutes=60, most_waiting=1),
-        hooks=GatewayHooks(met=marks.note_guild, before_identify=turn),
+        hooks=GatewayHooks(on_guild=marks.note_guild, before_identify=turn),
         pause=lambda _: 0.0,
     )
 

@@ -101,34 +101,34 @@ async def test_a_file_that_somebody_has_removed_is_read_by_nobody(
 ) -> None:
     reading = two.cases.begin(FILE)
     assert reading is not None
-    await one.cases.gone.add([FILE.origin, BLOCK.origin])
-    await until(lambda: two.cases.gone.forbids(FILE) and two.cases.gone.forbids(BLOCK))
+    await one.cases.tombstones.add([FILE.origin, BLOCK.origin])
+    await until(lambda: two.cases.tombstones.forbids(FILE) and two.cases.tombstones.forbids(BLOCK))
     assert reading.token.error is not None  # it is called off where it is being read
     later = await process("later", client, tmp_path, stack)
-    assert later.cases.gone.forbids(FILE)
-    await two.cases.gone.forget_messages([70])
-    await until(lambda: not one.cases.gone.forbids(FILE) and not later.cases.gone.forbids(BLOCK))
+    assert later.cases.tombstones.forbids(FILE)
+    await two.cases.tombstones.forget_messages([70])
+    await until(lambda: not one.cases.tombstones.forbids(FILE) and not later.cases.tombstones.forbids(BLOCK))
 
 
 async def test_that_a_thread_was_closed_is_known_everywhere(one: Documents, two: Documents) -> None:
-    await one.cases.gone.close(cases.THREAD, 2000.0)
-    await until(lambda: two.cases.gone.is_unannounced(cases.THREAD))
-    assert two.cases.gone.forbids(FILE)
-    await two.cases.gone.note_announced(cases.THREAD)
-    await until(lambda: not one.cases.gone.is_unannounced(cases.THREAD))
-    assert one.cases.gone.forbids(FILE)
+    await one.cases.tombstones.close(cases.THREAD, 2000.0)
+    await until(lambda: two.cases.tombstones.is_unannounced(cases.THREAD))
+    assert two.cases.tombstones.forbids(FILE)
+    await two.cases.tombstones.note_announced(cases.THREAD)
+    await until(lambda: not one.cases.tombstones.is_unannounced(cases.THREAD))
+    assert one.cases.tombstones.forbids(FILE)
 
 
 async def test_what_changes_is_still_heard_after_a_restart_of_the_server(
     one: Documents, two: Documents, nats_server: NatsServer
 ) -> None:
-    await one.cases.gone.close(cases.OTHER_THREAD, 2000.0)
-    await until(lambda: two.cases.gone.is_unannounced(cases.OTHER_THREAD))
+    await one.cases.tombstones.close(cases.OTHER_THREAD, 2000.0)
+    await until(lambda: two.cases.tombstones.is_unannounced(cases.OTHER_THREAD))
     nats_server.end()
     nats_server.start()
-    await one.cases.gone.close(cases.THREAD, 2000.0)
+    await one.cases.tombstones.close(cases.THREAD, 2000.0)
     await cases.post(one.store, "shop.log", cases.LOG)
-    await until(lambda: two.cases.gone.is_unannounced(cases.THREAD) and two.cases.has_files(cases.THREAD))
+    await until(lambda: two.cases.tombstones.is_unannounced(cases.THREAD) and two.cases.has_files(cases.THREAD))
 
 
 async def test_all_of_a_person_is_forgotten_by_one_process(one: Documents, two: Documents) -> None:
@@ -137,7 +137,7 @@ async def test_all_of_a_person_is_forgotten_by_one_process(one: Documents, two: 
     await one.store.add(cases.case(), [replace(new, origin=origin)])
     assert await two.forget(cases.FRAN) == (1, 0)
     assert await one.store.describe(protocol.case_collection(str(cases.THREAD))) is None
-    await until(lambda: one.cases.gone.forbids(FILE))
+    await until(lambda: one.cases.tombstones.forbids(FILE))
 
 
 async def test_without_the_server_files_are_left_alone_and_that_is_said(

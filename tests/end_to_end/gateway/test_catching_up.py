@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from clock import now
-from streams.gateway import CatchUpPlace, GatewayRules, spots
+from streams.gateway import CatchUpPlace, GatewayRules, catch_up_places
 from tests.end_to_end.gateway.conftest import RULES, Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission
@@ -236,4 +236,4 @@ async def test_a_catch_up_that_goes_wrong_does_not_end_the_stream(
 async def test_threads_of_channels_that_are_not_read_are_left_alone() -> None:
     threads = [{"id": "5", "parent_id": "1"}, {"id": "6", "parent_id": "2", "last_message_id": "9"}]
     channel = SimpleNamespace(id=2, last_message_id=8)
-    assert list(spots([channel], threads)) == [CatchUpPlace(2, None, 8), CatchUpPlace(6, 2, 9)]
+    assert list(catch_up_places([channel], threads)) == [CatchUpPlace(2, None, 8), CatchUpPlace(6, 2, 9)]

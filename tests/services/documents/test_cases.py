@@ -74,8 +74,8 @@ async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() 
     cases = ThreadFiles()
     gone, kept, other = begun(cases, 1), begun(cases, 2), begun(cases, 3, message_id=71)
     assert cases.cases_of_messages([70, 5]) == {7}
-    DropFiles(7, frozenset([70]), frozenset([2])).call_off(cases)
-    DropFiles(99, frozenset([70, 71])).call_off(cases)
+    DropFiles(7, frozenset([70]), frozenset([2])).cancel_reads(cases)
+    DropFiles(99, frozenset([70, 71])).cancel_reads(cases)
     assert [job.token.error is not None for job in (gone, kept, other)] == [True, False, False]
 
 
