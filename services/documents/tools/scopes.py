@@ -17,6 +17,7 @@ from services.documents.asking.retrieving import (
     spread_by_document,
 )
 from services.documents.asking.rewriting import ResolvedQuestion
+from services.documents.naming import told_apart
 from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
@@ -71,7 +72,7 @@ class FileScope:
     config: KBConfig
     scope: Scope
     visible: tuple[Document, ...]
-    version: int
+    version: Hashable
 
     @property
     def name(self) -> str:
@@ -111,8 +112,10 @@ class FileShelf:
             return Status.DENIED
         if not described.documents:
             return Status.NOT_INDEXED
-        scope = Scope(self.store, name, _in_scope(described.documents, filters))
-        return FileScope(config, scope, described.documents, described.version)
+        documents = told_apart(described.documents, None if asker is None else asker.asker_id)
+        scope = Scope(self.store, name, _in_scope(documents, filters))
+        # Names depend on the asker.
+        return FileScope(config, scope, documents, (described.version, *(doc.filename for doc in documents)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ class PublishedShelf:
 
 
 def _in_scope(documents: tuple[Document, ...], filters: Mapping[str, str]) -> tuple[Document, ...]:
-    """Return the searchable documents: the newest revision of each name."""
+    """Return the documents to search."""
 
     def fits(doc: Document) -> bool:
         facts = {**doc.origin.extra, "filename": doc.filename}
