@@ -51,6 +51,10 @@ IN_THE_SERVERS = (
     "versions replaced (stream LOG, bucket blobs); with replicas, the servers' journals. Their store keeps these bytes "
     "until it makes block files anew: docs/scaling.md says how to be rid of them at once"
 )
+ON_OTHER_MACHINES = (
+    "nats/ in the data folder of machines without a worker: copies that a killed process has left there stay until "
+    "another begins, or --forget is called there"
+)
 PROCESSES_SECONDS = 30.0
 """How long the processes have to answer, where the transport is NATS."""
 
@@ -68,8 +72,10 @@ def forget_everywhere_else(settings: Settings, user_id: int) -> int:
     """
     with requires_nats_extra():
         from assembly.distributed.forgetting import forget_from_command  # noqa: PLC0415 (nothing of it is imported for one process)
+        from assembly.distributed.process import drop_copies_of_ended_processes  # noqa: PLC0415 (as above)
     result = run_async(forget_from_command(settings, user_id, PROCESSES_SECONDS))
-    show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, IN_THE_SERVERS))
+    drop_copies_of_ended_processes(settings.app.data_dir / "nats")
+    show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, IN_THE_SERVERS, ON_OTHER_MACHINES))
     return DONE
 
 

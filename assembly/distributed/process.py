@@ -34,10 +34,20 @@ from transport.connection import (
     streams_of,
 )
 from transport.members import Member, Members, answer_presence, gather_statuses
+from transport.rebalancing import WORKER
 from transport.streams import TEAM, Layout, create_streams
 
 REPORT_FOLDER = "gathered"
 """The temporary folder, below that of the process, in which the state of all partitions is collected for a report."""
+COPIES = (
+    "p[0-9]*",
+    TEAM,
+    REPORT_FOLDER,
+    *(f"{WORKER}/{each}" for each in ("team-knowledge", "guilds/*/team-knowledge", "evidence", "runbooks")),
+)
+"""Patterns of the folders, below that of a process, with copies of what people wrote. Once the process has ended,
+nobody would update them, or remove a person from them.
+"""
 EVERYTHING = (".",)
 """All subfolders, for `restore`."""
 
@@ -141,11 +151,33 @@ def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
             stack.enter_context(lock(folder, "app.py --role"))
         except FolderBusy:
             continue
-        # Copies of scopes that a crash has left: nobody would update them, or remove a person from them.
-        for copy in (*folder.glob("p[0-9]*"), folder / TEAM, folder / REPORT_FOLDER):
-            files.remove_folder(copy)
+        drop_copies(folder)  # which a crash has left
+        stack.callback(_drop_copies_at_end, folder)
         return folder
     raise AssertionError  # unreachable: `count` has no end
+
+
+def drop_copies(folder: Path) -> None:
+    """Delete the copies in the folder of a process, for the holder of its lock. Blocking. Raises OSError."""
+    for copy in [path for pattern in COPIES for path in folder.glob(pattern)]:
+        files.remove_folder(copy)
+
+
+def drop_copies_of_ended_processes(above: Path) -> None:
+    """Delete the copies that killed processes have left in their folders below `above`. Blocking. Raises OSError."""
+    for folder in sorted(above.glob("[0-9]*")):
+        try:
+            with lock(folder, "app.py --forget"):
+                drop_copies(folder)
+        except FolderBusy:
+            continue  # it runs
+
+
+def _drop_copies_at_end(folder: Path) -> None:
+    try:
+        drop_copies(folder)
+    except OSError as error:
+        log.warning("%s. Copies of what people wrote stay until the next process begins there", files.why(error))
 
 
 async def _send_heartbeats(members: Members, seconds: float) -> None:
