@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from assembly import Unusable
+from assembly.forgetting import NATS_FOLDER
 from assembly.running import in_background
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.processes import ROLES, VERSION, Fleet, ProcessStatus
@@ -114,7 +115,7 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
     if (server := address.unprotected_server) is not None:
         log.warning("transport: %s %s", server, ASK_FOR_CREDENTIALS)
     async with AsyncExitStack() as stack:
-        folder = _own_folder(stack, settings.app.data_dir / "nats")
+        folder = _own_folder(stack, settings.app.data_dir / NATS_FOLDER)
         try:
             client = await connect(address, name)
             stack.push_async_callback(close_client, client)
