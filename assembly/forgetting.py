@@ -25,6 +25,9 @@ from streams.curation import CurationServices
 if TYPE_CHECKING:
     from assembly.graph_parts import ServerParts
 
+NATS_FOLDER = "nats"
+"""The folder in `app.data_dir` with one of each process, where the transport is NATS."""
+
 
 @dataclass(frozen=True, slots=True)
 class TeamKnowledgeFiles:
@@ -128,6 +131,28 @@ def published_texts(settings: Sequence[Settings]) -> Iterator[str]:
         if path.exists():
             with closing(PassageStore(path, read_only=True)) as store:
                 yield from store.texts()
+
+
+def data_not_in_nats(settings: Settings) -> list[Path]:
+    """List what lies in the data folder, or where the configuration has archive and topics, although the servers of
+    NATS hold what counts: what was moved to them, is from before, or was put there. Documents, logs and the folder of
+    the processes are no part of it. Blocking. Raises OSError.
+    """
+    root, log_file = settings.app.data_dir, settings.logging.file.path
+    used, learned = {DataFolder(root).lock_file, root / NATS_FOLDER}, set[Path]()
+    homes = everywhere(settings)
+    for each in homes:
+        kb = each.kb
+        used |= {DataFolder(each.app.data_dir).knowledge_base, kb.sources_dir, kb.links_file_path, kb.index_path}
+        used |= {kb.index_cache_path, kb.web_fetch_cache_dir}
+        learned |= {kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path}
+        learned.add(kb.team_state_path)
+    used |= {log_file, *log_file.parent.glob(f"{log_file.name}.*")} if log_file is not None else set()
+    leads_to_used = used.union(*(path.parents for path in used))
+    folders = [each.app.data_dir for each in homes if each.app.data_dir.is_dir()]
+    found = {path for folder in folders for path in folder.iterdir() if path not in leads_to_used}
+    found |= {path for path in learned if not path.is_relative_to(root)}
+    return sorted(path for path in found if path.is_file() or any(each.is_file() for each in path.rglob("*")))
 
 
 def surroundings(settings: Settings, *, running: bool = False) -> FolderContents:

@@ -60,6 +60,7 @@ from services.documents import (
     describe_failure,
     display_name,
     format_size,
+    names_for,
     refusal_text,
     remove_file,
     title_of,
@@ -373,18 +374,21 @@ class EvidenceCommands:
         said = phrases(call.language)
         if not documents:
             return said.no_files
-        return "\n".join([said.thread_files, *(f"- {file_line(doc, said)}" for doc in documents)])
+        names = names_for(documents, call.user_id)
+        lines = (f"- {file_line(doc, names[doc.doc_id], said)}" for doc in documents)
+        return "\n".join([said.thread_files, *lines])
 
     async def delete(self, call: Call, filename: str) -> str:
         wanted, name = filename.strip().casefold(), protocol.case_collection(str(call.place_id))
+        documents = await self._documents(call)
+        names = names_for(documents, call.user_id)
         called = [
             doc
-            for doc in await self._documents(call)
-            if wanted in {doc.filename.casefold(), display_name(doc.filename).casefold()}
+            for doc in documents
+            if wanted in {names[doc.doc_id].casefold(), display_name(names[doc.doc_id]).casefold()}
         ]
         if not called:
             raise CommandRefused(phrases(call.language).no_such_file)
-        # Others may have posted files of the same name.
         meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
         if not meant:
             raise CommandRefused(phrases(call.language).not_yours)
@@ -427,17 +431,18 @@ def runbook_line(doc: Document) -> str:
     return f"{escape_markup(display_name(title_of(doc)))} ({doc.kind}, {format_size(doc.size)})"
 
 
-def file_line(doc: Document, said: Phrases) -> str:
-    """A file of a thread, in a few words."""
-    name = escape_markup(display_name(doc.filename))
+def file_line(doc: Document, called: str, said: Phrases) -> str:
+    """A file of a thread, in a few words, by the name that it is `called`; with its poster if that is another name."""
+    name = escape_markup(display_name(called))
     match doc.state:
         case State.FAILED:
             return escape_markup(describe_failure(doc))
         case State.PENDING:
             return said.being_read(name)
         case _:
+            poster = "" if called == doc.filename else f", <@{doc.origin.uploader_id}>"
             newer = "" if doc.current else f", {said.replaced_by_newer}"
-            return f"{name} ({doc.kind}, {format_size(doc.size)}, {said.lines(doc.n_lines)}{newer})"
+            return f"{name} ({doc.kind}, {format_size(doc.size)}, {said.lines(doc.n_lines)}{poster}{newer})"
 
 
 @contextmanager

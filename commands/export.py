@@ -54,7 +54,8 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress
         return _said("interrupted; what was told stays, and --adopt again does the rest")
     _print(f"{folder}: {_sum(moved)} told to {settings.transport}.")
     _print(NOT_MOVED)
-    _print(f"Changes are in NATS from now on: keep {folder} as a backup, or delete it.")
+    what_now = f"keep {folder} as a backup elsewhere, or delete it: nobody is forgotten in it."
+    _print(f"Changes are in NATS from now on: {what_now}")
     return DONE
 
 

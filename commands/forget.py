@@ -14,6 +14,8 @@ from assembly.answering import drop_team_passages
 from assembly.data_folder import lock_data_folder
 from assembly.documents import NamedStore, named_store, remove_published, unused_stores
 from assembly.forgetting import (
+    NATS_FOLDER,
+    data_not_in_nats,
     everywhere,
     forget_documents,
     open_learned,
@@ -52,6 +54,15 @@ IN_THE_SERVERS = (
     "versions replaced (stream LOG, bucket blobs); with replicas, the servers' journals. Their store keeps these bytes "
     "until it makes block files anew: docs/scaling.md says how to be rid of them at once"
 )
+A_LOG = "a log; its lines have their id, and may repeat what they wrote"
+NOT_IN_NATS = (
+    "not looked into, as what counts is in NATS; delete it, or move it elsewhere and run --forget on it with "
+    "transport: local"
+)
+ON_OTHER_MACHINES = (
+    "nats/ in the data folder of machines without a worker: copies that a killed process has left there stay until "
+    "another begins, or --forget is called there"
+)
 PROCESSES_SECONDS = 30.0
 """How long the processes have to answer, where the transport is NATS."""
 
@@ -69,8 +80,14 @@ def forget_everywhere_else(settings: Settings, user_id: int) -> int:
     """
     with requires_nats_extra():
         from assembly.distributed.forgetting import forget_from_command  # noqa: PLC0415 (nothing of it is imported for one process)
+        from assembly.distributed.process import drop_copies_of_ended_processes  # noqa: PLC0415 (as above)
     result = run_async(forget_from_command(settings, user_id, PROCESSES_SECONDS))
-    show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, IN_THE_SERVERS))
+    drop_copies_of_ended_processes(settings.app.data_dir / NATS_FOLDER)
+    result.done.left += [f"{path}: {NOT_IN_NATS}" for path in data_not_in_nats(settings)]
+    log_file = settings.logging.file.path
+    if log_file is not None and log_file.is_relative_to(settings.app.data_dir) and log_file.exists():
+        result.done.left.append(f"{log_file}: {A_LOG}")
+    show(Console(), user_id, result.done, result.left, (*OUT_OF_REACH, IN_THE_SERVERS, ON_OTHER_MACHINES))
     return DONE
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assembly.distributed.forgetting import forget_from_slash_command
-from assembly.distributed.process import Process
+from assembly.distributed.process import Process, drop_copies_of_ended_processes
 from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
@@ -70,6 +70,7 @@ class PeopleServices:
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """Forget a person in the scope DOCUMENTS, for `ForgetHandler`."""
         done = ForgetResult()
+        await in_thread(drop_copies_of_ended_processes, self.process.folder.parent)
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
         stale = [each for each in self.taught if each in known or await in_thread(has_archived_text, each.raw, user_id)]
         self._stale[user_id] = stale

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from assembly import Unusable
+from assembly.forgetting import NATS_FOLDER
 from assembly.running import in_background
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.processes import ROLES, VERSION, Fleet, ProcessStatus
@@ -34,10 +35,20 @@ from transport.connection import (
     streams_of,
 )
 from transport.members import Member, Members, answer_presence, gather_statuses
+from transport.rebalancing import WORKER
 from transport.streams import TEAM, Layout, create_streams
 
 REPORT_FOLDER = "gathered"
 """The temporary folder, below that of the process, in which the state of all partitions is collected for a report."""
+COPIES = (
+    "p[0-9]*",
+    TEAM,
+    REPORT_FOLDER,
+    *(f"{WORKER}/{each}" for each in ("team-knowledge", "guilds/*/team-knowledge", "evidence", "runbooks")),
+)
+"""Patterns of the folders, below that of a process, with copies of what people wrote. Once the process has ended,
+nobody would update them, or remove a person from them.
+"""
 EVERYTHING = (".",)
 """All subfolders, for `restore`."""
 
@@ -104,7 +115,7 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
     if (server := address.unprotected_server) is not None:
         log.warning("transport: %s %s", server, ASK_FOR_CREDENTIALS)
     async with AsyncExitStack() as stack:
-        folder = _own_folder(stack, settings.app.data_dir / "nats")
+        folder = _own_folder(stack, settings.app.data_dir / NATS_FOLDER)
         try:
             client = await connect(address, name)
             stack.push_async_callback(close_client, client)
@@ -141,11 +152,33 @@ def _own_folder(stack: AsyncExitStack, above: Path) -> Path:
             stack.enter_context(lock(folder, "app.py --role"))
         except FolderBusy:
             continue
-        # A crash may leave copies of scopes, which nobody would update, or remove a person from.
-        for copy in (*folder.glob("p[0-9]*"), folder / TEAM, folder / REPORT_FOLDER):
-            files.remove_folder(copy)
+        drop_copies(folder)  # which a crash has left
+        stack.callback(_drop_copies_at_end, folder)
         return folder
     raise AssertionError  # unreachable: `count` has no end
+
+
+def drop_copies(folder: Path) -> None:
+    """Delete the copies in the folder of a process, for the holder of its lock. Blocking. Raises OSError."""
+    for copy in [path for pattern in COPIES for path in folder.glob(pattern)]:
+        files.remove_folder(copy)
+
+
+def drop_copies_of_ended_processes(above: Path) -> None:
+    """Delete the copies that killed processes have left in their folders below `above`. Blocking. Raises OSError."""
+    for folder in sorted(above.glob("[0-9]*")):
+        try:
+            with lock(folder, "app.py --forget"):
+                drop_copies(folder)
+        except FolderBusy:
+            continue  # it runs
+
+
+def _drop_copies_at_end(folder: Path) -> None:
+    try:
+        drop_copies(folder)
+    except OSError as error:
+        log.warning("%s. Copies of what people wrote stay until the next process begins there", files.describe_error(error))
 
 
 async def _send_heartbeats(members: Members, seconds: float) -> None:

@@ -18,7 +18,7 @@ from assembly.data_folder import read_state
 from assembly.distributed.forgetting import open_forget_handler
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
-from assembly.forgetting import taught
+from assembly.forgetting import data_not_in_nats, taught
 from assembly.graph_parts import DiscordAPI, keep_all_knowledge_current, teams
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
@@ -32,7 +32,7 @@ from services.conversations import People
 from services.discord import Decoder, Dispatch, DryRunPoster, GatewayRefused, Health
 from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
 from services.privacy import ForgetResult
-from services.storage import files, in_thread
+from services.storage import DataFolder, files, in_thread
 from services.telemetry import number_of
 from settings import Settings, discord_token
 from sinks.results import journal
@@ -329,6 +329,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
         stopped = stack.enter_context(stop_signal())
         meters, health = meters_of(settings, "+".join(roles)), Health(now())
         process = await stack.enter_async_context(open_process(settings, roles))
+        await in_thread(warn_of_data_not_in_nats, settings)
         status_reporter = ProcessStatusReporter(process)
         answering = await answer_status(process.client, status_reporter.status)
         stack.push_async_callback(answering.unsubscribe)
@@ -360,6 +361,16 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
             raise Unusable(str(error)) from None
         finally:
             await cancel_and_wait(*tasks.values())
+
+
+def warn_of_data_not_in_nats(settings: Settings) -> None:
+    """Warn if the data folder holds data of the bot as it was before NATS. Blocking. Raises OSError."""
+    folder = DataFolder(settings.app.data_dir)
+    layout = {folder.team_knowledge, folder.posts.parent, folder.feedback, folder.evidence, folder.runbooks}
+    names = {path.name for path in (*layout, folder.documents)}
+    if found := [path for path in data_not_in_nats(settings) if path.name in names]:
+        where = ", ".join(map(str, found))
+        log.warning("%s: what counts is in NATS, and nobody is forgotten here; move it elsewhere, or delete it", where)
 
 
 async def _report_owned(reporter: ProcessStatusReporter, on_owned: Callable[[Mapping[int, int]], object]) -> None:

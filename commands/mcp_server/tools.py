@@ -18,7 +18,7 @@ from model.outcomes import OutcomeKind, PrivateReply, traits_of
 from model.steps import DECISIONS
 from services.assistant import Addresses
 from services.conversations import read_posts
-from services.documents import QAResult, Status, ToolContext, format_size
+from services.documents import QAResult, Status, ToolContext, format_size, told_apart
 from services.documents.store import DocumentStore, StoreUnavailable, protocol
 from services.documents.tools import (
     CASE,
@@ -529,7 +529,7 @@ class FileTools:
                 uploaded_at=doc.origin.uploaded_at,
                 state=doc.state.value,
             )
-            for doc in (() if described is None else described.documents)
+            for doc in (() if described is None else told_apart(described.documents))
             if doc.current or not doc.state.searchable
         ]
         return PostedThread(thread_id=str(thread_id), channel_id=None if channel is None else str(channel), files=files)

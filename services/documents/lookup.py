@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from model.messages import Place
 from services.conversations import ThreadAccess
 from services.documents.limits import display_name, format_size
+from services.documents.naming import names_for
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
@@ -83,7 +84,7 @@ class Lookup:
         )
 
         async def known() -> list[str]:
-            files = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
+            files = await self._files_of(case_id, asker_id) if case_id is not None and can_view and has_files else []
             titles = self.runbooks.titles(asker_id) if may_read else ()
             return [*files, *(OwnRunbook(f"runbook of the asker: {display_name(title)}") for title in titles)]
 
@@ -96,9 +97,9 @@ class Lookup:
 
         return Toolset(self.tools, context, await known(), wait=wait)
 
-    async def _files_of(self, case_id: int) -> list[str]:
-        """Describe each file of a thread in a few words: first current or failed documents of the store, then files
-        that are being read.
+    async def _files_of(self, case_id: int, asker_id: int) -> list[str]:
+        """Describe each file of a thread in a few words, by its name for this asker: first current or failed documents
+        of the store, then files that are being read.
         """
         unread = self.cases.unread(case_id)
         try:
@@ -112,7 +113,8 @@ class Lookup:
         ]
         add_people(user_id for doc in known for user_id in doc.poster_ids)
         add_people(candidate.uploader_id for candidate in unread)
-        return [*map(_settled, settled), *map(_unread, unread)]
+        names = names_for(known, asker_id)
+        return [*(_settled(doc, names[doc.doc_id]) for doc in settled), *map(_unread, unread)]
 
 
 class UnreadableFile(str):
@@ -127,10 +129,13 @@ class OwnRunbook(str):
     __slots__ = ()
 
 
-def _settled(doc: Document) -> str:
+def _settled(doc: Document, name: str) -> str:
     if doc.state is State.FAILED:
         return UnreadableFile(describe_failure(doc))
-    return f"{display_name(doc.filename)} ({doc.kind}, {format_size(doc.size)}, {number_of(doc.n_lines, 'line')})"
+    about = [doc.kind.value, format_size(doc.size), number_of(doc.n_lines, "line")]
+    if name != doc.filename:
+        about.append(f"somebody else's {display_name(doc.filename)}")
+    return f"{display_name(name)} ({', '.join(about)})"
 
 
 def _unread(candidate: Candidate) -> str:

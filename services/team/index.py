@@ -154,6 +154,11 @@ class TeamIndex:
         """The names of the topics that have a description."""
         return sorted(name.removesuffix(".txt") for name in self._records)
 
+    def outdated(self, topics: Iterable[Topic]) -> list[str]:
+        """Return the names of those topics whose description is of earlier content."""
+        records = ((topic, self._records.get(topic.file)) for topic in topics)
+        return [topic.name for topic, record in records if record and record.content_hash != self._hash(topic)]
+
     def forget(self, names: Iterable[str]) -> None:
         """Drop the descriptions of these topics, and of all topics that are gone."""
         for name in names:

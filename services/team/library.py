@@ -539,10 +539,15 @@ class TeamLibrary:
                 self._flush_if_due(put_off=put_off)
 
     def drop_descriptions_of(self, author_id: int) -> None:
-        """Drop the descriptions of all topics that hold texts of this person, since they may repeat them."""
+        """Drop the descriptions that may repeat this person's texts: those of topics that hold any, and, if the person
+        took part in a captured conversation, those of what topics held earlier.
+        """
         with self._lock:
             topics = self.fold.topics
-            self.team_index.forget(name for name, topic in topics.items() if topic.quotes(author_id))
+            dropped = {name for name, topic in topics.items() if topic.quotes(author_id)}
+            if self._taken_part_in(author_id):
+                dropped.update(self.team_index.outdated(topics.values()))
+            self.team_index.forget(dropped)
             self.team_index.follow(list(topics), topics)
             self.flush()
 
@@ -554,8 +559,7 @@ class TeamLibrary:
             self._forgotten.add(author_id)
             self.flush()
             # What it has in memory may be such texts: it reads everything again.
-            archived = self.reader.survey(self.fold.placement.is_undecided)
-            theirs = {pair.key for pair in archived if author_id in pair.author_ids}
+            theirs = self._taken_part_in(author_id)
             self._forgotten_pairs |= theirs
             with _reporting_write_errors("Its words stay in the decisions until this is done again"):
                 if self.decisions.forget(theirs):
@@ -634,6 +638,11 @@ class TeamLibrary:
         """Write what an earlier call could not write. What was put off on purpose stays put off."""
         if not self._put_off:
             self.flush()
+
+    def _taken_part_in(self, author_id: int) -> set[Decimal]:
+        """The keys of the archived pairs in which this person took part."""
+        archived = self.reader.survey(self.fold.placement.is_undecided)
+        return {pair.key for pair in archived if author_id in pair.author_ids}
 
     def _find(self, key: Decimal) -> Pair | None:
         found = self.fold.active.get(key) or self.reader.oldest(self.fold.placement.is_undecided)

@@ -130,7 +130,7 @@ async def test_the_library_is_told_of_each_capture_as_it_is_stored(
         told.append(block.text)
         stored(library, block)
 
-    monkeypatch.setattr(TeamLibrary, "stored", seen)
+    monkeypatch.setattr(TeamLibrary, "add_block", seen)
     assert await stage.plays(a_day(3)) == 0
     assert len(told) == 3
     assert "".join(told) == stage.raw

@@ -649,6 +649,11 @@ async def test_anothers_file_of_the_same_name_keeps_nobody_from_deleting_their_o
     stage.posts(BEN, "app.log", LOG + "\n!", where=question.id)
     await world.wait(1)
     commands = stage.commands
+    hers, others = (await commands.list(call(ANNA, question.id))).splitlines()[1:]
+    assert (hers.split(" ")[1], str(BEN.id) in hers) == ("app.log", False)
+    assert (others.split(" ")[1], f"<@{BEN.id}>" in others) == ("app-2.log", True)
+    with pytest.raises(CommandRefused, match="Only whoever posted"):
+        await commands.delete(call(ANNA, question.id), "app-2.log")
     with pytest.raises(CommandRefused, match="Only whoever posted"):
         await commands.delete(call(TESS, question.id), "app.log")
     assert "Forgotten" in await commands.delete(call(ANNA, question.id), "app.log")

@@ -34,6 +34,7 @@ from services.conversations.people import ThreadAccess
 from services.discord.protocols import LookupFailed
 from services.documents.limits import FileLimits
 from services.documents.lookup import Lookup, OwnRunbook
+from services.documents.reading.preparing import prepare
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
@@ -41,7 +42,7 @@ from services.documents.store.collection_files import Folders, SqliteCollections
 from services.documents.store.disk_space import DiskFull
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
-from services.documents.store.protocol import Origin, State, StoreUnavailable
+from services.documents.store.protocol import NewDocument, Origin, State, StoreUnavailable
 from services.documents.thread_files import Candidate, IngestJob, ThreadFiles, Tombstones, remove_file
 from services.documents.tools.toolset import build
 from services.storage import in_thread
@@ -598,6 +599,19 @@ async def test_whoever_posted_a_file_that_a_model_may_be_shown_is_noted(store: B
     current_people.set(None)
     await toolset.prepare()
     assert current_people.get() is None
+
+
+async def test_files_of_one_name_by_several_people_are_told_apart(store: BrokenStore, tmp_path: Path) -> None:
+    for uploader_id in (101, 102):
+        origin = Origin("app.log", uploader_id=uploader_id, message_id=uploader_id, attachment_id=uploader_id)
+        prepared = prepare("app.log", f"{uploader_id}\n".encode(), limits=FileLimits())
+        await store.add(
+            Case(protocol.case_collection(str(CASE)), "case", str(CASE), POST.guild_id), [NewDocument(origin, prepared)]
+        )
+    lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
+    told = [await lookup.toolset(asker_id, POST, CASE, public=True) for asker_id in (101, 102)]
+    own, others = "app.log (log, 4 bytes, 1 line)", "app-2.log (log, 4 bytes, 1 line, somebody else's app.log)"
+    assert [each.files for each in told if each is not None] == [(own, others), (others, own)]
 
 
 async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenStore, tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import app
+from assembly.distributed.roles import warn_of_data_not_in_nats
 from services.storage import DataFolder, files, lock
 from services.storage.json_state import render_ids
+from settings import load
 from tests.loopback.nats_server import NatsServer
 from tests.root_logger import logging_restored
 from tests.transport.folders import contents
@@ -84,6 +86,44 @@ def test_a_learned_day_is_the_same_after_a_move_there_and_back(
         there, here = (run(each, *words) for each in (before, after))
         assert re.sub(r"latency_ms: \d+", "", there[1]) == re.sub(r"latency_ms: \d+", "", here[1]) != ""
         assert there[0] == here[0]
+
+
+def test_what_was_moved_and_stays_is_named_by_forgetting(
+    tmp_path: Path,
+    config: Callable[[str, bool], Path],
+    run: Run,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Pitfall 49."""
+    nats, data = config("data", True), tmp_path / "data"
+    nats.write_text(f"{nats.read_text()}logging: {{file: {{path: {data / 'bot.log'}}}}}\n")
+    files.replace(data / "bot.log", b"words")
+    day = ["--replay", str(EXAMPLES / "demo.jsonl"), "--data", str(data)]
+    assert run(config("other", False), *day)[0] == 0
+    files.replace(data / "guilds" / "7" / "team-knowledge" / "raw" / "2026-W07.txt", b"words")
+    assert run(nats, "--adopt", str(data))[0] == 0
+    for name in ("nats/1/knowledge/index.txt", "nats/1/p03/posts.jsonl", "knowledge-base/mine.txt", "notes/mine.txt"):
+        files.replace(data / name, b"words")
+    code, out, err = run(nats, "--forget", "1")
+    assert (code, err) == (0, "")
+    assert not (data / "nats" / "1" / "p03").exists()
+    assert (data / "nats" / "1" / "knowledge").exists()
+    named = [Path(line.split(": ")[0].strip()) for line in out.splitlines() if "as what counts is in NATS" in line]
+    learned = [data / "guilds" / "7" / "team-knowledge", data / "state", data / "team-knowledge"]
+    assert {*learned, data / "notes"} <= set(named)
+    assert not any(each.is_relative_to(data / home) for each in named for home in ("nats", "knowledge-base"))
+    assert data / "bot.log" not in named
+    assert f"{data / 'bot.log'}: a log; its lines have their id" in out
+    warn_of_data_not_in_nats(load(nats))
+    warning = capsys.readouterr().err
+    assert "what counts is in NATS, and nobody is forgotten here" in warning
+    assert all(str(path) in warning for path in learned)
+    assert str(data / "notes") not in warning
+    for path in named:
+        files.remove_folder(path) if path.is_dir() else files.remove(path)
+    warn_of_data_not_in_nats(load(nats))
+    assert capsys.readouterr().err == ""
+    assert "as what counts is in NATS" not in run(nats, "--forget", "1")[1]
 
 
 def kept(root: Path) -> dict[str, bytes]:

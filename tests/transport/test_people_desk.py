@@ -117,7 +117,7 @@ def people_services(
     services = SimpleNamespace(history=SimpleNamespace(newest_id=0))
     parts = cast("Parts", SimpleNamespace(servers={}, state=state, services=services))
     teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
-    process = cast("Process", SimpleNamespace(name="one"))
+    process = cast("Process", SimpleNamespace(name="one", folder=tmp_path / "nats" / "1"))
     return PeopleServices(process=process, people=people, parts=parts, taught=[teachings], documents=None)
 
 
@@ -125,11 +125,15 @@ async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_th
     people: SharedPeople, people_services: PeopleServices, searched: Searched, tmp_path: Path
 ) -> None:
     """Pitfall 67."""
+    killed = tmp_path / "nats" / "2" / "p03" / "state" / "posts.jsonl"
+    killed.parent.mkdir(parents=True)
+    killed.write_text("words")
     async with aclosing(people_services):
         people.forget_requests.on_change = people_services.on_progress
         request = await people.forget_requests.make(1, ["p00", TEAM])
         await until(lambda: 1 in people.forget_requests.by_user)
         await people_services.forget(1, {})
+        assert not killed.exists()
         await people.forget_requests.complete(request, ForgetReport("team", (TEAM,), {}))
         await until(lambda: TEAM not in people.forget_requests.by_user[1].left)
         assert searched.made_anew_over == []  # its copy is not there yet

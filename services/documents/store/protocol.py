@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as SizedIterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -157,8 +157,8 @@ class Document:
     kind: DocumentKind = DocumentKind.TEXT
     sha256: str = ""
     size: int = 0
-    revision: int = 1  # a file posted again with other content is the next revision
-    current: bool = True  # True for the newest searchable revision of its name: only this one is searched
+    revision: int = 1  # a file that the same person posts again with other content is the next revision
+    current: bool = True  # True for the newest searchable revision of one of its posters: only these are searched
     error: str = ""  # why it failed, in words for people
     embedder_id: str = ""  # the embedder of its vectors
     n_lines: int = 0
@@ -187,6 +187,18 @@ class Document:
         if self.state in {State.PENDING, State.LEXICAL}:
             return True
         return self.state is State.READY and bool(embedder_id) and self.embedder_id not in {"", embedder_id}
+
+
+def newest_revisions(documents: Iterable[Document]) -> dict[tuple[str, int | None], str]:
+    """Return, by name and poster, the id of the newest searchable document. `documents`: in the order in which they
+    were added.
+    """
+    return {
+        (doc.filename, origin.uploader_id): doc.doc_id
+        for doc in documents
+        if doc.state.searchable
+        for origin in doc.origins
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +240,7 @@ class ChunkSearch:
     embedder_id: str = ""  # vectors of another embedder are never compared with it
     identifiers: tuple[str, ...] = ()  # texts that are searched literally, ignoring letter case
     depth: int = 15  # the candidates that keyword and vector search give each
-    doc_ids: frozenset[str] | None = None  # the documents to search; None: the current revision of each
+    doc_ids: frozenset[str] | None = None  # the documents to search; None: the current ones
     weights: Weights = field(default_factory=Weights)
     mode: SearchMode = SearchMode.HYBRID
 

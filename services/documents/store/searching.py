@@ -22,6 +22,7 @@ from services.documents.store.protocol import (
     SearchMode,
     StoredLine,
     Weights,
+    newest_revisions,
 )
 from services.search import Floats, Positions, Postings, scoring, tokenizer
 from services.search.embedding import Vectors
@@ -29,8 +30,6 @@ from services.search.embedding import Vectors
 Mask = NDArray[np.bool_]
 
 VERBATIM_KEPT = 200  # the most chunks with an identifier that are considered
-
-CURRENT = "SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename"
 
 KINDS = tuple(ChunkType)
 _CODE = {kind.value: code for code, kind in enumerate(KINDS)}
@@ -171,10 +170,10 @@ def match_of(words: Sequence[str]) -> str:
 
 def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, doc_ids: frozenset[str] | None) -> Positions:
     if doc_ids is None:
-        numbers = [number for (number,) in connection.execute(CURRENT)]
-    else:  # they may be older revisions
-        known = connection.execute("SELECT doc_no, doc_id FROM documents").fetchall()
-        numbers = [number for number, doc_id in known if doc_id in doc_ids]
+        rows = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents ORDER BY doc_no")
+        doc_ids = frozenset(newest_revisions(map(schema.document_of, rows)).values())
+    known = connection.execute("SELECT doc_no, doc_id FROM documents").fetchall()
+    numbers = [number for number, doc_id in known if doc_id in doc_ids]
     return np.flatnonzero(np.isin(frame.documents, np.array(sorted(numbers), dtype=np.int64)))
 
 

@@ -27,6 +27,7 @@ from services.documents.store.protocol import (
     State,
     StoredChunk,
     Unembedded,
+    newest_revisions,
 )
 from services.search import tokenizer
 from services.search.embedding import Vectors
@@ -157,12 +158,9 @@ def describe(connection: sqlite3.Connection, n_bytes: int) -> CollectionSummary:
     name, kb_type, scope_id, guild_id, created_at, number, _ = connection.execute(
         "SELECT * FROM collections"
     ).fetchone()
-    newest: dict[str, str] = {}
     documents = _documents(connection, "true")
-    for doc in documents:
-        if doc.state.searchable:
-            newest[doc.filename] = doc.doc_id
-    marked = tuple(replace(doc, current=newest.get(doc.filename, doc.doc_id) == doc.doc_id) for doc in documents)
+    current = set(newest_revisions(documents).values())
+    marked = tuple(replace(doc, current=doc.doc_id in current) for doc in documents)
     return CollectionSummary(Collection(name, kb_type, scope_id, guild_id), created_at, number, marked, n_bytes)
 
 
@@ -230,7 +228,8 @@ def _insert(
     connection: sqlite3.Connection, name: str, doc_id: str, origin: Origin, prepared: Prepared, n_chunks: int
 ) -> None:
     revision = connection.execute(
-        "SELECT coalesce(max(revision), 0) + 1 FROM documents WHERE filename = ?", (origin.filename,)
+        "SELECT coalesce(max(revision), 0) + 1 FROM documents WHERE filename = ? AND uploader_id IS ?",
+        (origin.filename, origin.uploader_id),
     ).fetchone()[0]
     posted = (origin.uploader_id, origin.message_id, origin.attachment_id, origin.uploaded_at)
     redactions, flags = schema.mapping_text(prepared.redactions), schema.list_text(prepared.flags)

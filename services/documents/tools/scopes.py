@@ -17,6 +17,7 @@ from services.documents.asking.retrieving import (
     spread_by_document,
 )
 from services.documents.asking.rewriting import ResolvedQuestion
+from services.documents.naming import told_apart
 from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
@@ -72,7 +73,7 @@ class FileScope:
     config: KBConfig
     scope: Scope
     visible: tuple[Document, ...]
-    version: int
+    version: Hashable
 
     @property
     def name(self) -> str:
@@ -113,8 +114,10 @@ class FileShelf:
         if not described.documents:
             return Status.NOT_INDEXED
         add_people(user_id for doc in described.documents for user_id in doc.poster_ids)
-        scope = Scope(self.store, name, _in_scope(described.documents, filters))
-        return FileScope(config, scope, described.documents, described.version)
+        documents = told_apart(described.documents, None if asker is None else asker.asker_id)
+        scope = Scope(self.store, name, _in_scope(documents, filters))
+        # Names depend on the asker.
+        return FileScope(config, scope, documents, (described.version, *(doc.filename for doc in documents)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ class PublishedShelf:
 
 
 def _in_scope(documents: tuple[Document, ...], filters: Mapping[str, str]) -> tuple[Document, ...]:
-    """Return the searchable documents: the newest revision of each name."""
+    """Return the documents to search."""
 
     def fits(doc: Document) -> bool:
         facts = {**doc.origin.extra, "filename": doc.filename}

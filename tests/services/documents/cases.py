@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -93,8 +94,12 @@ async def keep_as_before(data: Path, name: str, text: str) -> None:
     await store.close()
 
 
-async def post(store: DocumentStore, filename: str, text: str, thread: int = THREAD) -> Document:
-    (document,) = await store.add(case(thread), [new(filename, text)])
+async def post(
+    store: DocumentStore, filename: str, text: str, thread: int = THREAD, uploader: int | None = None
+) -> Document:
+    made = new(filename, text)
+    origin = replace(made.origin, uploader_id=uploader, message_id=uploader)
+    (document,) = await store.add(case(thread), [replace(made, origin=origin)])
     await embed_document(store, HashingEmbedder(), case(thread).name, document.doc_id)
     return document
 

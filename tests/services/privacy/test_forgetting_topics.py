@@ -15,10 +15,20 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.decisions import Decision, DecisionLog, Remark
+from services.team.decisions import Action, By, Decision, DecisionLog, Remark
 from services.team.library import TeamLibrary, read_state
 from tests.services.storage.power import Machine
-from tests.services.team.pairs import added, captured, corrects, is_whole, opened, places_in, store, topic_files
+from tests.services.team.pairs import (
+    added,
+    captured,
+    corrects,
+    decided,
+    is_whole,
+    opened,
+    places_in,
+    store,
+    topic_files,
+)
 
 ADA, BOB, TEAM = 311, 312, 902
 TRACES = ("lantern stays dark", "wind it up twice", "Ada's trouble")
@@ -100,6 +110,34 @@ def test_whoever_has_no_part_in_a_topic_changes_nothing(folder: DataFolder) -> N
     before = everything(folder)
     assert not take_out(folder, 5).anything
     assert everything(folder) == before
+
+
+CANDLES = said(4, (BOB, "Which candles?"), (TEAM, "None."))
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [decided(PAIRS[0], Action.REMOVED, by=By.OPERATOR), added(CANDLES, "light", remove_ids=(PAIRS[0].id,))],
+    ids=["by the operator", "replaced"],
+)
+def test_a_description_of_what_has_left_the_topic_goes_as_well(
+    folder: DataFolder, decision: Decision, tmp_path: Path
+) -> None:
+    store(tmp_path, CANDLES)
+    library = opened(tmp_path)
+    library.decide(decided(PAIRS[2], Action.REMOVED, by=By.OPERATOR))
+    library.decide(added(CANDLES, "light"))
+    library.decide(decision)
+    assert "Ada's trouble" in everything(folder)
+    take_out(folder, ADA)
+    assert nothing_left(folder)
+    assert "About oil." in everything(folder)
+
+
+def test_of_whoever_taught_nothing_descriptions_of_what_has_left_a_topic_stay(folder: DataFolder) -> None:
+    opened(folder.root).decide(decided(PAIRS[2], Action.REMOVED, by=By.OPERATOR))
+    take_out(folder, 999)
+    assert "Ada's trouble" in everything(folder)
 
 
 def test_a_rebuild_from_the_archive_does_not_bring_the_words_back(folder: DataFolder, tmp_path: Path) -> None:

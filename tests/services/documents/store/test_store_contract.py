@@ -131,6 +131,29 @@ async def test_of_two_files_of_one_name_the_newer_answers_and_both_are_kept(stor
     assert {hit.chunk.doc_id for hit in named} == {old.doc_id}
 
 
+async def test_a_file_replaces_none_of_its_name_by_another_person(store: DocumentStore) -> None:
+    hers = await cases.post(store, "shop.log", cases.LOG, uploader=cases.FRAN)
+    others = await cases.post(store, "shop.log", cases.OTHER_LOG, uploader=cases.MARA)
+    newer = await cases.post(store, "shop.log", cases.OTHER_LOG + "\n", uploader=cases.MARA)
+    described = await store.describe(cases.case().name)
+    assert described is not None
+    assert {doc.doc_id: (doc.revision, doc.current) for doc in described.documents} == {
+        hers.doc_id: (1, True),
+        others.doc_id: (1, False),
+        newer.doc_id: (2, True),
+    }
+    hits = await store.search(cases.case().name, ChunkSearch("card collision starting version"))
+    assert {hit.chunk.doc_id for hit in hits} == {hers.doc_id, newer.doc_id}
+
+
+async def test_a_file_that_two_have_posted_is_replaced_by_neither_alone(store: DocumentStore) -> None:
+    both = await cases.post(store, "shop.log", cases.LOG, uploader=cases.MARA)
+    await cases.post(store, "shop.log", cases.LOG, uploader=cases.FRAN)
+    await cases.post(store, "shop.log", cases.OTHER_LOG, uploader=cases.MARA)
+    hits = await store.search(cases.case().name, ChunkSearch("card"))
+    assert {hit.chunk.doc_id for hit in hits} == {both.doc_id}
+
+
 async def test_each_write_raises_the_version_and_no_read_does(store: DocumentStore) -> None:
     name = cases.case().name
     seen = [0]

@@ -11,6 +11,7 @@ from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
 from services.documents.tools.scopes import PublishedShelf
+from services.documents.tools.toolset import query_file
 from tests.hashing import HashingEmbedder
 from tests.searching import by_words
 from tests.services.documents import cases
@@ -109,3 +110,25 @@ async def test_two_searches_never_share_an_answer(store: DocumentStore) -> None:
     insiders = replace(tools[libraries.TEAM], shelf=PublishedShelf(by_words(Shelf(more))))
     for tool, seen in ((insiders, True), (tools[libraries.TEAM], False)):
         assert ("900 EUR" in await tool.run(cases.context(), "How many days do refunds take?")) is seen
+
+
+@pytest.mark.parametrize("asker_is_first", [True, False])
+async def test_somebody_elses_file_of_the_same_name_is_never_taken_for_the_askers(
+    store: DocumentStore, asker_is_first: bool
+) -> None:
+    posted = [(cases.LOG, cases.FRAN), (cases.OTHER_LOG, cases.MARA)]
+    for text, uploader in posted if asker_is_first else posted[::-1]:
+        await cases.post(store, "app.log", text, uploader=uploader)
+    tool = cases.tools_over(store)[libraries.CASE]
+    question = "What is the first ERROR in app.log?"
+    for asker, own in ((cases.FRAN, "card expired"), (cases.MARA, "Collision"), (cases.FRAN, "card expired")):
+        result = await tool.ask(cases.context(asker=asker), question)
+        assert own in result.answer
+        assert result.sources == ("app.log",)
+        form = await query_file(tool, cases.context(asker=asker), {"file": "app.log", "level": ["ERROR"], "limit": 1})
+        assert own in form.answer
+    result = await tool.ask(cases.context(asker=cases.FRAN), "Which ERROR tells of a Collision?")
+    assert result.citations[0].source == "app-2.log"
+    assert "app-2.log:2" in result.answer
+    result = await tool.ask(cases.context(asker=cases.FRAN), "What is the first ERROR in app-2.log?")
+    assert "Collision" in result.answer
