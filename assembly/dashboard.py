@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Protocol
 from aiohttp import web
 from yarl import URL
 
+from assembly.data_folder import run_pseudonym_key
 from assembly.graph_parts import Parts
 from assembly.reports import prices_of
 from assembly.sources import source_kinds
@@ -26,8 +26,8 @@ from reporting.reading import TimeSpan, read_newest, read_outcomes
 from services.conversations import History
 from services.knowledge import AnyKind, Library, Record, SourceDetails, cache
 from services.llm import TokenDays
-from services.privacy import pseudonym, pseudonym_key
-from services.storage import DataFolder, in_thread
+from services.privacy import pseudonym
+from services.storage import in_thread
 from services.team import Overview, PairLinks, TeamLibrary, corrections, overview
 from services.telemetry import PartOutcome
 from settings import KnowledgeSettings, MetricsSettings, Settings
@@ -58,7 +58,7 @@ def dashboard_pages(
     server = parts.servers.default
     curation = server.captures.curation
     kept = ends or LocalOutcomeHistory(state.record, state.folder.outcomes, state.token_days)
-    key = pseudonym_key(state.folder.feedback_key) if state.durable else _passing_key(state.folder)
+    key = run_pseudonym_key(state.folder, durable=state.durable)
     sources = DashboardData(
         meter=meter,
         entries=kept.last,
@@ -90,11 +90,6 @@ def address_of(settings: MetricsSettings) -> str:
     """Give the dashboard's address for a browser on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 (what others reach)
     return str(URL.build(scheme="http", host=host, port=settings.port, path="/"))
-
-
-def _passing_key(folder: DataFolder) -> bytes:
-    """Read the key of pseudonyms, or make one for this run only, where nothing may be written."""
-    return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else secrets.token_bytes(32)
 
 
 class OutcomeHistory(Protocol):

@@ -11,12 +11,13 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from assembly.running import in_background
-from clock import run_blocking
+from clock import now, run_blocking
 from model.messages import Message
 from model.servers import Servers
 from services.conversations import (
@@ -30,6 +31,7 @@ from services.conversations import (
     render_watermarks,
 )
 from services.llm import (
+    HOUR,
     Budget,
     BudgetLimits,
     Limiter,
@@ -43,6 +45,7 @@ from services.llm import (
     render_spent,
     render_token_days,
 )
+from services.privacy import limits_pseudonym, new_pseudonym_key, pseudonym_key
 from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
@@ -249,6 +252,8 @@ class RunState:
     async def save(self) -> None:
         """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
         self.seen.forget_quiet(self.marks_kept_seconds)
+        for each in self.spent.values():
+            each.drop_past_hour(now())
         # Rendered here, on the loop: a thread would see marks change while it reads them.
         marks, spent = (
             render_watermarks(self.seen.marks()),
@@ -285,10 +290,12 @@ def read_state(
     marks = read_watermarks(folder.seen) if durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
+    hidden_by = run_pseudonym_key(folder, durable=durable and limiter_of is None)
+
     def limiter(group: str, limits: LimitSettings, key: str, path: Path) -> Limiter:
         if limiter_of is not None:
             return limiter_of(group, _limits(limits), key)
-        budget = Budget(_limits(limits), read_spent(path), key)
+        budget = Budget(_limits(limits), read_spent(path), key, partial(limits_pseudonym, hidden_by))
         spent[path] = budget.spent
         return budget
 
@@ -322,13 +329,21 @@ def read_state(
     )
 
 
+def run_pseudonym_key(folder: DataFolder, *, durable: bool) -> bytes:
+    """The key of pseudonyms, or one for this run only, where nothing may be written. Blocking. Raises OSError."""
+    if durable:
+        return pseudonym_key(folder.feedback_key)
+    return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else new_pseudonym_key()
+
+
 def _limits(limits: LimitSettings) -> BudgetLimits:
     return BudgetLimits(limits.chains_per_user_per_hour, limits.answers_per_day, limits.tokens_per_day)
 
 
 @asynccontextmanager
 async def autosave(saved: RunState) -> AsyncGenerator[None]:
-    """Save soon after each change while the block runs, and once more at its end.
+    """Save soon after each change while the block runs, and once more at its end. Without changes, save each hour, as
+    start times that are older must not stay in the files.
 
     A failed write is an error line, and tried again at the next change: the bot goes on.
     """
@@ -341,7 +356,9 @@ async def autosave(saved: RunState) -> AsyncGenerator[None]:
 
     async def keep_saving() -> None:
         while True:
-            await saved.changed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HOUR):
+                    await saved.changed.wait()
             await asyncio.sleep(SAVE_SECONDS)
             saved.changed.clear()
             await save()

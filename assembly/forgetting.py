@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import DocumentStore, StoreUnavailable
 from services.knowledge import LibrarySearch
 from services.privacy import FolderContents, ForgetResult, TeamData, has_archived_text
-from services.search import passage_files
+from services.search import PassageStore, passage_files
 from services.storage import DataFolder, in_thread
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
@@ -119,6 +120,14 @@ async def _forget_in_store(
         done.runbooks += await runbooks.forget(user_id)
     finally:
         await store.close()
+
+
+def published_texts(settings: Sequence[Settings]) -> Iterator[str]:
+    """Give the documentation, as it is searched: what anybody can read tells of nobody that they wrote it. Blocking."""
+    for path in dict.fromkeys(each.kb.index_path.with_name(KB_FILE) for each in settings):
+        if path.exists():
+            with closing(PassageStore(path, read_only=True)) as store:
+                yield from store.texts()
 
 
 def surroundings(settings: Settings, *, running: bool = False) -> FolderContents:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -23,6 +24,7 @@ from assembly.forgetting import (
     forget_documents,
     forgotten_by_search,
     open_learned_of_removed,
+    published_texts,
     settings_of_removed_servers,
     surroundings,
     taught,
@@ -67,7 +69,6 @@ from services.documents.tools import TEAM
 from services.llm import StructuredLLM
 from services.privacy import (
     ForgetResult,
-    add_document_counts,
     collect_texts,
     find_remaining_words,
     forget_in_all_servers,
@@ -182,9 +183,6 @@ class Privacy:
         for each in self.parts.servers.values():
             each.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, until)
-        counted = False
-        for budget in self.parts.state.budgets.values():
-            counted |= await budget.forget(user_id)
         removed_servers, folder_contents = list[Settings](), None
         if self.settings is not None:
             removed_servers = await in_thread(settings_of_removed_servers, self.settings)
@@ -192,20 +190,31 @@ class Privacy:
         opened = [await in_thread(open_learned_of_removed, each) for each in removed_servers]
         shared, *servers = [*(each.learned for each in self.team_files.values()), *(learned for learned, _ in opened)]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
+        documented = [*(each.settings for each in self.parts.servers.values()), *removed_servers]
         async with self._without_copies(user_id, removed_servers):
-            done = await in_thread(forget_in_all_servers, shared, servers, user_id, texts, folder_contents, renamed)
+            done = await in_thread(
+                forget_in_all_servers,
+                shared,
+                servers,
+                user_id,
+                texts,
+                folder_contents,
+                renamed,
+                partial(published_texts, documented),
+                self.other_archives,
+            )
         await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
-        files, runbooks = (0, 0) if self.documents is None else await self.documents.forget(user_id)
+        if self.documents is not None:
+            done.files, done.runbooks = await self.documents.forget(user_id)
         if self.settings is not None:
             unused = await self._forget_in_unused_stores(self.settings, user_id)
-            files, runbooks = files + unused.files, runbooks + unused.runbooks
+            done.files += unused.files
+            done.runbooks += unused.runbooks
             done.left += unused.left
-        add_document_counts(done, folder, files, runbooks)
         if folder_contents is not None:
             done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
-        done.usage = done.usage or counted
         return done
 
     async def _forget_in_unused_stores(self, settings: Settings, user_id: int) -> ForgetResult:
@@ -266,7 +275,6 @@ def summary(done: ForgetResult, said: Phrases, *, complete: bool = True) -> str:
         (done.files, said.removed_files),
         (done.runbooks, said.removed_runbooks),
         (done.exchanges, said.removed_exchanges),
-        (int(done.usage), said.removed_counts),
         (done.ends, said.removed_ends),
     )
     lines = [f"- {say(count)}" for count, say in found if count]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +18,7 @@ from assembly.forgetting import (
     forget_documents,
     open_learned,
     open_learned_of_removed,
+    published_texts,
     settings_of_removed_servers,
     surroundings,
 )
@@ -26,7 +28,6 @@ from services.documents import Tombstones
 from services.documents.store import DocumentStore, StoreUnavailable
 from services.privacy import (
     ForgetResult,
-    add_document_counts,
     collect_texts,
     find_remaining_words,
     forget_in_all_servers,
@@ -87,11 +88,12 @@ def forget(settings: Settings, user_id: int) -> int:
         learned = [open_learned(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in opened]
         texts, about = collect_texts(learned, user_id), surroundings(settings)
-        done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about)
+        published = partial(published_texts, everywhere(settings))
+        done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about, published=published)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
         stores, gone = _all_stores(settings), Tombstones(folder.tombstones)
         documents = run_async(forget_documents(stores, folder, user_id, gone))
-        add_document_counts(done, folder, documents.files, documents.runbooks)
+        done.files, done.runbooks = documents.files, documents.runbooks
         done.left += documents.left
         done.left += find_remaining_words(root, texts, about, done.left)
         show(Console(), user_id, done)
@@ -146,7 +148,6 @@ def show(
         ("feedback", f"{votes} dropped, {questions} replaced by [removed]"),
         ("posts", f"{done.posts} dropped"),
         ("how questions ended", f"{done.ends} dropped"),
-        ("usage", "dropped" if done.usage else "nothing kept"),
         ("files in threads", f"{done.files} deleted"),
         ("runbooks", f"{done.runbooks} deleted"),
         ("LLM recordings", f"{number_of(done.exchanges, 'exchange')} dropped"),

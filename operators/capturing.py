@@ -115,7 +115,7 @@ def summarise_images(
         await load(new, loaded)
         conversation = conversation_of_capture(capture, {picture: loaded[picture] for picture in new})
         message_ids = [said.message_id for said in capture.said]
-        current_people.set(frozenset(said.author_id for said in capture.said))
+        current_people.set({said.author_id for said in capture.said})
         summaries = match_summaries(await curator.summarise_images(conversation, message_ids, usage), new)
         for picture, summary in summaries.items():
             known[picture.attachment.id] = summary

@@ -126,7 +126,7 @@ def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Cor
             inquiry = item.inquiry if isinstance(item, Unanswered) else item
             if inquiry.messages is not known:
                 known = inquiry.messages
-                current_people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *known)))
+                current_people.set({message.author.id for message in (*inquiry.part.messages, *known)})
             if work.gauge is None:
                 item = await _result(work, item)
                 continue

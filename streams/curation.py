@@ -337,7 +337,7 @@ class CurationQueue:
 
     async def _with_retries(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
         current_part.set(None)  # the log context is not that of the capture which triggered this
-        current_people.set(frozenset())
+        current_people.set(None)
         while True:
             if self._pause:
                 await asyncio.sleep(self._pause)

@@ -1,9 +1,10 @@
 """Budgets that several processes share, counted exactly in the bucket `budgets`.
 
-Each process has an entry of its own in the counts of the day, and each chain an id among those of its asker:
+Each process has an entry of its own in the counts of the day, and each chain an id among those of its asker, who has a
+pseudonym here:
 
-    shared.day         {"day": 20780, "spent": {"5f2c…": [12, 34567], "91ab…": [3, 8120]}}      answers and tokens
-    shared.chains.42   {"5f2c…-1": 1795415000.5, "91ab…-7": 1795415060.0}                       seconds since 1970
+    shared.day            {"day": 20780, "spent": {"5f2c…": [12, 34567], "91ab…": [3, 8120]}}   answers and tokens
+    shared.chains.c0f…    {"5f2c…-1": 1795415000.5, "91ab…-7": 1795415060.0}                    seconds since 1970
 
 A write names the revision that it was made from, and is refused if another one was faster, so none is overwritten. If
 the answer to a write is lost, the next read recognises it by its entry or id, so none counts twice. The entry of a
@@ -15,9 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Annotated, NamedTuple, Self
@@ -27,7 +29,6 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from clock import cancelled
 from services.llm import DAY, HOUR, BudgetLimits, Refusals, Spent, budget_day
-from transport.connection import PATIENCE_SECONDS
 from transport.key_value import KeyBucket, read_values
 from transport.streams import BUDGETS
 
@@ -39,6 +40,9 @@ CHAINS_TTL_SECONDS = HOUR + 600
 
 EARLIER_PROCESS = "earlier"
 """The entry of the day, and the prefix of chain ids, for what was counted before an installation was moved."""
+
+SNOWFLAKE = re.compile(r"[0-9]{17,20}")
+"""The id by which an earlier version counted a person's chains. Its keys expire within the hour."""
 
 log = logging.getLogger(__name__)
 
@@ -69,15 +73,18 @@ class SharedBudgets:
     own. On leaving, all counts are written to the bucket, or the log says which are not.
     """
 
-    def __init__(self, streams: JetStreamContext, bucket: str = BUDGETS) -> None:
-        """`bucket`: exists, with a history of 1 and a TTL for single keys."""
+    def __init__(self, streams: JetStreamContext, bucket: str = BUDGETS, name_of: Callable[[int], str] = str) -> None:
+        """`bucket`: exists, with a history of 1 and a TTL for single keys. `name_of`: as for `Budget`, the same in all
+        processes.
+        """
         self._bucket = KeyBucket(streams, bucket, math.inf)
+        self._name_of = name_of
         self._budgets: dict[str, SharedBudget] = {}
 
     def of(self, group: str, limits: BudgetLimits, key: str = "limits") -> SharedBudget:
         """`key`: of the configuration section that sets the limits."""
         if group not in self._budgets:
-            self._budgets[group] = SharedBudget(self._bucket, group, limits, key)
+            self._budgets[group] = SharedBudget(self._bucket, group, limits, key, self._name_of)
         return self._budgets[group]
 
     async def flush(self) -> None:
@@ -109,8 +116,11 @@ class SharedBudget:
     way are not ended, and counts of other processes within the last 200 ms may be missing.
     """
 
-    def __init__(self, bucket: KeyBucket, group: str, limits: BudgetLimits, key: str) -> None:
+    def __init__(
+        self, bucket: KeyBucket, group: str, limits: BudgetLimits, key: str, name_of: Callable[[int], str]
+    ) -> None:
         self._bucket, self._group, self._limits, self._key = bucket, group, limits, key
+        self._name_of = name_of
         self._process_id = uuid.uuid4().hex
         self._numbers = count(1)
         self._refusals = Refusals()
@@ -141,13 +151,6 @@ class SharedBudget:
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
         return self._refusals.first_time(limit, user_id, now)
-
-    async def forget(self, user_id: int) -> bool:
-        """As `Limiter`; also chains that other processes began."""
-        key, bucket = self._chains_key(user_id), self._bucket.with_patience(PATIENCE_SECONDS)
-        value, _ = await bucket.get(key)
-        await bucket.remove(key)
-        return bool(value)
 
     @property
     def unreported(self) -> tuple[int, int]:
@@ -196,7 +199,7 @@ class SharedBudget:
                 return True
 
     def _chains_key(self, user_id: int) -> str:
-        return f"{self._group}.chains.{user_id}"
+        return f"{self._group}.chains.{self._name_of(user_id)}"
 
     async def _read_day(self) -> tuple[_Day, int]:
         """The counts of the current day, and their revision."""
@@ -224,14 +227,14 @@ async def read_budgets(streams: JetStreamContext, bucket: str = BUDGETS) -> dict
     found = defaultdict[str, Spent](Spent)
     for key, value in (await read_values(streams, bucket)).items():
         group, _, rest = key.partition(".")
-        kind, _, user = rest.partition(".")
+        kind, _, name = rest.partition(".")
         if kind == "day":
             day = _parse_day(group, value)
             found[group].day = day.day
             found[group].answers = sum(answers for answers, _ in day.spent.values())
             found[group].tokens = sum(tokens for _, tokens in day.spent.values())
-        elif kind == "chains" and user.isdecimal():
-            found[group].chains[int(user)] = deque(sorted(_parse_chains(key, value).values()))
+        elif kind == "chains" and not SNOWFLAKE.fullmatch(name):
+            found[group].chains[name] = deque(sorted(_parse_chains(key, value).values()))
     return dict(found)
 
 
@@ -241,9 +244,9 @@ async def write_budget(streams: JetStreamContext, group: str, spent: Spent, buck
     await to.remove(f"{group}.>")
     day = _Day(spent.day, {EARLIER_PROCESS: (spent.answers, spent.tokens)})
     await to.put(f"{group}.day", _DAY.dump_json(day))
-    for user_id, begun in spent.chains.items():
+    for name, begun in spent.chains.items():
         chains = {f"{EARLIER_PROCESS}-{number}": at for number, at in enumerate(begun)}
-        await to.put(f"{group}.chains.{user_id}", _CHAINS.dump_json(chains), seconds=CHAINS_TTL_SECONDS)
+        await to.put(f"{group}.chains.{name}", _CHAINS.dump_json(chains), seconds=CHAINS_TTL_SECONDS)
 
 
 def _parse_day(group: str, value: bytes) -> _Day:

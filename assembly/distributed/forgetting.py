@@ -197,7 +197,6 @@ async def forget_everywhere(
     done = ForgetResult()
     for part in answered.parts:
         done.add(parse_forgotten(part.found))
-    done.usage = bool(done.usage)  # the budget is shared, so it is not a sum
     return ForgottenEverywhere(done, tuple(describe_scopes(answered.left)))
 
 

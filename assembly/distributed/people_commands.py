@@ -21,7 +21,7 @@ from services.conversations import phrases
 from services.discord import Dispatch
 from services.discord.slash import Call, Commands
 from services.documents.tools import TEAM as TEAM_TOOL
-from services.privacy import ForgetResult, add_document_counts, has_archived_text, new_pseudonym_key
+from services.privacy import ForgetResult, has_archived_text, new_pseudonym_key
 from services.storage import DataFolder, files, in_thread
 from services.team import REMOVED
 from transport.locks import claim_once
@@ -79,9 +79,11 @@ class PeopleServices:
             server.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, newest_by_now(self.parts.services.history))
         await self.parts.state.record.rename_sources(renamed)
-        done.usage = await self.parts.state.budgets.default.forget(user_id)
         if self.documents is not None:
-            add_document_counts(done, self.parts.state.folder, *await self.documents.forget(user_id))
+            done.files, done.runbooks = await self.documents.forget(user_id)
+        recorded = self.parts.state.folder.llm_recordings
+        if await in_thread(recorded.is_dir):
+            done.left.append(f"{recorded}: not looked into; it is from a time without NATS")
         return done
 
     def on_progress(self, request: ForgetRequest) -> None:
@@ -122,12 +124,13 @@ class PeopleServices:
             log.error("forget: copies of topics for searching may hold words: %s", error)  # noqa: TRY400 (a line for the operator)
 
 
-async def use_shared_feedback_key(people: SharedPeople, folder: DataFolder) -> None:
-    """Write the key that all processes share to a folder. Raises OSError."""
+async def use_shared_feedback_key(people: SharedPeople, folder: DataFolder) -> bytes:
+    """Write the key that all processes share to a folder, and return it. Raises OSError."""
     own = await run_blocking(_content, folder.feedback_key)
     key = await people.feedback_key(own or new_pseudonym_key())
     if key != own:
         await run_blocking(files.replace, folder.feedback_key, key)
+    return key
 
 
 def _content(path: Path) -> bytes:

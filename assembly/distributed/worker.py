@@ -38,7 +38,7 @@ from services.conversations import Outbox
 from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES
 from services.documents.store import Together
-from services.privacy import ForgetResult
+from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, archive_files
 from settings import Settings, usable_token
@@ -379,7 +379,8 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         stack.push_async_callback(kept.close)
         notes = SharedFlags(process.client)
         stack.push_async_callback(notes.aclose)
-        budgets = await enter(SharedBudgets(streams_of(process.client)))
+        key = await use_shared_feedback_key(people, DataFolder(settings.app.data_dir))
+        budgets = await enter(SharedBudgets(streams_of(process.client), name_of=partial(limits_pseudonym, key)))
         state = replace(
             read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of),
             opt_outs=people.opt_outs,

@@ -90,7 +90,6 @@ class Phrases:
     removed_files = Filled("count")
     removed_runbooks = Filled("count")
     removed_exchanges = Filled("count")
-    removed_counts = Filled("count")
     removed_ends = Filled("count")
 
     file_or_text = Fixed()

@@ -18,7 +18,7 @@ from services.documents.tools import Toolset
 from services.documents.tools.core import DocumentQATool, describe_failure
 from services.documents.tools.scopes import PublishedShelf
 from services.knowledge import LibrarySearch
-from services.telemetry import number_of
+from services.telemetry import add_people, number_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +110,8 @@ class Lookup:
             for doc in known
             if (doc.current or not doc.state.searchable) and not any(candidate.is_in(doc) for candidate in unread)
         ]
+        add_people(user_id for doc in known for user_id in doc.poster_ids)
+        add_people(candidate.uploader_id for candidate in unread)
         return [*map(_settled, settled), *map(_unread, unread)]
 
 

@@ -291,10 +291,6 @@ def render_tombstones(notes: Mapping[str, bytes]) -> bytes:
     return json.dumps(content, indent=0).encode() + b"\n"
 
 
-_POSTED_BY = "posted_by"
-"""Metadata of a removed file whose name is still listed: the id of its uploader."""
-
-
 async def forget_evidence(
     store: DocumentStore,
     user_id: int,
@@ -311,7 +307,7 @@ async def forget_evidence(
     """
 
     def posted(origin: Origin) -> bool:
-        return origin.uploader_id == user_id or origin.extra.get(_POSTED_BY) == str(user_id)
+        return origin.poster_id == user_id
 
     count = 0
     for name in await store.list_collections(protocol.CASE_PREFIX):
@@ -341,7 +337,7 @@ async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Do
     if described is None or not await store.delete_document(name, doc.doc_id):
         return
     origin = doc.origin
-    posted_by = {_POSTED_BY: str(origin.uploader_id)}  # a removed file is recognised by having no uploader
+    posted_by = {protocol.POSTED_BY: str(origin.uploader_id)}  # a removed file is recognised by having no uploader
     kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id, extra=posted_by)
     marker = await store.expect(described.collection, kept)
     await store.fail(name, marker.doc_id, f"{origin.filename} {REMOVED}")

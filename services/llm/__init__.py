@@ -29,6 +29,7 @@ from services.llm.endpoint import (
     TimedOut,
     Unavailable,
     UnknownRequest,
+    json_object,
 )
 from services.llm.images import (
     MAX_IMAGE_BYTES,

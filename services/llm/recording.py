@@ -1,9 +1,11 @@
 """Exchanges with a model as JSON Lines, which `--llm-record` writes and `--llm-replay` answers from.
 
-    {"step", "hash", "people", "request": {"system", "user", "schema_name", "schema"},
+    {"step", "hash", "format", "people", "request": {"system", "user", "schema_name", "schema"},
      "response": {"text", "finish_reason"}, "usage": {"prompt_tokens", "completion_tokens"}}
 
-`people`: the ids of the people in the conversation, by which lines are found when one of them is to be forgotten.
+`people`: the ids of the people in the conversation, and of those who posted the files that were read for it. By these
+ids, lines are found when somebody is to be forgotten. `format`: a line without it was written by an earlier program,
+which did not note who had posted files.
 
 If tools were offered, the request also has "tools" and "rounds" (the calls so far), and the response "calls". A call
 that failed has `"error": {"kind", "message"}` instead of response and usage, so that a replay fails where the recorded
@@ -35,6 +37,9 @@ from services.storage import files
 from services.telemetry import current_people
 
 log = logging.getLogger(__name__)
+
+FORMAT = 2
+"""Of a line; the first one had no number."""
 
 _KINDS: dict[str, type[LLMError]] = {kind.__name__: kind for kind in LLMError.__subclasses__()}
 
@@ -120,8 +125,8 @@ def _sha256(text: str) -> str:
 
 def render(request: Request, outcome: Reply | LLMError) -> str:
     """Write an exchange as one line, with its line end."""
-    whose = [str(each) for each in sorted(current_people.get())]
-    line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "people": whose}
+    line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "format": FORMAT}
+    line["people"] = [str(each) for each in sorted(current_people.get() or ())]
     line["request"] = to_json(request)
     if isinstance(outcome, LLMError):
         line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}

@@ -108,17 +108,21 @@ class BudgetLimits:
 @dataclass(slots=True)
 class Spent:
     """The counts of a budget, kept over a restart. `day`: days since 1970, UTC; `chains`: the start times of each
-    user's chains in the last hour.
+    person's chains in the last hour, by a name that does not tell who.
     """
 
     day: int = 0
     answers: Annotated[int, Field(ge=0)] = 0
     tokens: Annotated[int, Field(ge=0)] = 0
-    chains: dict[int, deque[FiniteFloat]] = field(default_factory=dict[int, "deque[FiniteFloat]"])
+    chains: dict[str, deque[FiniteFloat]] = field(default_factory=dict[str, "deque[FiniteFloat]"])
 
-    def forget(self, user_id: int) -> bool:
-        """Drop a person's counts. Returns True if there were any."""
-        return self.chains.pop(user_id, None) is not None
+    def drop_past_hour(self, now: float) -> None:
+        """Drop the start times that are older than an hour. `now`: seconds since 1970."""
+        for name, begun in [*self.chains.items()]:
+            while begun and begun[0] <= now - HOUR:
+                begun.popleft()
+            if not begun:
+                del self.chains[name]
 
 
 class Limiter(Protocol):
@@ -138,14 +142,6 @@ class Limiter(Protocol):
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
         """Return True for the user's first refusal by `limit` in the current hour or day, in this process."""
-        ...
-
-    async def forget(self, user_id: int) -> bool:
-        """Drop a person's counts. Returns True if there were any.
-
-        Raises:
-            OSError: they are kept elsewhere, and cannot be reached.
-        """
         ...
 
 
@@ -176,10 +172,19 @@ def budget_day(seen: int, day: int) -> int:
 class Budget:
     """The `Limiter` of a single process."""
 
-    def __init__(self, limits: BudgetLimits, spent: Spent | None = None, key: str = "limits") -> None:
-        """`key`: of the section that sets the limits."""
+    def __init__(
+        self,
+        limits: BudgetLimits,
+        spent: Spent | None = None,
+        key: str = "limits",
+        name_of: Callable[[int], str] = str,
+    ) -> None:
+        """`key`: of the section that sets the limits. `name_of`: gives the name that a person's chains are counted by.
+        Counts outlast a request to be forgotten, which would else give an hour's chains anew, so it is a pseudonym.
+        """
         self._limits = limits
         self._key = key
+        self._name_of = name_of
         self.spent = spent or Spent()
         self._refusals = Refusals()
 
@@ -192,9 +197,8 @@ class Budget:
         if limits.tokens_per_day and spent.tokens >= limits.tokens_per_day:
             return f"{self._key}.tokens_per_day"
         if limits.chains_per_user_per_hour:
-            begun = spent.chains.setdefault(user_id, deque())
-            while begun and begun[0] <= now - HOUR:
-                begun.popleft()
+            spent.drop_past_hour(now)
+            begun = spent.chains.setdefault(self._name_of(user_id), deque())
             if len(begun) >= limits.chains_per_user_per_hour:
                 return f"{self._key}.chains_per_user_per_hour"
             begun.append(now)
@@ -211,29 +215,29 @@ class Budget:
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
         return self._refusals.first_time(limit, user_id, now)
 
-    async def forget(self, user_id: int) -> bool:
-        return self.spent.forget(user_id)
-
     def _turn_day(self, now: float) -> None:
         day = budget_day(self.spent.day, int(now // DAY))
         if day != self.spent.day:
-            chains = {user: begun for user, begun in self.spent.chains.items() if begun and begun[-1] > now - HOUR}
-            self.spent.day, self.spent.answers, self.spent.tokens, self.spent.chains = day, 0, 0, chains
+            self.spent.drop_past_hour(now)
+            self.spent.day, self.spent.answers, self.spent.tokens = day, 0, 0
             self._refusals.clear()
 
 
 def read_spent(path: Path) -> Spent:
-    """Read `{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`; zeros if unreadable."""
+    """Read `{"day": …, "answers": …, "tokens": …, "begun": {"<pseudonym>": [seconds, …]}}`; zeros if unreadable. An
+    earlier program wrote `chains`, by the ids of people: these are left out.
+    """
     try:
-        return TypeAdapter(Spent).validate_python(read_object(path))
+        kept = read_object(path)
+        return TypeAdapter(Spent).validate_python({**kept, "chains": kept.get("begun", {})})
     except ValidationError:
         log.warning("%s is damaged: budgets start at zero", path)
         return Spent()
 
 
 def render_spent(spent: Spent) -> bytes:
-    chains = {str(user): list(begun) for user, begun in sorted(spent.chains.items()) if begun}
-    counts = {"day": spent.day, "answers": spent.answers, "tokens": spent.tokens, "chains": chains}
+    begun = {name: list(times) for name, times in sorted(spent.chains.items()) if times}
+    counts = {"day": spent.day, "answers": spent.answers, "tokens": spent.tokens, "begun": begun}
     return json.dumps(counts, indent=0).encode() + b"\n"
 
 

@@ -4,10 +4,10 @@
 from services.privacy.forgetting import (
     ForgetResult,
     TeamData,
-    add_document_counts,
     collect_texts,
     forget_in_all_servers,
     has_archived_text,
+    limits_pseudonym,
     new_pseudonym_key,
     planned_renames,
     pseudonym,

@@ -7,7 +7,7 @@ import hmac
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -16,25 +16,32 @@ from typing import Any, NamedTuple, cast
 from services.conversations import forget_started, read_posts
 from services.knowledge import belongs_to, name_words, with_owner
 from services.llm import read_spent, render_spent
+from services.privacy.own_words import OwnWords, blocks_in
 from services.privacy.recordings import (
     PersonInRecording,
     attachments_of,
     drop_exchanges,
     find_in_recording,
+    published_in,
     remove_from_recording,
 )
 from services.privacy.text_match import LONG_CHARS, TextMatch
 from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, named, unknown_files
-from services.storage import DataFolder, Record, edit, files, replace_strings
+from services.storage import DataFolder, Record, edit, files, read_object, replace_strings
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
 from services.telemetry import number_of, parse_part_outcome
 
 
-def pseudonym(key: bytes, user_id: int) -> str:
+def pseudonym(key: bytes, user_id: int, purpose: str = "") -> str:
     """Return the pseudonym of a person, the same each time on one installation. Only the owner of its `key` can trace
-    it back.
+    it back, or tell that those for different purposes are of one person.
     """
-    return hmac.new(key, str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
+    return hmac.new(key, f"{purpose}{user_id}".encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def limits_pseudonym(key: bytes, user_id: int) -> str:
+    """Return the pseudonym by which a person's questions of the last hour are counted."""
+    return pseudonym(key, user_id, "limits ")
 
 
 def pseudonym_key(path: Path) -> bytes:
@@ -62,13 +69,14 @@ def questions_of(folder: DataFolder, user_id: int) -> Iterator[str]:
 
 def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]:
     """Return an edit for `storage.edit`: it drops the records of the person's parts. Others may have repeated the
-    person's words: such a question becomes `[removed]`.
+    person's words: such lines of a question become `[removed]`.
     """
 
     def change(row: Record) -> Record | None:
         if row.get("author_id") == str(user_id):
             return None
-        return {**row, "question": REMOVED} if match.found_in(str(row.get("question", ""))) else row
+        question = row.get("question")
+        return {**row, "question": match.redacted(question)} if isinstance(question, str) else row
 
     return change
 
@@ -106,7 +114,6 @@ class ForgetResult:
     questions: int = 0
     posts: int = 0
     exchanges: int = 0
-    usage: bool = False
     files: int = 0
     runbooks: int = 0
     topics: int = 0
@@ -122,18 +129,11 @@ class ForgetResult:
         self.renamed |= other.renamed
         for name, value in asdict(other).items():
             if name != "renamed":
-                setattr(self, name, getattr(self, name) + value)  # of `usage`: whether there was any
+                setattr(self, name, getattr(self, name) + value)
 
     @property
     def anything(self) -> bool:
         return any(value for name, value in asdict(self).items() if name not in {"left", "renamed"})
-
-
-def add_document_counts(done: ForgetResult, folder: DataFolder, files: int, runbooks: int) -> None:
-    """Add how many of a person's documents were deleted, and name where passages of them may remain."""
-    done.files, done.runbooks = files, runbooks
-    if (files or runbooks) and folder.llm_recordings.is_dir():
-        done.left.append(f"{folder.llm_recordings}: not searched for passages of their files and runbooks")
 
 
 def has_archived_text(raw: Path, user_id: int) -> bool:
@@ -153,6 +153,7 @@ def forget(
     texts: list[str] | None = None,
     named_by_operator: Collection[str] = (),
     renamed_elsewhere: Callable[[list[str]], Mapping[str, str]] = lambda _texts: {},
+    own_words: OwnWords | None = None,
 ) -> ForgetResult:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
     `texts`: what the person wrote elsewhere, which is looked for as well; what is found here is added to it.
@@ -160,12 +161,13 @@ def forget(
     `surroundings`: every file of the folder is dealt with, or named. Without `team`, topics are left, and reported; its
     next opening removes the person from them. A topic that is called by a word of theirs gets another name, unless it
     is one of those `named_by_operator`. `renamed_elsewhere`: gives the new ids, by the old ones, of sources
-    outside of `folder` that are renamed as well, for the texts of the person.
+    outside of `folder` that are renamed as well, for the texts of the person. `own_words`: tells which lines count as
+    the person's in records of others; None: `raw` does.
 
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
 
     Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole, and what
-    helps to find the rest is removed last. First come recordings, votes, usage and descriptions of topics, which are
+    helps to find the rest is removed last. First come recordings, votes and descriptions of topics, which are
     found by what the person wrote and was answered; then archive, topics and posts. So after a crash, another call
     finishes the work.
     """
@@ -187,17 +189,11 @@ def forget(
     done.left += [f"{about} {topic} has a word of theirs" for topic in sorted(fixed)]
     done.left += [f"{about} {topic} holds a word of theirs within another" for topic in alike if topic not in fixed]
     ids = done.renamed = {**_source_ids(renamed), **renamed_elsewhere(texts)}
-    dropped = drop_exchanges(sorted(others.exchanges), user_id, texts, ids)
-    done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
-    for path, found in others.recordings.items():
-        done.recorded += remove_from_recording(path, user_id, found, TextMatch(texts, LONG_CHARS))
+    own_words = OwnWords(user_id, [raw]) if own_words is None else own_words
+    of_others, redacted = _forget_recorded(others, user_id, texts, ids, own_words, done)
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
-    spent = read_spent(folder.usage)
-    done.usage = spent.forget(user_id)
-    if done.usage:
-        files.replace(folder.usage, render_spent(spent))
-    without = outcomes_without(user_id, TextMatch(texts, LONG_CHARS))
-    done.ends = sum(sum(_edit(path, without, done)) for path in outcome_files(folder))
+    _forget_counts(folder.usage)
+    _forget_ends(folder, user_id, of_others, redacted, done)
     rename_sources(folder, ids)
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
@@ -222,6 +218,49 @@ def forget(
     return done
 
 
+def _forget_recorded(
+    about: _Recordings, user_id: int, texts: list[str], ids: Mapping[str, str], own_words: OwnWords, done: ForgetResult
+) -> tuple[TextMatch, int]:
+    """Forget a person in recordings. Returns the match of their words in records of others, and how many exchanges of
+    others lost lines.
+    """
+    exchanges = sorted(about.exchanges)
+    shown = OwnWords(user_id, published=lambda: (text for path in exchanges for text in published_in(path)))
+
+    def own(texts: list[str]) -> list[str]:
+        return shown.of(own_words.of(texts))
+
+    dropped = drop_exchanges(exchanges, user_id, texts, ids, own)
+    done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
+    of_others = TextMatch(own(texts), LONG_CHARS)
+    for path, found in about.recordings.items():
+        done.recorded += remove_from_recording(path, user_id, found, of_others)
+    return of_others, dropped.redacted
+
+
+def _forget_counts(path: Path) -> None:
+    """Drop the counts of an earlier program, which had them by people's ids. Those of today outlast a request to be
+    forgotten, for an hour and without an id: else it would give as many chains anew.
+    """
+    if "chains" in read_object(path):
+        files.replace(path, render_spent(read_spent(path)))
+
+
+def _forget_ends(folder: DataFolder, user_id: int, of_others: TextMatch, redacted: int, done: ForgetResult) -> None:
+    """Forget how a person's parts ended, and say in how many records others repeated their words. `redacted`: in how
+    many exchanges with a model.
+    """
+    changed = 0
+    for path in outcome_files(folder):
+        dropped, edited = _edit(path, outcomes_without(user_id, of_others), done)
+        done.ends += dropped
+        changed += edited
+    counts = ((redacted, "exchange", " with a model"), (changed, "question", ""))
+    told = " and ".join(f"{number_of(count, what)}{more}" for count, what, more in counts if count)
+    if told:
+        done.left.append(f"of others, {told} repeated lines of theirs, which are {REMOVED} now")
+
+
 def _damaged_decisions(path: Path) -> list[str]:
     damaged = DecisionLog(path).damaged()
     return [f"{path}: {number_of(damaged, 'damaged line')}"] if damaged else []
@@ -241,14 +280,9 @@ def _edit(path: Path, change: Callable[[Record], Record | None], done: ForgetRes
     return edited.dropped, edited.changed
 
 
-def _blocks(path: Path) -> list[tuple[str, Pair | archive.Malformed]]:
-    # Bytes that are no UTF-8 come back as they were.
-    return archive.blocks(path.read_bytes().decode("utf-8", "surrogateescape"))
-
-
 def _written_by(raw: Path, user_id: int) -> Iterator[str]:
     for path in sorted(raw.glob("*.txt")):
-        for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
+        for pair in (pair for _, pair in blocks_in(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
             yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
 
@@ -256,7 +290,7 @@ def _written_by(raw: Path, user_id: int) -> Iterator[str]:
 def _taken_part_in(raw: Path, user_id: int) -> Iterator[Decimal]:
     """The keys of the pairs that they take part in."""
     for path in sorted(raw.glob("*.txt")):
-        yield from (pair.key for _, pair in _blocks(path) if isinstance(pair, Pair) and user_id in pair.author_ids)
+        yield from (pair.key for _, pair in blocks_in(path) if isinstance(pair, Pair) and user_id in pair.author_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +354,7 @@ def _topics_to_rename(learned: TeamData, user_id: int, texts: list[str]) -> tupl
     left: defaultdict[str, set[str]] = defaultdict(set)
     theirs: set[str] = set()
     for path in sorted(raw.glob("*.txt")):
-        for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
+        for pair in (pair for _, pair in blocks_in(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
             others = name_words(turn.text for author_id, turn in turns if author_id != user_id)
             for topic in filed.get(pair.key, ()):
@@ -359,7 +393,7 @@ def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[
 def _forget_turns(path: Path, user_id: int, done: ForgetResult) -> None:
     pieces: list[str] = []
     removed = unreadable = unknown = 0
-    for piece, pair in _blocks(path):
+    for piece, pair in blocks_in(path):
         if not isinstance(pair, Pair):
             unreadable += 1
             pieces.append(piece)
@@ -449,11 +483,14 @@ def forget_in_all_servers(
     texts: list[str],
     surroundings: FolderContents | None = None,
     renamed: Mapping[str, str] | None = None,
+    published: Callable[[], Iterable[str]] = tuple,
+    other_archives: Sequence[Path] = (),
 ) -> ForgetResult:
     """Run `forget` on the shared data and on that of each server, and add up the results. `texts`: what the person
     wrote; texts found in recordings are added to it. `renamed`: as `planned_renames`, of an archive that is kept by
-    another process.
+    another process; so are `other_archives`, which are only read. `published`: gives the documentation.
     """
+    own_words = OwnWords(user_id, [*(each.raw for each in (shared, *servers)), *other_archives], published)
 
     def renamed_elsewhere(texts: list[str]) -> Mapping[str, str]:
         return {**(renamed or {}), **_renames_in(servers, user_id, texts)}
@@ -469,7 +506,11 @@ def forget_in_all_servers(
         texts,
         shared.named_by_operator,
         renamed_elsewhere,
+        own_words,
     )
     for server in servers:
-        done.add(forget(server.folder, server.raw, user_id, server.team, None, texts, server.named_by_operator))
+        named_by_operator = server.named_by_operator
+        done.add(
+            forget(server.folder, server.raw, user_id, server.team, None, texts, named_by_operator, own_words=own_words)
+        )
     return done

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from services.llm import clean
 from services.privacy.unknown_files import FolderContents, named, unknown_files
 from services.storage import DataFolder
+from services.team import REMOVED
 
 LEAST_CHARS = 16
 """Letters and digits that identify a text as somebody's: "yes, thanks" is in every prompt."""
@@ -26,6 +27,8 @@ LONG_CHARS = 32
 WINDOW = 6
 """Words in a row that tell whose they are; a shorter line does as a whole, if it has `LEAST_CHARS`."""
 _WORDS = re.compile(r"\w+")
+_LABEL = re.compile(r"^[\s¦]*(?:User|Team)(?: \w+)?(?: \([^)]*\))?: ")
+"""Of who said something in a prompt."""
 _PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]")
 
 
@@ -46,9 +49,8 @@ class TextMatch:
         self._by_start: defaultdict[str, dict[int, dict[tuple[str, ...], set[tuple[str, ...]]]]] = defaultdict(dict)
         self.too_short = 0
         for text in texts:
-            # The description of an image differs from prompt to archive.
-            segments = _PLACEHOLDER.split(clean(text))
-            lines = _distinct_words(line for segment in segments for line in segment.split("\n"))
+            segments = _segments(text)
+            lines = _distinct_words(_lines(text))
             ways = [_distinct_words(segments), lines, *([line] for line in lines if len(line) >= LONG_CHARS)]
             identifying = [each for each in ways if _identifying_chars(each) >= least]
             self.too_short += not identifying
@@ -65,11 +67,36 @@ class TextMatch:
         self._by_start[words[0]].setdefault(len(start), {}).setdefault(start, set()).add(padded)
 
     def found_in(self, text: str) -> bool:
+        return any(True for _ in self.find_lines(text))
+
+    def find_lines(self, text: str) -> Iterator[tuple[str, ...]]:
+        """Yield the lines, as words between blanks, by which texts are found in `text`."""
         if not self._alone and not self._by_start:
-            return False
+            return
         joined = _words_of_line(clean(text))
         words, padded = joined.split(" "), f" {joined} "
-        return any(all(line in padded for line in lines) for lines in self._beginning_in(words))
+        yield from (lines for lines in self._beginning_in(words) if all(line in padded for line in lines))
+
+    def lines_within(self, text: str) -> frozenset[str]:
+        """Return the lines by which texts are found in `text` and which go over none of its line ends and labels: what
+        stands side by side in a prompt nobody has written so.
+        """
+        found = [*self.find_lines(text)]
+        shown = [_padded(_LABEL.sub("", line)) for line in text.split("\n")] if found else []
+        whole = [lines for lines in found if all(any(line in each for each in shown) for line in lines)]
+        return frozenset(line for lines in whole for line in lines)
+
+    def redacted(self, text: str) -> str:
+        """Return `text` with `[removed]` for the lines by which texts are found in it (`lines_within`)."""
+        found = [line for line in self.lines_within(text) if len(line.strip()) >= LEAST_CHARS]
+        if not found:
+            return text
+        return "\n".join(
+            f"{line[: len(line) - len(line.lstrip())]}{REMOVED}"
+            if any(each in _padded(line) for each in found)
+            else line
+            for line in text.split("\n")
+        )
 
     def _beginning_in(self, words: list[str]) -> Iterator[tuple[str, ...]]:
         seen: set[tuple[str, ...]] = set()
@@ -81,6 +108,39 @@ class TextMatch:
                 if start in starts and start not in seen:
                     seen.add(start)
                     yield from starts[start]
+
+
+class LineMatch:
+    """Searches for the single lines of texts, as words between blanks. Lines of a few letters are left out."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._match = TextMatch(line for text in texts for line in _lines(text))
+
+    def found_in(self, text: str) -> set[str]:
+        return {line for lines in self._match.find_lines(text) for line in lines}
+
+
+def without_lines(texts: Iterable[str], lines: Collection[str]) -> list[str]:
+    """Return texts without the `lines` that `LineMatch` has found."""
+    return [_without_lines(text, lines) for text in texts]
+
+
+def _without_lines(text: str, lines: Collection[str]) -> str:
+    kept = [line for line in _lines(text) if _padded(line) not in lines]
+    return text if len(kept) == len(_lines(text)) else "\n".join(kept)
+
+
+def _segments(text: str) -> list[str]:
+    """The pieces of a text between images and files, whose descriptions differ from prompt to archive."""
+    return _PLACEHOLDER.split(clean(text))
+
+
+def _lines(text: str) -> list[str]:
+    return [line for segment in _segments(text) for line in segment.split("\n")]
+
+
+def _padded(line: str) -> str:
+    return f" {_words_of_line(clean(line))} "
 
 
 def _words_of_line(text: str) -> str:

@@ -14,7 +14,7 @@ import logging
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -283,6 +283,9 @@ _MOST_POSTINGS_KEPT = 4_000
 _MOST_PASSAGES_KEPT = 2_000
 """In memory: some megabytes. A question reads 60, many of them the same as for the question before."""
 
+_TEXTS_READ = 500
+"""At once, when all are read."""
+
 
 class PreparedSource(NamedTuple):
     """A source prepared for search: parsed, cut into passages, its language known.
@@ -492,6 +495,17 @@ class PassageStore:
             section,
         )
         return [_stored_passage(row) for row in rows]
+
+    def texts(self) -> Iterator[str]:
+        """Yield the text of each passage, with its headings."""
+        last = 0
+        while rows := self._select(
+            "SELECT passage_no, headings, text FROM passages WHERE passage_no > ? ORDER BY passage_no LIMIT ?",
+            last,
+            _TEXTS_READ,
+        ):
+            yield from (Passage(0, tuple(json.loads(headings)), text).with_heading for _, headings, text in rows)
+            last = rows[-1][0]
 
     def trouble(self, error: sqlite3.Error | OSError) -> str:
         """Return one line for the operator about a write error: which file, why, and what can be done."""

@@ -13,7 +13,7 @@ from services.telemetry.connections import (
     most_connections,
     raise_descriptor_limit,
 )
-from services.telemetry.logs import about_message, current_part, current_people
+from services.telemetry.logs import about_message, add_people, current_part, current_people
 from services.telemetry.part_outcomes import (
     QUESTION_CHARS,
     PartOutcome,

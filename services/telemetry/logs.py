@@ -7,7 +7,7 @@ import json
 import logging
 import logging.handlers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -17,10 +17,19 @@ from model.messages import Message, Part
 current_part: ContextVar[Part | None] = ContextVar("about", default=None)
 """The part that the running code works on, which gives log lines their ids."""
 
-current_people: ContextVar[frozenset[int]] = ContextVar("people", default=frozenset())
+current_people: ContextVar[set[int] | None] = ContextVar("people", default=None)
 """The ids of the people whose texts the running code works with, by which recorded exchanges are found."""
 
 log = logging.getLogger(__name__)
+
+
+def add_people(user_ids: Iterable[int]) -> None:
+    """Note further people whose texts the running code works with. The tasks that it started, and the one that started
+    it, work with these texts as well.
+    """
+    people = current_people.get()
+    if people is not None:
+        people.update(user_ids)
 
 
 def fields() -> dict[str, str]:

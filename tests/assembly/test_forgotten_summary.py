@@ -24,11 +24,11 @@ SAID = phrases("en")
 
 
 def test_what_follows_later_is_not_concealed() -> None:
-    told = summary(ForgetResult(posts=2, usage=True), SAID, complete=False)
+    told = summary(ForgetResult(posts=2, ends=1), SAID, complete=False)
     assert told.splitlines()[:3] == [
         "Removed:",
         "- 2 answers that I remembered giving you",
-        "- 1 count of your questions",
+        "- 1 note of what became of a message of yours",
     ]
     assert SAID.rest_follows in told
 

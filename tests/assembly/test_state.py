@@ -12,16 +12,30 @@ import pytest
 
 from assembly import data_folder as module
 from assembly.data_folder import autosave, read_state
+from clock import now
 from model.messages import DISCORD_EPOCH_MS, Author, Message
 from model.outcomes import Removed
 from services.conversations import read_watermarks, render_watermarks
 from services.llm import Budget, BudgetLimits, Limiter
-from services.llm.usage import read_spent, render_spent
+from services.llm.usage import HOUR, read_spent, render_spent
+from services.privacy import limits_pseudonym
 from services.storage import files
 from settings import load
 from streams.gateway import CatchUpPlace, starts
 from tests.services.storage.power import Machine
 from tests.world import run
+
+
+async def test_who_has_asked_is_in_no_file_after_an_hour(config: Path) -> None:
+    """Pitfall 49: also where nothing else happens meanwhile."""
+    state = read_state(load(config))
+    async with autosave(state):
+        await state.budgets.default.begin_chain(1, now())
+        state.changed.set()
+        await asyncio.sleep(60)
+        assert len(read_spent(state.folder.usage).chains) == 1
+        await asyncio.sleep(2 * HOUR)
+        assert read_spent(state.folder.usage).chains == {}
 
 
 async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
@@ -47,9 +61,9 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
             await asyncio.sleep(0)
         go_on.set()
 
+    state = read_state(load(config))
     monkeypatch.setattr(files, "replace", slowly)
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
-    state = read_state(load(config))
     async with autosave(state):
         state.seen.met(1, 1_500_000_000.0)
         await began.wait()
@@ -86,7 +100,7 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
     async def saves(number: int) -> None:
         state = read_state(load(config))
         state.seen.met(number, 1_500_000_000.0)
-        await state.budgets.default.begin_chain(number, 1_500_000_000.0)
+        await state.budgets.default.begin_chain(number, now())
         await state.save()
 
     run(lambda: saves(1))
@@ -95,7 +109,9 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
     for last in count():
         machine = Machine(last)
         whole = machine.run(lambda: run(lambda: saves(2)))
-        marks, spent = set(read_watermarks(folder.seen)), set(read_spent(folder.usage).chains)
+        marks, kept = set(read_watermarks(folder.seen)), read_spent(folder.usage).chains
+        spent = {number for number in (1, 2) if limits_pseudonym(folder.feedback_key.read_bytes(), number) in kept}
+        assert len(kept) == len(spent)
         assert marks in ({-1}, {-1, -2})
         assert spent in ({1}, {1, 2})
         assert not spent > {-place for place in marks}, "marks are written first"

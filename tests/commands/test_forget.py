@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +14,14 @@ from commands.forget import show
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoreUnavailable
 from services.privacy import ForgetResult
+from services.search import PassageStore
 from services.storage import files
 from services.team import archive
 from settings import load
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
+from tests.services.privacy.test_own_words import end
+from tests.services.search.test_store import cut
 from tests.services.team.pairs import added, captured, everything, opened, store
 from tests.services.team.test_archive import a_pair
 
@@ -61,6 +65,24 @@ def searched(config: Path) -> Path:
 
     asyncio.run(make_searchable())
     return data
+
+
+DOCUMENTED = "A lantern is lit by turning the wheel below its chimney twice."
+
+
+@pytest.mark.parametrize("documented", [True, False])
+def test_what_others_quote_of_the_documentation_stays_theirs(config: Path, documented: bool) -> None:
+    """Pitfall 67: whoever quotes it too and is forgotten takes nothing from them."""
+    data = config.parent / "data"
+    if documented:
+        with closing(PassageStore(data / "knowledge-base" / "search.sqlite")) as kept:
+            kept.change([cut("a.md", "An introduction.", f"Read this.\n\n{DOCUMENTED}")])
+    day = data / "state" / "outcomes" / "2026-09-21.jsonl"
+    others = end(2, f"why is it so?\n{DOCUMENTED}")
+    files.append(day, others + end(1, DOCUMENTED))
+    assert app.main(["--config", str(config), "--forget", "1"]) == 0
+    left = others if documented else others.replace(DOCUMENTED.encode(), b"[removed]")
+    assert day.read_bytes() == left
 
 
 def holding(data: Path, word: bytes) -> set[str]:

@@ -10,10 +10,12 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from aiohttp import web
 
+from assembly import slash_commands
 from assembly.answering import ModelOptions
 from assembly.slash_commands import COMMANDS, Row
 from clock import now
@@ -23,7 +25,6 @@ from services.conversations import OptOutFile, Posts, phrases
 from services.conversations.posts import Post
 from services.discord.slash import Call, CommandOption
 from services.documents.store import Folders, Origin, sqlite_store
-from services.llm import Budget
 from services.llm.recording import read
 from services.privacy import find_remaining_words
 from tests.end_to_end.bots import RunningBot
@@ -212,6 +213,21 @@ async def test_questions_by_command_count_against_the_budget(start: Start, disco
     assert json.loads((bot.settings.app.data_dir / "state" / "usage.json").read_text())["answers"] == 2
 
 
+async def test_whoever_is_forgotten_gets_no_hour_anew(start: Start, discord_server: DiscordServer, data: Path) -> None:
+    help_, eve = discord_server.add_channel("help"), discord_server.add_member("eve")
+    bot = await start(limits={"chains_per_user_per_hour": 1})
+    await until_offered(discord_server)
+    texts = list[str]()
+    for _ in range(2):
+        texts.append(await said(discord_server, await discord_server.call(help_, eve, "ask", question=QUESTION)))
+        await said(discord_server, await discord_server.call(help_, eve, "privacy forget"))
+    assert ["lf backup restore" in text for text in texts] == [True, False]
+    assert await bot.stop() == 0
+    kept = (data / "state" / "usage.json").read_text()
+    assert len(json.loads(kept)["begun"]) == 1
+    assert str(eve.id) not in kept
+
+
 async def test_chatter_by_command_gets_a_line_and_no_answer(start: Start, discord_server: DiscordServer) -> None:
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     await start()
@@ -347,7 +363,7 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     await until_quiet(discord_server, exchanges)
     assert {path.name for path in holding(data, "zebra")} >= {"posts.jsonl", "day.jsonl"}
     text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
-    for what in ("1 message in captured", "1 answer that I remembered", "recorded exchanges", "count of your"):
+    for what in ("1 message in captured", "1 answer that I remembered", "recorded exchanges"):
         assert what in text
     assert "Out of my reach" in text
     await discord_server.say(help_, bob, QUESTION)
@@ -472,23 +488,6 @@ async def test_who_asks_to_be_forgotten_again_and_again_is_one_removal_at_a_time
     texts = [await said(discord_server, each) for each in calls]
     assert (begun[0], at_once[0]) == (3, 1), "hers, what she may have written since, and his"
     assert all("kept nothing" in text for text in texts)
-
-
-async def test_counts_that_cannot_be_reached_are_not_said_to_be_forgotten(
-    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Pitfall 67: they may be kept where others count as well."""
-
-    async def away(budget: Budget, user_id: int) -> bool:
-        raise OSError("budgets: the server does not answer")
-
-    monkeypatch.setattr(Budget, "forget", away)
-    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    await start()
-    await until_offered(discord_server)
-    text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
-    assert text == phrases("en").not_forgotten
-    assert "/privacy forget: budgets: the server does not answer" in caplog.text
 
 
 async def test_a_state_folder_that_cannot_be_written_is_told_and_the_choice_holds(
@@ -630,3 +629,16 @@ async def test_a_question_is_answered_although_its_acknowledgement_cannot_be_rea
     discord_server.fail_next("POST", "/callback$", status=200, body={})
     await discord_server.call(help_, ada, "ask", question=QUESTION)
     await discord_server.until(lambda: llm_server.seen)
+
+
+async def test_what_cannot_be_read_is_not_said_to_be_forgotten(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 67."""
+    monkeypatch.setattr(slash_commands, "collect_texts", Mock(side_effect=OSError("the archive cannot be read")))
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start()
+    await until_offered(discord_server)
+    text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    assert text == phrases("en").not_forgotten
+    assert "/privacy forget: the archive cannot be read" in caplog.text

@@ -18,6 +18,7 @@ from commands.forget import forget
 from commands.live import LiveOptions
 from commands.regen import rebuild
 from model.outcomes import OutcomeKind
+from services.privacy.text_match import LONG_CHARS
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.telemetry import logs
@@ -29,7 +30,7 @@ from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_answers import plausible, prompt, wanted
 from tests.loopback.llm_scenes import Body, saying
 from tests.loopback.llm_server import LLMServer
-from tests.loopback.model import User
+from tests.loopback.model import Thread, User
 from tests.root_logger import logging_restored
 from tests.services.documents.cases import keep_as_before
 
@@ -183,6 +184,88 @@ async def test_no_byte_of_a_person_is_left_but_where_the_report_says_so(
     for path in logs_left:
         assert f"  {path}: a log; its lines have their id, and may repeat what they wrote" in report
     assert "Nothing of theirs was found." in await forgotten(life, capsys)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+async def test_what_others_asked_about_a_persons_file_goes_wherever_it_is_recorded(
+    discord_server: DiscordServer,
+    llm_server: LLMServer,
+    data: Path,
+    hurried_discord: None,
+    monkeypatch: pytest.MonkeyPatch,
+    closed: bool,
+) -> None:
+    """Pitfall 67: `closed`: the files of the thread are gone before."""
+    server = discord_server
+    help_, ada, bob = server.add_channel("help"), server.add_member("ada"), server.add_member("bob")
+    settings = settings_of(data, ai_response={"llm": llm(llm_server)})
+    recorded = data / "recorded" / "day.jsonl"
+    recorded.parent.mkdir()
+    bot = RunningBot(server, settings, LiveOptions(models=ModelOptions(record=recorded)))
+    bot.begin(monkeypatch, learning=False)
+    try:
+        await bot.ready()
+        await until_offered(server)
+        log = f"2026-02-16T00:00:30 ERROR db: no {UPLOADED}\n2026-02-16T00:00:31 INFO web: up\n".encode()
+        await server.say(help_, ada, "what is the first ERROR in a.log?", attachments=[("a.log", log, "text/plain")])
+        (answer, *_) = await bot.until_posts(1)
+        question = "which is the first ERROR of all in a.log?"
+        await server.until_told(await server.call(answer.place, bob, "ask", question=question))
+        await server.until_told(await server.call(help_, bob, "ask", question="how can I restore a backup?"))
+        await bot.until_idle()
+        if closed:
+            assert isinstance(answer.place, Thread)
+            await server.change_thread(answer.place, locked=True, archived=True)
+            await server.until(lambda: not list((data / "evidence").glob("*.sqlite")))
+    finally:
+        assert await bot.stop() == 0
+    assert recorded in left_in(data)
+    assert await asyncio.to_thread(forget, settings, ada.id) == 0
+    assert left_in(data) == {}
+    people = {tuple(json.loads(line)["people"]) for line in recorded.read_text().splitlines()}
+    assert people == {(str(bob.id),)}
+
+
+async def test_whoever_quotes_the_programs_own_words_takes_no_record_of_others_with_them(
+    discord_server: DiscordServer,
+    llm_server: LLMServer,
+    data: Path,
+    hurried_discord: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pitfall 67: prompts and documentation are there for anybody to read."""
+    server = discord_server
+    help_, bob, eve = server.add_channel("help"), server.add_member("bob"), server.add_member("eve")
+    settings = settings_of(data, ai_response={"llm": llm(llm_server)})
+    recorded = data / "llm-recordings" / "day.jsonl"
+    recorded.parent.mkdir()
+    documented = max(next(settings.kb.sources_dir.rglob("*.md")).read_text().splitlines(), key=len)
+    assert len(documented) > LONG_CHARS
+    bot = RunningBot(server, settings, LiveOptions(models=ModelOptions(record=recorded)))
+    bot.begin(monkeypatch, learning=False)
+    try:
+        await bot.ready()
+        await until_offered(server)
+        for number in range(2):
+            question = f"how can I restore backup number {number}? I read: {documented}\n{documented}"
+            asked = await server.say(help_, bob, f"<@{server.bot.id}> {question}")
+            await bot.until_ended(asked)
+        await bot.until_idle()
+        bobs = recorded.read_bytes()
+        prompts = {json.loads(line)["request"]["system"] for line in bobs.splitlines()}
+        pasted = [max(prompt.split("\n"), key=len) for prompt in sorted(prompts)]
+        eves = f"<@{server.bot.id}> how can I restore a backup?\n" + "\n".join([documented, *pasted])
+        await bot.until_ended(await server.say(help_, eve, eves[:1900]))
+        await bot.until_idle()
+        assert len(recorded.read_bytes()) > len(bobs)
+        await server.until_told(await server.call(help_, eve, "privacy forget"))
+    finally:
+        assert await bot.stop() == 0
+    assert recorded.read_bytes() == bobs
+    (day,) = (data / "state" / "outcomes").glob("*.jsonl")
+    ends = [json.loads(line) for line in day.read_text().splitlines()]
+    assert [end["author_id"] for end in ends] == [str(bob.id)] * 2
+    assert all(documented in end["question"] for end in ends)
 
 
 def plant(life: Life) -> list[Path]:

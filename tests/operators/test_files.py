@@ -42,9 +42,10 @@ from services.documents.store.disk_space import DiskFull
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
-from services.documents.thread_files import Candidate, IngestJob, ThreadFiles
+from services.documents.thread_files import Candidate, IngestJob, ThreadFiles, Tombstones, remove_file
 from services.documents.tools.toolset import build
 from services.storage import in_thread
+from services.telemetry import current_people
 from tests.hashing import HashingEmbedder
 from tests.talk import ANN
 from tests.world import Uploads
@@ -575,6 +576,28 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     blind = await lookup.toolset(101, POST, CASE, public=True)
     assert blind is not None
     assert blind.files == (third,)
+
+
+async def test_whoever_posted_a_file_that_a_model_may_be_shown_is_noted(store: BrokenStore, tmp_path: Path) -> None:
+    """Pitfall 67: by their ids, exchanges that hold passages of files are found."""
+    await taken(store, Uploads(), "app.log", "2026-02-16T00:00:00 INFO web: up\n")
+    cases = ThreadFiles([CASE])
+    cases.begin(replace(candidate_of(Uploads().file("next.log", "x"), 71), uploader_id=103))
+    current_people.set({102})
+    toolset = await (await lookup_of(store, tmp_path, cases)).toolset(102, POST, CASE, public=True)
+    assert current_people.get() == {102, 101, 103}
+    assert toolset is not None
+    current_people.set({102})
+    # A model's calls run in tasks of their own, and the next request is made by the one that started them.
+    await asyncio.gather(toolset.prepare())
+    assert current_people.get() == {102, 101, 103}
+    (doc,) = await store.documents(protocol.case_collection(str(CASE)))
+    await remove_file(store, Tombstones(tmp_path / "gone.json"), protocol.case_collection(str(CASE)), doc)
+    (removed,) = await store.documents(protocol.case_collection(str(CASE)))
+    assert (removed.origin.uploader_id, removed.poster_ids) == (None, {101})
+    current_people.set(None)
+    await toolset.prepare()
+    assert current_people.get() is None
 
 
 async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenStore, tmp_path: Path) -> None:

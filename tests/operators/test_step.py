@@ -218,14 +218,14 @@ def test_what_comes_from_outside_is_told_from_a_bug(error: Exception, is_expecte
 
 
 async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:
-    seen: list[frozenset[int]] = []
+    seen: list[set[int]] = []
 
     async def gathered(item: Inquiry) -> Inquiry:
-        seen.append(current_people.get())
+        seen.append({*(current_people.get() or ())})
         return item._replace(messages=(Message(9, 11, BEN, "So.", 0.5),))
 
     async def looked(item: Inquiry) -> Inquiry:
-        seen.append(current_people.get())
+        seen.append({*(current_people.get() or ())})
         return item
 
     chain = in_turn(step("gather", gathered, 1), step("gate", looked, 1), step("load", looked, 1))

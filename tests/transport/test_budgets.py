@@ -36,6 +36,11 @@ HOURLY, ANSWERS, TOKENS = (
 real_time = pytest.mark.real_time
 
 
+def named(user_id: int) -> str:
+    """A pseudonym."""
+    return f"p{user_id}"
+
+
 class Installation(Protocol):
     """Where workers count together."""
 
@@ -51,7 +56,7 @@ class OneProcess:
     budget: Budget = field(default_factory=lambda: Budget(BudgetLimits()))
 
     async def workers(self, limits: BudgetLimits, spent: Spent | None = None, count: int = 3) -> list[Limiter]:
-        self.budget = Budget(limits, spent)
+        self.budget = Budget(limits, spent, name_of=named)
         return [self.budget] * count
 
     async def spent(self) -> Spent:
@@ -75,7 +80,7 @@ class Processes:
 
     async def process(self, change: Callable[[JetStreamContext], Any] | None = None) -> SharedBudgets:
         streams = await connected(self.stack, self.url)
-        process = SharedBudgets(streams if change is None else change(streams), self.name)
+        process = SharedBudgets(streams if change is None else change(streams), self.name, named)
         self.shared.append(await self.stack.enter_async_context(process))
         return process
 
@@ -118,11 +123,11 @@ class Promises:
     async def test_of_the_last_chains_of_an_hour_exactly_those_are_given_that_there_are(
         self, installation: Installation
     ) -> None:
-        workers = await installation.workers(BudgetLimits(20), Spent(20_780, chains={7: deque([NOW - 60.0] * 15)}))
+        workers = await installation.workers(BudgetLimits(20), Spent(20_780, chains={"p7": deque([NOW - 60.0] * 15)}))
         asked = [worker.begin_chain(7, NOW + number) for number in range(10) for worker in workers]
         refused = await asyncio.gather(*asked)
         assert sorted(refused, key=str) == [None] * 5 + [HOURLY] * 25
-        assert len((await installation.spent()).chains[7]) == 20
+        assert len((await installation.spent()).chains["p7"]) == 20
 
     async def test_an_hour_ends_for_each_chain_by_itself_and_each_asker_has_their_own(
         self, installation: Installation
@@ -211,13 +216,6 @@ class Promises:
         assert ((await installation.spent()).day, (await installation.spent()).answers) == (20_780, 1)
         assert await first.begin_chain(1, NOW) == ANSWERS
 
-    async def test_a_person_is_forgotten_in_all_processes(self, installation: Installation) -> None:
-        first, second, _ = await installation.workers(BudgetLimits(1))
-        assert [await first.begin_chain(user, NOW) for user in (7, 8)] == [None, None]
-        assert (await second.forget(7), await first.forget(7)) == (True, False)
-        assert set((await installation.spent()).chains) == {8}
-        assert [await second.begin_chain(user, NOW) for user in (7, 8)] == [None, HOURLY]
-
     async def test_a_refusal_is_told_once_per_user_and_window(self, installation: Installation) -> None:
         (worker,) = await installation.workers(BudgetLimits(), count=1)
         told = [worker.first_time(HOURLY, user, at) for user, at in ((1, 0.0), (1, 3599.0), (2, 0.0), (1, 3600.0))]
@@ -275,7 +273,7 @@ async def test_a_chain_whose_answer_is_lost_counts_once(processes: Processes) ->
     worse = (await processes.process(lambda streams: Worse(streams, lost))).of("shared", BudgetLimits(3))
     assert await worse.begin_chain(7, NOW) is None
     assert lost == []
-    assert len((await processes.spent()).chains[7]) == 1
+    assert len((await processes.spent()).chains["p7"]) == 1
     assert [await worse.begin_chain(7, NOW) for _ in range(3)] == [None, None, HOURLY]
 
 
@@ -341,26 +339,28 @@ async def test_the_server_forgets_an_askers_chains_itself(processes: Processes) 
     """Pitfall 67: nothing else would know that they are there."""
     (worker,) = await processes.workers(BudgetLimits(5), count=1)
     await worker.begin_chain(7, NOW)
-    kept = await processes.streams.get_last_msg(f"KV_{processes.name}", f"$KV.{processes.name}.shared.chains.7")
+    kept = await processes.streams.get_last_msg(f"KV_{processes.name}", f"$KV.{processes.name}.shared.chains.p7")
     assert (kept.headers or {})["Nats-TTL"] == "4200"
 
 
 @real_time
-async def test_nothing_names_a_person_that_was_forgotten(processes: Processes) -> None:
-    """Pitfall 67: a mark that a key is deleted would hold its name."""
+async def test_nothing_names_who_has_begun_a_chain(processes: Processes) -> None:
+    """Pitfalls 49 and 67."""
     (worker,) = await processes.workers(BudgetLimits(5), count=1)
-    await worker.begin_chain(7, NOW)
-    await worker.forget(7)
-    state = (await processes.streams.stream_info(f"KV_{processes.name}")).state
-    assert state.messages == 0
+    await worker.begin_chain(123_456_789_012_345_678, NOW)
+    stream, name = f"KV_{processes.name}", named(123_456_789_012_345_678)
+    state = (await processes.streams.stream_info(stream, f"$KV.{processes.name}.>")).state
+    assert state.subjects == {f"$KV.{processes.name}.shared.chains.{name}": 1}
+    await processes.streams.publish(f"$KV.{processes.name}.shared.chains.{name[1:]}", b'{"a-1": 5}')
+    assert set((await processes.spent()).chains) == {name}, "an earlier version counted by ids"
 
 
 @real_time
 async def test_an_installation_moves_with_what_it_has_spent(processes: Processes) -> None:
-    spent = Spent(20_780, answers=3, tokens=400, chains={7: deque([NOW - 5, NOW - 4]), 8: deque([NOW])})
+    spent = Spent(20_780, answers=3, tokens=400, chains={"p7": deque([NOW - 5, NOW - 4]), "p8": deque([NOW])})
     own = Spent(20_779, answers=1, tokens=2)
     await write_budget(
-        processes.streams, "shared", Spent(20_780, answers=900, chains={9: deque([NOW])}), processes.name
+        processes.streams, "shared", Spent(20_780, answers=900, chains={"p9": deque([NOW])}), processes.name
     )
     await write_budget(processes.streams, "shared", spent, processes.name)
     await write_budget(processes.streams, "41", own, processes.name)
@@ -380,7 +380,7 @@ async def test_damaged_counts_are_told_and_begin_at_zero(
     processes: Processes, value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pitfall 66."""
-    for key in ("shared.day", "shared.chains.7"):
+    for key in ("shared.day", "shared.chains.p7"):
         await processes.streams.publish(f"$KV.{processes.name}.{key}", value)
     (worker,) = await processes.workers(BudgetLimits(1, answers_per_day=1, tokens_per_day=1), count=1)
     assert [await worker.begin_chain(7, NOW) for _ in range(2)] == [None, HOURLY]
@@ -408,7 +408,7 @@ async def test_a_restart_of_the_server_loses_no_count(
     async with asyncio.timeout(20):
         assert sorted(await begins, key=str) == [None, HOURLY]
         spent = await processes.spent()
-    assert (spent.answers, len(spent.chains[7])) == (1, 2)
+    assert (spent.answers, len(spent.chains["p7"])) == (1, 2)
     lines = [message for message in caplog.messages if message.startswith(NAME)]
     assert [" no answer " in line for line in lines] == [True, False]
 
@@ -443,12 +443,6 @@ async def test_a_server_that_does_not_answer_is_asked_until_the_chain_is_called_
     assert streams.asked[:4] == pytest.approx([0, 2.1, 4.3, 6.7])
     assert streams.asked[-1] > 54
     assert caplog.messages == ["budgets: no answer from the NATS server, which is asked again: timed out"]
-
-
-async def test_what_cannot_be_forgotten_now_is_an_error() -> None:
-    _, shared = silent()
-    with pytest.raises(OSError, match="NATS does not serve"):
-        await shared.of("shared", BudgetLimits(1)).forget(7)
 
 
 async def test_at_the_end_the_log_says_what_the_server_was_not_told(caplog: pytest.LogCaptureFixture) -> None:

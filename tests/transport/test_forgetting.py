@@ -82,7 +82,7 @@ async def test_what_all_have_found_is_one_sum(
     for name in ("p00", "p01", TEAM, DOCUMENTS):
         await forget_handler.own(name, Folder().forget)
     result = await forget_everywhere(people, LAYOUT, members, ADA, 30)
-    assert (result.done, result.left) == (ForgetResult(posts=8, usage=False), ())
+    assert (result.done, result.left) == (ForgetResult(posts=8), ())
 
 
 async def test_the_archive_is_changed_when_all_others_have_looked_into_it(

@@ -57,7 +57,7 @@ def installation(root: Path) -> DataFolder:
         folder.seen, render_watermarks({CHANNEL: Watermark(8, {10}), OTHER: Watermark(11), -GUILD: Watermark(3)})
     )
     files.replace(folder.token_days, render_token_days(TokenDays({"2026-01-01": {"gate": (1, 2, 3)}})))  # pyright: ignore[reportArgumentType]
-    files.replace(folder.usage, b'{"day": 20000, "answers": 3, "tokens": 44, "chains": {"1": [1.5]}}')
+    files.replace(folder.usage, b'{"day": 20000, "answers": 3, "tokens": 44, "begun": {"c0ffee0123456789": [1.5]}}')
     files.replace(folder.guilds / str(GUILD) / "state" / "usage.json", b'{"day": 20000, "answers": 1, "tokens": 2}')
     files.replace(folder.opt_outs, render_ids({5, 6}))
     files.replace(folder.shown_runbooks, render_ids({7}))

@@ -17,9 +17,7 @@ from assembly.distributed.people_commands import PeopleServices, use_shared_feed
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
-from model.servers import Servers
 from services.knowledge import LibrarySearch
-from services.llm import Budget, BudgetLimits
 from services.privacy import pseudonym_key
 from services.storage import files
 from services.storage.data_folder import DataFolder
@@ -115,7 +113,7 @@ def people_services(
 ) -> PeopleServices:
     monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
-    state = SimpleNamespace(record=OutcomeRecord(None, str), budgets=Servers({None: Budget(BudgetLimits())}))
+    state = SimpleNamespace(record=OutcomeRecord(None, str), folder=DataFolder(tmp_path / "worker"))
     services = SimpleNamespace(history=SimpleNamespace(newest_id=0))
     parts = cast("Parts", SimpleNamespace(servers={}, state=state, services=services))
     teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
@@ -163,7 +161,10 @@ async def test_of_who_has_written_nothing_the_copies_stay(
     record = people_services.parts.state.record
     record.recent.extend(asked("Who am I?", author_id=author_id) for author_id in (999, 1))
     async with aclosing(people_services):
-        await people_services.forget(999, {})
+        assert (await people_services.forget(999, {})).left == []
+        people_services.parts.state.folder.llm_recordings.mkdir(parents=True)
+        (line,) = (await people_services.forget(999, {})).left
+        assert line.startswith(f"{people_services.parts.state.folder.llm_recordings}: not looked into")
         assert [entry.author_id for entry in record.recent] == [1]  # what the dashboard shows
         people_services.on_progress(await people.forget_requests.make(999, []))
         assert searched.made_anew_over == []

@@ -117,6 +117,10 @@ class Collection:
     guild_id: int | None = None
 
 
+POSTED_BY = "posted_by"
+"""Metadata of a removed file whose name is still listed: the id of its uploader."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The origin of a document: file name, uploader, message."""
@@ -128,6 +132,12 @@ class Origin:
     uploaded_at: str = ""  # RFC 3339, UTC
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
     """Metadata of the whole document, which its chunks inherit: `title`, `category`, `tags`."""
+
+    @property
+    def poster_id(self) -> int | None:
+        """The id of the uploader, also of a file that was removed."""
+        posted_by = self.extra.get(POSTED_BY, "")
+        return int(posted_by) if self.uploader_id is None and posted_by.isdecimal() else self.uploader_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +174,10 @@ class Document:
     @property
     def origins(self) -> tuple[Origin, ...]:
         return (self.origin, *self.others)
+
+    @property
+    def poster_ids(self) -> frozenset[int]:
+        return frozenset(origin.poster_id for origin in self.origins if origin.poster_id is not None)
 
     def has_attachment(self, attachment_id: int | None) -> bool:
         return any(origin.attachment_id == attachment_id for origin in self.origins)

@@ -23,6 +23,7 @@ from services.documents.store.protocol import Document
 from services.documents.tools.libraries import KBConfig, Published
 from services.knowledge import LibrarySearch
 from services.search import Hit, QueryVector
+from services.telemetry import add_people
 
 RARE_AMONG_HITS = 2
 """A name in more of the hits is a common word."""
@@ -111,6 +112,7 @@ class FileShelf:
             return Status.DENIED
         if not described.documents:
             return Status.NOT_INDEXED
+        add_people(user_id for doc in described.documents for user_id in doc.poster_ids)
         scope = Scope(self.store, name, _in_scope(described.documents, filters))
         return FileScope(config, scope, described.documents, described.version)
 

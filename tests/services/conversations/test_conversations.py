@@ -210,6 +210,8 @@ def test_a_thread_is_used_again_while_its_last_post_is_younger_than_the_limit() 
 
 # Budget
 
+HOURLY = "limits.chains_per_user_per_hour"
+
 
 @QUICKLY
 @given(st.lists(st.tuples(st.integers(1, 2), st.floats(0, 2000)), max_size=30), st.integers(1, 4))
@@ -233,8 +235,28 @@ async def test_days_turn_at_midnight_utc_and_idle_people_are_forgotten() -> None
     budget.used(10, 86_401.0)
     assert await budget.begin_chain(2, 86_402.0) == "limits.tokens_per_day"
     assert await budget.begin_chain(3, 2 * 86_400.0) is None
-    assert set(budget.spent.chains) == {3}
-    assert (await budget.forget(3), await budget.forget(3)) == (True, False)
+    assert set(budget.spent.chains) == {"3"}
+
+
+async def test_who_has_begun_a_chain_is_kept_for_an_hour_by_a_name_that_does_not_tell(tmp_path: Path) -> None:
+    """Pitfall 49: so that forgetting gives nobody an hour's chains anew."""
+    budget = Budget(BudgetLimits(1), name_of=lambda user: f"p{user * 7}")
+    assert [await budget.begin_chain(user, 10.0 + user) for user in (1, 1, 2)] == [None, HOURLY, None]
+    path = tmp_path / "usage.json"
+    path.write_bytes(render_spent(budget.spent))
+    assert json.loads(path.read_bytes())["begun"] == {"p7": [11.0], "p14": [12.0]}
+    spent = read_spent(path)
+    assert spent == budget.spent
+    spent.drop_past_hour(11.0 + 3600)
+    assert set(spent.chains) == {"p14"}
+    assert await budget.begin_chain(3, 12.0 + 3600) is None
+    assert set(budget.spent.chains) == {"p21"}
+
+
+def test_counts_that_an_earlier_program_kept_by_the_ids_of_people_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "usage.json"
+    path.write_text('{"day": 3, "answers": 2, "tokens": 1, "chains": {"42": [5.0]}}')
+    assert read_spent(path) == Spent(3, 2, 1)
 
 
 async def test_a_clock_set_back_over_midnight_gives_no_budget_a_second_time() -> None:
@@ -254,8 +276,8 @@ async def test_a_day_that_was_far_ahead_does_not_hold_budgets_up() -> None:
 
 def test_a_refusal_is_told_once_per_user_and_window() -> None:
     budget = Budget(BudgetLimits())
-    hourly, daily = "limits.chains_per_user_per_hour", "limits.answers_per_day"
-    told = [budget.first_time(hourly, user, at) for user, at in ((1, 0.0), (1, 3599.0), (2, 0.0), (1, 3600.0))]
+    daily = "limits.answers_per_day"
+    told = [budget.first_time(HOURLY, user, at) for user, at in ((1, 0.0), (1, 3599.0), (2, 0.0), (1, 3600.0))]
     assert told == [True, False, True, True]
     assert [budget.first_time(daily, 1, at) for at in (0.0, 86_399.0, 86_400.0)] == [True, False, True]
 
@@ -354,7 +376,7 @@ def test_ends_in_unknown_places_change_nothing() -> None:
         st.integers(0),
         st.integers(0),
         st.integers(0),
-        st.dictionaries(st.integers(1), st.lists(st.floats(0, 1e10), min_size=1).map(deque[float])),
+        st.dictionaries(st.text(), st.lists(st.floats(0, 1e10), min_size=1).map(deque[float])),
     ),
 )
 def test_marks_and_budgets_read_back_as_written(marks: dict[int, Watermark], spent: Spent) -> None:
@@ -388,7 +410,7 @@ def test_one_damaged_mark_does_not_cost_the_others(tmp_path: Path, caplog: pytes
     assert "place '2' is damaged" in caplog.text
 
 
-@pytest.mark.parametrize("damage", ['{"chains": []}', '{"day": "x"}', '{"chains": {"1": 5}}'])
+@pytest.mark.parametrize("damage", ['{"begun": []}', '{"day": "x"}', '{"begun": {"1": 5}}'])
 def test_damaged_budgets_start_at_zero(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "usage.json"
     path.write_text(damage)

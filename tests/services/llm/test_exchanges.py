@@ -51,7 +51,7 @@ async def test_what_was_recorded_is_answered_again(file: Path) -> None:
 async def test_a_line_says_step_hash_request_response_and_usage(file: Path) -> None:
     await record(file, (request_of("one"), reply_of("1")))
     (line,) = map(json.loads, lines_of(file))
-    assert set(line) == {"step", "hash", "people", "request", "response", "usage"}
+    assert set(line) == {"step", "hash", "format", "people", "request", "response", "usage"}
     assert line["step"] == "judge"
     assert line["request"]["user"] == [{"type": "text", "text": "one"}]
     assert line["response"] == {"text": "1", "finish_reason": "stop"}

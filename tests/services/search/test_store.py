@@ -70,6 +70,14 @@ def test_a_passage_that_was_looked_at_is_shown_as_it_is_now(kept: PassageStore) 
     assert [hit.passage.text for hit in find([kept], "wheel", None).hits] == ["another wheel"]
 
 
+def test_all_texts_are_read_in_pieces(kept: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passage_store, "_TEXTS_READ", 2)
+    assert list(kept.texts()) == []
+    kept.change([cut("a.md", "one", "two", heading="Wheels"), cut("b.md", "three")])
+    assert [text.split()[-1] for text in kept.texts()] == ["one", "two", "three"]
+    assert "Wheels" in next(kept.texts())
+
+
 def test_no_more_passages_are_remembered_than_are_allowed(kept: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passage_store, "_MOST_PASSAGES_KEPT", 2)
     kept.change([cut("a.md", "wheel one", "wheel two", "wheel three")])
