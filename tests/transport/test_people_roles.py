@@ -23,6 +23,7 @@ from tests.loopback.interactions import Interaction
 from tests.loopback.model import Channel, User
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
+from transport.budgets import read_budgets
 from transport.connection import streams_of
 from transport.streams import BLOBS, LOG, MESSAGES, Layout, read_stream
 
@@ -187,10 +188,12 @@ async def test_who_is_forgotten_is_so_in_all_processes_and_in_those_that_come_la
                 await discord_server.say(lanterns, helper, "Only a folded one; use the large lantern.", reply_to=hard)
                 await until_held(client, thing.encode(), held=True)
             assert await holding(client, QUESTION.encode())
+            begun = (await read_budgets(streams_of(client)))["shared"].chains
+            assert begun
             said = (await called(discord_server, help_, ada, "privacy forget")).texts[0]
+            assert (await read_budgets(streams_of(client)))["shared"].chains == begun
             assert "1 answer that I remembered giving you" in said
             assert "1 message in captured conversations" in said
-            assert "1 count of your questions" in said
             assert "out of reach just now" not in said
             for word in (b"zebra", QUESTION.encode()):
                 assert await holding(client, word) == []
