@@ -16,7 +16,7 @@ from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import expected
 from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
-from services.conversations import Context
+from services.conversations import Context, PersonalWork, Withdrawn
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage, choose_images
 from services.team import (
     Capture,
@@ -136,6 +136,36 @@ def summarise_images(
     return summarised
 
 
+def without_withheld(waiting: PendingCapture, withheld: Callable[[CapturedMessage], bool]) -> PendingCapture:
+    """Return a capture without `withheld` messages, and without their images."""
+    said = tuple(each for each in waiting.capture.said if not withheld(each))
+    ids = {each.message_id for each in said}
+    pictures = tuple(picture for picture in waiting.pictures if picture.message_id in ids)
+    images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
+    return replace(waiting, capture=replace(waiting.capture, said=said), pictures=pictures, images=images)
+
+
+def without_withdrawn(
+    summarised: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
+    withheld: Callable[[CapturedMessage], bool],
+    personal: PersonalWork,
+) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
+    """Wrap what describes the images of a capture. When somebody withdraws what they said, it begins again without
+    their `withheld` messages.
+    """
+
+    async def allowed(waiting: PendingCapture) -> Capture:
+        while True:
+            left = without_withheld(waiting, withheld)
+            try:
+                with personal.handling({said.author_id for said in left.capture.said}):
+                    return await summarised(left)
+            except Withdrawn:
+                log.info("%s: its images are described again, without what was withdrawn", waiting.name)
+
+    return allowed
+
+
 PENDING_SECONDS = 86_400.0  # how long a capture waits before it is given up
 
 
@@ -185,7 +215,7 @@ def retry_pending(
             )
             await run_blocking(pending.drop, waiting)
             return None
-        allowed = without(waiting)
+        allowed = without_withheld(waiting, withheld)
         if not allowed.capture.is_exchange:
             await run_blocking(pending.drop, waiting)
             return None
@@ -196,12 +226,5 @@ def retry_pending(
         pair = await store(await summarised(allowed))
         await run_blocking(pending.drop, allowed)
         return pair
-
-    def without(waiting: PendingCapture) -> PendingCapture:
-        said = tuple(each for each in waiting.capture.said if not withheld(each))
-        ids = {each.message_id for each in said}
-        pictures = tuple(picture for picture in waiting.pictures if picture.message_id in ids)
-        images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
-        return replace(waiting, capture=replace(waiting.capture, said=said), pictures=pictures, images=images)
 
     return begin

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any
 
 from clock import now, rfc3339
 from dataflow.metering import Gauge, in_flight
 from operators.step import expected
 from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
+from services.conversations import PersonalWork, Withdrawn
 from services.knowledge import make_harmless, topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
 from services.team import (
@@ -28,15 +30,35 @@ from services.team import (
     parts_by_topic,
     replaced_by,
 )
+from services.telemetry import current_people
 
 TRIES = 3  # of one pair; then its decision is `failed`
 REASON_CHARS = 300
-NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable)
-"""The endpoint, its recording or the disk failed, not the pair: it stays undecided, and work on pairs stops."""
+NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable, Withdrawn)
+"""The endpoint, its recording or the disk failed, or somebody is being forgotten, and no pair is to blame: it stays
+undecided, and work on pairs stops.
+"""
 
 ALONE = IntegrationResult(skip=False, remove_ids=[])  # there is nothing in the topic to compare with
 
 log = logging.getLogger(__name__)
+
+
+@contextmanager
+def showing(pairs: Iterable[Pair], personal: PersonalWork | None) -> Generator[None]:
+    """Note whose texts are shown to a model during the block. Raises Withdrawn: one of these people is being
+    forgotten.
+    """
+    people = {user_id for pair in pairs for user_id in pair.writer_ids}
+    before = current_people.set(people)
+    try:
+        if personal is None:
+            yield
+        else:
+            with personal.handling(people, archived=True):
+                yield
+    finally:
+        current_people.reset(before)
 
 
 def study(
@@ -45,9 +67,10 @@ def study(
     usage: Usage,
     gauge: Gauge | None = None,
     time: Callable[[], str] = lambda: rfc3339(now()),
+    personal: PersonalWork | None = None,
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
     """Classify a pair and integrate it into its topic. `library` is only read: the caller keeps the decision, before
-    the next pair is studied. `time`: of a decision, RFC 3339, UTC.
+    the next pair is studied. `time`: of a decision, RFC 3339, UTC. `personal`: as for `showing`.
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
     `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
@@ -63,7 +86,7 @@ def study(
         """
         index = library.index()
         try:
-            with in_flight(gauge, "classify"):
+            with in_flight(gauge, "classify"), showing([pair], personal):
                 result = await curator.classify(pair, index, usage)
         except LLMError as error:
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -85,7 +108,7 @@ def study(
         held = library.pairs_of_topic(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]
         try:
-            with in_flight(gauge, "integrate"):
+            with in_flight(gauge, "integrate"), showing([pair, *others], personal):
                 result = await curator.integrate(pair, topic, others, usage) if others else ALONE
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -140,7 +163,7 @@ def _reason(error: Exception) -> str:
 
 
 def describing(
-    describer: Describer, seconds: float, gauge: Gauge | None = None
+    describer: Describer, seconds: float, gauge: Gauge | None = None, personal: PersonalWork | None = None
 ) -> Callable[[Topic], Coroutine[Any, Any, str | None]]:
     """Describe a topic; None if there is no description.
 
@@ -148,7 +171,7 @@ def describing(
     text  ---s--x--s-|      x: the answer cannot be used, and is told in the log
 
     `seconds`: for one description, retries included. What cannot be described is asked for up to three times, and then
-    no more until the topic changes. Raises those of `NOT_NOW`, which do not count.
+    no more until the topic changes. `personal`: as for `showing`. Raises those of `NOT_NOW`, which do not count.
     """
     tries: Counter[tuple[str, int]] = Counter()  # by topic and content
 
@@ -157,7 +180,7 @@ def describing(
         if tries[known] >= TRIES:
             return None
         try:
-            with in_flight(gauge, "describe"):
+            with in_flight(gauge, "describe"), showing(topic.pairs, personal):
                 written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
             if not (summary := make_harmless(written)):
                 raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)

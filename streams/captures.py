@@ -19,10 +19,10 @@ from dataflow.metering import Gauge, named, watched
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome
 from model.servers import Servers
-from operators.capturing import Extracted, extract, retry_pending
+from operators.capturing import Extracted, extract, retry_pending, without_withdrawn
 from operators.step import failure_of
 from services.assistant import CaptureJob
-from services.conversations import Context
+from services.conversations import Context, PersonalWork
 from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, archive_files
 from services.telemetry import current_part
 from streams.ticks import ticks
@@ -52,6 +52,10 @@ class Images:
     keep_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
     withheld: Callable[[CapturedMessage], bool]
     tick_seconds: float = 300.0
+
+    def heeding(self, personal: PersonalWork) -> Images:
+        """Return the same, which describes no images for somebody who withdraws meanwhile what they said."""
+        return replace(self, summarised=without_withdrawn(self.summarised, self.withheld, personal))
 
 
 NO_IMAGES = Servers[Images | None]({None: None})

@@ -31,6 +31,7 @@ from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
 from operators.curating import NOT_NOW, TRIES, describing, study
 from services.assistant import Curator, Describer
+from services.conversations import PersonalWork
 from services.llm import Usage
 from services.team import Action, Decision, DescriptionSchedule, LibraryUnwritable, Pair, TeamLibrary, Topic
 from services.telemetry import current_part, current_people
@@ -55,6 +56,7 @@ class CurationServices:
     Attributes:
         last_said: when something was last said in the conversation of a message (by id), in seconds since 1970, UTC;
             None: not known. It may be asked from threads.
+        personal: gets to know whose texts models are shown; None where nobody can withdraw theirs meanwhile.
     """
 
     library: TeamLibrary
@@ -63,6 +65,7 @@ class CurationServices:
     usage: Usage = field(default_factory=Usage)
     gauge: Gauge | None = None
     last_said: Callable[[int], float | None] = lambda _message_id: None
+    personal: PersonalWork | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +168,8 @@ class CurationQueue:
 
     def __init__(self, parts: CurationServices, rules: CurationRules) -> None:
         self._parts = parts
-        self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
-        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
+        self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge, personal=parts.personal)
+        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge, parts.personal)
         described = parts.library.described()
         self._growth = DescriptionSchedule(topics=described)
         self._backoff = Backoff()
@@ -296,19 +299,19 @@ class CurationQueue:
         if not self._is_up_to_date or self._pair is not None:
             self._left = list(await run_blocking(self._parts.library.undescribed))
         while self._left:
-            if (described := await self._describe(self._left.pop(0))) is not None:
+            # As it is now: somebody may have been forgotten since.
+            topic = self._parts.library.topics.get(self._left.pop(0).name)
+            if topic is not None and (described := await self._describe(topic)) is not None:
                 return described
         return None
 
     async def _describe(self, topic: Topic) -> Described | None:
         try:
             summary, quick = await self._quickly(self._described(topic))
-        except NOT_NOW:
+        finally:
             self._outdate()
-            raise
         if summary is None:
             return None
-        self._outdate()
         key = self._parts.describer.key
         then = self._look_if_possible
         await write_description(self._parts.library, topic, summary, key, then=then, put_off=quick)
@@ -345,6 +348,7 @@ class CurationQueue:
             try:
                 return await work()
             except NOT_NOW as error:
+                self._outdate()  # somebody may be forgotten before it continues
                 why = f"{type(error).__name__}: {error}"
                 if self._hurried:
                     log.warning("team knowledge: %s; the rest is left to the next start", why)

@@ -64,11 +64,13 @@ class PeopleServices:
             self._tasks.start(self._register(int(str(dispatch.d["id"])), self.commands))
 
     def on_opt_out(self, user_id: int) -> None:
+        self.parts.services.in_flight.withdraw(user_id)
         if self.documents is not None:
             self._tasks.start(self.documents.leave_alone(user_id))
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """For `ForgetHandler`, in the scope DOCUMENTS."""
+        self.parts.services.in_flight.withdraw(user_id)
         done = ForgetResult()
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
         stale = [each for each in self.taught if each in known or await in_thread(has_archived_text, each.raw, user_id)]
