@@ -303,14 +303,9 @@ class RunbookCommands:
         if text is not None and title is None:
             raise CommandRefused(phrases(call.language).text_needs_title)
         try:
-            name = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md"
-            if file is not None:
-                name = file.filename
-                check_file(name, file.size, self.runbooks.limits)
-            async with self.runbooks.turn(call.user_id):
-                data = (text or "").encode() if file is None else await self._downloaded(file)
-                with _store_errors(call):
-                    kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+            kept = await self._kept(call, file, text, title)
+        except Withdrawn as withdrawn:
+            raise CommandRefused(phrases(call.language).withdrawn) from withdrawn
         except TooManyWaiting as refused:
             raise CommandRefused(phrases(call.language).runbooks_waiting) from refused
         except FileRefused as refused:
@@ -328,6 +323,16 @@ class RunbookCommands:
         if not self.runbooks.shown_in_threads(call.user_id):
             told += [said.runbooks_private, said.visibility_changes_that]
         return " ".join(told)
+
+    async def _kept(self, call: Call, file: Attachment | None, text: str | None, title: str | None) -> Document:
+        name = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md"
+        if file is not None:
+            name = file.filename
+            check_file(name, file.size, self.runbooks.limits)
+        async with self.runbooks.turn(call.user_id) as token:
+            data = (text or "").encode() if file is None else await self._downloaded(file)
+            with _store_errors(call):
+                return await self.runbooks.add(call.user_id, name, data, (title or name).strip(), token)
 
     async def _downloaded(self, file: Attachment) -> bytes:
         return await self.attachments.content(file, self.runbooks.limits.max_file_bytes)

@@ -164,3 +164,21 @@ async def test_somebody_elses_question_is_answered_without_their_words(
     assert end.result is OutcomeKind.REPLIED
     assert model.asked[before:] == ["GatingResult"]
     assert holding(data, WORD) == []
+
+
+@pytest.mark.parametrize("wish", ["privacy forget", "kb forget"])
+async def test_a_runbook_that_is_being_added_is_not_kept(
+    start: StartRecorded, discord_server: DiscordServer, data: Path, wish: str
+) -> None:
+    server = discord_server
+    help_, ada = server.add_channel("help"), server.add_member("ada")
+    await start()
+    server.fail_next("GET", "attachments", delay=2.0)
+    file = ("r.md", f"# Restarting\n\n1. Stop the {WORD}.\n".encode(), "text/markdown")
+    adding = await server.call(help_, ada, "kb add", file=file)
+    await server.until(lambda: any("attachments" in request.path for request in server.downloads))
+    await server.until_told(await server.call(help_, ada, wish))
+    assert await said(server, adding) == phrases("en").withdrawn
+    await server.until_told(listing := await server.call(help_, ada, "kb list"))
+    assert listing.texts == [phrases("en").no_runbooks]
+    assert holding(data, WORD) == []
