@@ -248,6 +248,7 @@ def assemble(
     tracker = ConversationTracker(tracking_rules(settings))
     team = TeamActivity(history)
     viewing = ThreadAccess(history, fetcher)
+    in_flight = InFlight()
 
     def guild_of(place_id: int) -> int | None:
         return history.place(place_id).guild_id
@@ -271,12 +272,13 @@ def assemble(
             addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),
             lookup=lookup,
-            capture_images=captures.images,
+            capture_images=captures.images and captures.images.heeding(in_flight.work),
             curation=captures.curation
             and replace(
                 captures.curation,
                 last_said=tracker.last_said,
                 is_private=privacy_of_pairs(server.settings, tracker, history),
+                personal=in_flight.work,
             ),
         )
 
@@ -320,7 +322,7 @@ def assemble(
         context=Context(history, people, tracker, context_rules(settings, state)),
         posts=posts,
         outbox=state.outbox,
-        in_flight=InFlight(),
+        in_flight=in_flight,
         seen=state.seen,
         typists=TypingTracker(people, guild_of),
         viewing=viewing,

@@ -36,7 +36,7 @@ from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author, snowflake_at
 from model.outcomes import OutcomeKind, Reason, traits_of
 from model.servers import Servers
-from services.conversations import History, Phrases, ThreadAccess, in_language, phrases
+from services.conversations import History, Phrases, ThreadAccess, Withdrawn, in_language, phrases
 from services.discord import AttachmentFailed, Attachments, escape_markup
 from services.discord.slash import (
     MOST_TEXT_CHARS,
@@ -162,6 +162,9 @@ class Privacy:
         """
         known = newest_by_now(self.parts.services.history) if until is None else until
         self._until[user_id] = max(known, self._until.get(user_id, 0))
+        # At once: their turn may come late.
+        self.parts.state.forget_messages(user_id, self._until[user_id])
+        self.parts.services.in_flight.withdraw(user_id)
         self._renamed_elsewhere.setdefault(user_id, {}).update(renamed or {})
         return await self._removals.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
 
@@ -173,14 +176,12 @@ class Privacy:
     async def _remove_in_turn(self, user_id: int) -> ForgetResult:
         async with self._turn:
             self._begun[user_id] += 1  # what they write from now on is for another removal
-            return await self._remove(user_id)
+            until, renamed = self._until.pop(user_id), self._renamed_elsewhere.pop(user_id)
+            with self.parts.services.in_flight.forgetting(user_id):
+                return await self._remove(user_id, until, renamed)
 
-    async def _remove(self, user_id: int) -> ForgetResult:
-        services = self.parts.services
-        until, renamed = self._until.pop(user_id), self._renamed_elsewhere.pop(user_id)
-        self.parts.state.forget_messages(user_id, until)
-        services.in_flight.withdraw(user_id)
-        services.posts.forget(user_id, until)
+    async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
+        self.parts.services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
             each.captures.captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, until)
@@ -211,7 +212,8 @@ class Privacy:
             done.files, done.runbooks = await self.documents.forget(user_id)
         if self.settings is not None:
             unused = await self._forget_in_unused_stores(self.settings, user_id)
-            done.files, done.runbooks = done.files + unused.files, done.runbooks + unused.runbooks
+            done.files += unused.files
+            done.runbooks += unused.runbooks
             done.left += unused.left
         if folder_contents is not None:
             done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
@@ -302,14 +304,9 @@ class RunbookCommands:
         if text is not None and title is None:
             raise CommandRefused(phrases(call.language).text_needs_title)
         try:
-            name = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md"
-            if file is not None:
-                name = file.filename
-                check_file(name, file.size, self.runbooks.limits)
-            async with self.runbooks.turn(call.user_id):
-                data = (text or "").encode() if file is None else await self._downloaded(file)
-                with _store_errors(call):
-                    kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+            kept = await self._kept(call, file, text, title)
+        except Withdrawn as withdrawn:
+            raise CommandRefused(phrases(call.language).withdrawn) from withdrawn
         except TooManyWaiting as refused:
             raise CommandRefused(phrases(call.language).runbooks_waiting) from refused
         except FileRefused as refused:
@@ -327,6 +324,16 @@ class RunbookCommands:
         if not self.runbooks.shown_in_threads(call.user_id):
             told += [said.runbooks_private, said.visibility_changes_that]
         return " ".join(told)
+
+    async def _kept(self, call: Call, file: Attachment | None, text: str | None, title: str | None) -> Document:
+        name = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md"
+        if file is not None:
+            name = file.filename
+            check_file(name, file.size, self.runbooks.limits)
+        async with self.runbooks.turn(call.user_id) as token:
+            data = (text or "").encode() if file is None else await self._downloaded(file)
+            with _store_errors(call):
+                return await self.runbooks.add(call.user_id, name, data, (title or name).strip(), token)
 
     async def _downloaded(self, file: Attachment) -> bytes:
         return await self.attachments.content(file, self.runbooks.limits.max_file_bytes)
@@ -473,13 +480,13 @@ class Answerers(NamedTuple):
 
 def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
     """Make the answerers of each server. What they open is closed with `opened`."""
-    rules, shared_search = parts.rules.answers, None
+    rules, personal, shared_search = parts.rules.answers, parts.services.in_flight.work, None
     internal = any(each.kb.internal_topics for each in settings.servers.values())
     libraries = server_libraries(settings, for_team=True) if internal else None
     found: dict[int | None, Answerers] = {}
     for guild_id, server in parts.servers.items():
         context = parts.services.servers[guild_id]
-        everybody = team = Answerer(context, rules)
+        everybody = team = Answerer(context, rules, personal)
         if libraries is not None:
             own, library = libraries[guild_id]
             beside = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
@@ -488,7 +495,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.with_search(search)
             context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
-            team = Answerer(context, rules)
+            team = Answerer(context, rules, personal)
         found[guild_id] = Answerers(everybody, team)
     return Servers(found)
 
@@ -532,9 +539,13 @@ class QuestionCommands:
         if self.slots.is_full:
             result = AIResult(False, None, (), {"result": OutcomeKind.SKIPPED, "reason": Reason.OVERLOADED})
         else:
-            async with self.slots.slot():
-                answerer = here.for_team if from_team else here.for_everybody
-                result = await answerer.generate_reply(conversation, context)
+            try:
+                with self.parts.services.in_flight.work.handling({call.user_id}):
+                    async with self.slots.slot():
+                        answerer = here.for_team if from_team else here.for_everybody
+                        result = await answerer.generate_reply(conversation, context)
+            except Withdrawn as withdrawn:
+                raise CommandRefused(phrases(call.language).withdrawn) from withdrawn
         self.parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
         return answer_text(result, phrases(call.language))

@@ -37,7 +37,7 @@ from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
 from services.llm import ImageSource, Limiter, LLMError, Prompt, choose_images, load_images
 from services.search import Level, SearchResult, StoredPassage, is_question
-from services.telemetry import number_of
+from services.telemetry import add_people, number_of
 
 if TYPE_CHECKING:
     from services.documents import Lookup
@@ -77,9 +77,11 @@ def gather(
         asked = frozenset(part.message_ids)
         ordered = [
             message
-            for i, message in sorted(messages.items())
-            if i in asked or i < part.last.id or message.author.id != part.author.id
+            # Again without withheld ones: Discord was asked meanwhile.
+            for message in context.in_order(messages)
+            if message.id in asked or message.id < part.last.id or message.author.id != part.author.id
         ]
+        add_people(message.author.id for message in ordered)
         loaded = {} if images is None else await loaded_images(images, await with_user_attachments(ordered), asked)
         conversation = await context.conversation(ordered, asked, loaded)
         return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)

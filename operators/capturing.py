@@ -17,7 +17,7 @@ from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import is_expected
 from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
-from services.conversations import Context
+from services.conversations import Context, PersonalWork, Withdrawn
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage, choose_images
 from services.team import (
     Capture,
@@ -150,6 +150,36 @@ def summarise_images(
     return summarised
 
 
+def without_withheld(waiting: PendingCapture, withheld: Callable[[CapturedMessage], bool]) -> PendingCapture:
+    """Return a capture without `withheld` messages, and without their images."""
+    said = tuple(each for each in waiting.capture.said if not withheld(each))
+    ids = {each.message_id for each in said}
+    refs = tuple(ref for ref in waiting.image_refs if ref.message_id in ids)
+    images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
+    return replace(waiting, capture=replace(waiting.capture, said=said), image_refs=refs, images=images)
+
+
+def without_withdrawn(
+    summarise: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
+    withheld: Callable[[CapturedMessage], bool],
+    personal: PersonalWork,
+) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
+    """Wrap what describes the images of a capture. When somebody withdraws what they said, it begins again without
+    their `withheld` messages.
+    """
+
+    async def allowed(waiting: PendingCapture) -> Capture:
+        while True:
+            left = without_withheld(waiting, withheld)
+            try:
+                with personal.handling({said.author_id for said in left.capture.said}):
+                    return await summarise(left)
+            except Withdrawn:
+                log.info("%s: its images are described again, without what was withdrawn", waiting.name)
+
+    return allowed
+
+
 PENDING_SECONDS = 86_400.0  # how long a capture waits before it is given up
 
 
@@ -174,7 +204,7 @@ async def retry_pending(
             )
             await run_blocking(pending.drop, waiting)
             return None
-        allowed = permitted(waiting)
+        allowed = without_withheld(waiting, withheld)
         if not allowed.capture.is_exchange:
             await run_blocking(pending.drop, waiting)
             return None
@@ -185,13 +215,6 @@ async def retry_pending(
         pair = await store(await summarise(allowed))
         await run_blocking(pending.drop, allowed)
         return pair
-
-    def permitted(waiting: PendingCapture) -> PendingCapture:
-        said = tuple(each for each in waiting.capture.said if not withheld(each))
-        ids = {each.message_id for each in said}
-        refs = tuple(ref for ref in waiting.image_refs if ref.message_id in ids)
-        images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
-        return replace(waiting, capture=replace(waiting.capture, said=said), image_refs=refs, images=images)
 
     for waiting in await run_blocking(pending.all):
         try:

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any
 
 from clock import now, rfc3339
 from dataflow.metering import Gauge, measure_item
 from operators.step import is_expected
 from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
+from services.conversations import PersonalWork, Withdrawn
 from services.knowledge import make_harmless, topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
 from services.team import (
@@ -28,15 +30,35 @@ from services.team import (
     parts_by_topic,
     replaced_by,
 )
+from services.telemetry import current_people
 
 TRIES = 3  # of one pair; then its decision is `failed`
 REASON_CHARS = 300
-NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable)
-"""The endpoint, its recording or the disk failed, not the pair: it stays undecided, and work on pairs stops."""
+NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable, Withdrawn)
+"""The endpoint, its recording or the disk failed, or somebody is being forgotten, and no pair is to blame: it stays
+undecided, and work on pairs stops.
+"""
 
 FIRST_IN_TOPIC = IntegrationResult(skip=False, remove_ids=[])  # there is nothing to compare with
 
 log = logging.getLogger(__name__)
+
+
+@contextmanager
+def showing(pairs: Iterable[Pair], personal: PersonalWork | None) -> Generator[None]:
+    """Note whose texts are shown to a model during the block. Raises Withdrawn: one of these people is being
+    forgotten.
+    """
+    people = {user_id for pair in pairs for user_id in pair.writer_ids}
+    before = current_people.set(people)
+    try:
+        if personal is None:
+            yield
+        else:
+            with personal.handling(people, archived=True):
+                yield
+    finally:
+        current_people.reset(before)
 
 
 def study(
@@ -45,9 +67,10 @@ def study(
     usage: Usage,
     gauge: Gauge | None = None,
     time: Callable[[], str] = lambda: rfc3339(now()),
+    personal: PersonalWork | None = None,
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
     """Classify a pair and integrate it into its topic. `library` is only read: the caller writes the decision before
-    the next pair is studied. `time`: returns the time of a decision, RFC 3339, UTC.
+    the next pair is studied. `time`: returns the time of a decision, RFC 3339, UTC. `personal`: as for `showing`.
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
     `failed`. Pairs may come in any order. Raises the errors of `NOT_NOW`, which cost no try.
@@ -61,7 +84,7 @@ def study(
         """Return the pair, or its pieces, by safe topic name, known or new; or the decision to skip it."""
         index = library.index()
         try:
-            with measure_item(gauge, "classify"):
+            with measure_item(gauge, "classify"), showing([pair], personal):
                 result = await curator.classify(pair, index, usage)
         except LLMError as error:
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -83,7 +106,7 @@ def study(
         existing = library.pairs_of_topic(topic)
         others = [each for each in existing if each.conversation_id != pair.conversation_id]
         try:
-            with measure_item(gauge, "integrate"):
+            with measure_item(gauge, "integrate"), showing([pair, *others], personal):
                 result = await curator.integrate(pair, topic, others, usage) if others else FIRST_IN_TOPIC
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
@@ -138,7 +161,7 @@ def _reason(error: Exception) -> str:
 
 
 def describe_topics(
-    describer: Describer, seconds: float, gauge: Gauge | None = None
+    describer: Describer, seconds: float, gauge: Gauge | None = None, personal: PersonalWork | None = None
 ) -> Callable[[Topic], Coroutine[Any, Any, str | None]]:
     """Describe a topic; None if there is no description.
 
@@ -146,7 +169,7 @@ def describe_topics(
     text  ---s--x--s-|      x: the answer cannot be used, which is logged
 
     `seconds`: for one description, retries included. A topic is tried three times, and then no more until it changes.
-    Raises the errors of `NOT_NOW`, which do not count.
+    `personal`: as for `showing`. Raises the errors of `NOT_NOW`, which do not count.
     """
     tries: Counter[tuple[str, int]] = Counter()  # by topic and content
 
@@ -155,7 +178,7 @@ def describe_topics(
         if tries[known] >= TRIES:
             return None
         try:
-            with measure_item(gauge, "describe"):
+            with measure_item(gauge, "describe"), showing(topic.pairs, personal):
                 written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
             if not (summary := make_harmless(written)):
                 raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from reactivex import Observable
@@ -16,10 +16,10 @@ from dataflow.basics import pass_through
 from dataflow.map_async import UnexpectedCancellation, map_async
 from dataflow.metering import Gauge, operator_watch
 from model.messages import Message, Part
-from model.outcomes import Outcome, OutcomeKind
+from model.outcomes import Outcome, OutcomeKind, Reason
 from model.steps import STEP_NAMES
 from services.assistant import Inquiry, Unanswered, outcome_of
-from services.conversations import WorkCancelled
+from services.conversations import PersonalWork, Withdrawn, WorkCancelled
 from services.telemetry import current_part, current_people
 
 log = logging.getLogger(__name__)
@@ -51,10 +51,11 @@ class Step:
 
     works: tuple[_Work, ...]
     max_concurrent: int
+    personal: PersonalWork | None = None
 
     def __call__(self, source: Observable[Item]) -> Observable[Item]:
         run = map_async(
-            _run_steps(self.works),
+            _run_steps(self.works, self.personal),
             on_failure=lambda item, error: failed_outcome(item, _first_step(self.works, item).name, error),
             max_concurrent=self.max_concurrent,
             token=lambda item: item.token,
@@ -95,8 +96,15 @@ def in_turn(*steps: Step) -> Step:
     return Step(tuple(work for each in steps for work in each.works), min(each.max_concurrent for each in steps))
 
 
-def in_order(*steps: Step) -> Step:
+def in_order(*steps: Step, personal: PersonalWork | None = None) -> Step:
     """Combine steps as `in_turn` does, in the order of `model.steps.STEPS`.
+
+    `personal`: gets to know whose texts the steps work with. When somebody withdraws theirs, their own inquiries end as
+    cancelled, and those of others begin again.
+
+        --q1---------------------|      q1 quotes somebody who asks to be forgotten
+        [ in_order(gather, gate) ]      gather and gate take a second each
+        -------q1----------------|      gathered, half gated; gathered again without these words, and gated
 
     Raises:
         ValueError: a step is not in that table.
@@ -105,10 +113,13 @@ def in_order(*steps: Step) -> Step:
     missing = [work.name for work in made.works if work.name not in STEP_NAMES]
     if missing:
         raise ValueError(f"model/steps.py: STEPS has no row for {', '.join(missing)}")
-    return Step(tuple(sorted(made.works, key=lambda work: STEP_NAMES.index(work.name))), made.max_concurrent)
+    works = sorted(made.works, key=lambda work: STEP_NAMES.index(work.name))
+    return replace(made, works=tuple(works), personal=personal)
 
 
-def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Item]]:
+def _run_steps(
+    works: tuple[_Work, ...], personal: PersonalWork | None
+) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Item]]:
     """Make the function that runs `works` for one item, one after another, until a step ends it with an outcome."""
     active = Counter[str]()
     watches = [operator_watch(work.gauge, work.name) for work in works]
@@ -117,8 +128,22 @@ def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Cor
         active[name] += change
         gauge(name, active[name])
 
-    async def run_steps(item: Item) -> Item:
+    async def run_steps(item: Inquiry | Unanswered) -> Item:
+        while personal is not None:
+            people = set[int]()
+            try:
+                with personal.handling(people):
+                    return await run_once(item, people)
+            except Withdrawn as withdrawn:
+                if withdrawn.user_id == item.part.author.id:
+                    return failed_outcome(item, _first_step(works, item).name, WorkCancelled(Reason.DELETED))
+                log.info("an answer begins again, without the words of somebody who has withdrawn them")
+                (item.inquiry if isinstance(item, Unanswered) else item).decisions.clear()
+        return await run_once(item, set())
+
+    async def run_once(item: Item, people: set[int]) -> Item:
         current_part.set(item.part)
+        current_people.set(people)
         known: tuple[Message, ...] | None = None
         for work, watch in zip(works, watches, strict=True):
             if not isinstance(item, work.takes):
@@ -126,7 +151,7 @@ def _run_steps(works: tuple[_Work, ...]) -> Callable[[Inquiry | Unanswered], Cor
             inquiry = item.inquiry if isinstance(item, Unanswered) else item
             if inquiry.messages is not known:
                 known = inquiry.messages
-                current_people.set({message.author.id for message in (*inquiry.part.messages, *known)})
+                people.update(message.author.id for message in (*inquiry.part.messages, *known))
             if work.gauge is None:
                 item = await _result(work, item)
                 continue

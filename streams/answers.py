@@ -26,7 +26,7 @@ from operators.answering import gather, hold, permit
 from operators.pointing import RecentReplies, remember_replies
 from operators.step import Item, Step, failure_of, in_order, step
 from services.assistant import Inquiry, links_block, outcome_of, skip_outcome
-from services.conversations import Outbox, StartedReply
+from services.conversations import Outbox, PersonalWork, StartedReply
 from services.llm import Usage
 from streams.chain import AnswerRules, chain
 from streams.server_context import ServerContext, for_server
@@ -73,13 +73,15 @@ def answers(
         step("permit", permitted, most, s.gauge),
         *chain(s.servers, rules, s.gauge),
         step("hold", hold(s.typists), most, s.gauge),
-        step("reply", replying, most, s.gauge),
+        personal=s.in_flight.work,
     )
+    # On its own, as what is being posted does not begin again.
+    replied = step("reply", replying, most, s.gauge)
     queue = operator_watch(s.gauge, "queue")
     return inquiries.pipe(
         serialize_by_key(
             lambda inquiry: inquiry.part.key,
-            compose(answered, of_type(Outcome)),
+            compose(answered, replied, of_type(Outcome)),
             key_of_result=lambda outcome: outcome.part.key,
             max_active=most,
             max_waiting=rules.max_waiting_answers,
@@ -120,20 +122,26 @@ class AIResult:
 class Answerer:
     """Runs the operators of the live graph for one conversation at a time, as for `--ask` and private questions."""
 
-    def __init__(self, server: ServerContext, rules: AnswerRules) -> None:
-        """`server`: in which the question is asked. Only the asker reads the answers, so nothing counts as repeated."""
+    def __init__(self, server: ServerContext, rules: AnswerRules, personal: PersonalWork | None = None) -> None:
+        """`server`: in which the question is asked. Only the asker reads the answers, so nothing counts as repeated.
+        `personal`: as for `in_order`.
+        """
         self.server = server
+        self._personal = personal
         self._chain = chain(Servers({None: replace(server, repeats=RecentReplies())}), rules, public=False)
 
     async def find(self, conversation: Conversation, context: RequestContext | None = None) -> Item:
         """Select the sources for an answer, or say why there are none; never raises."""
-        return await self._run(self._chain.find, _inquiry(conversation, context, Usage(self.server.usage)))
+        return await self._run(
+            in_order(self._chain.find, personal=self._personal),
+            _inquiry(conversation, context, Usage(self.server.usage)),
+        )
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
         began, usage = now(), Usage(self.server.usage)
         # `point` has answered or ended unanswered inquiries.
-        ended = await self._run(in_order(*self._chain), _inquiry(conversation, context, usage))
+        ended = await self._run(in_order(*self._chain, personal=self._personal), _inquiry(conversation, context, usage))
         result = cast("Inquiry | Outcome", ended)
         debug: dict[str, Any] = {
             **result.decisions,

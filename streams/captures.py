@@ -20,10 +20,10 @@ from dataflow.triggering import coalesce
 from model.events import Deleted, Edited, Event
 from model.outcomes import Outcome
 from model.servers import Servers
-from operators.capturing import Extracted, extract, retry_pending, revisions_of
+from operators.capturing import Extracted, extract, retry_pending, revisions_of, without_withdrawn
 from operators.step import failure_of, is_expected
 from services.assistant import CaptureJob
-from services.conversations import Context
+from services.conversations import Context, PersonalWork
 from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, Revision, archive_files
 from services.telemetry import current_part
 from streams.ticks import ticks
@@ -53,6 +53,10 @@ class Images:
     store_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
     withheld: Callable[[CapturedMessage], bool]
     tick_seconds: float = 300.0
+
+    def heeding(self, personal: PersonalWork) -> Images:
+        """Return the same, which describes no images for somebody who withdraws meanwhile what they said."""
+        return replace(self, summarise=without_withdrawn(self.summarise, self.withheld, personal))
 
 
 NO_IMAGES = Servers[Images | None]({None: None})

@@ -31,6 +31,7 @@ from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
 from operators.curating import NOT_NOW, TRIES, describe_topics, study
 from services.assistant import Curator, Describer
+from services.conversations import PersonalWork
 from services.llm import Usage
 from services.team import (
     WORDLESS,
@@ -67,6 +68,7 @@ class CurationServices:
         last_said: returns when the last message was written in the conversation of a message (by id), in seconds since
             1970, UTC; None: not known. Safe to call from threads.
         is_private: whether the place of a conversation is no longer public. Blocking.
+        personal: notes whose texts models are shown; None where nobody can withdraw theirs meanwhile.
     """
 
     library: TeamLibrary
@@ -76,6 +78,7 @@ class CurationServices:
     gauge: Gauge | None = None
     last_said: Callable[[int], float | None] = lambda _message_id: None
     is_private: Callable[[Pair], bool] = lambda _pair: False
+    personal: PersonalWork | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +172,8 @@ class CurationQueue:
 
     def __init__(self, parts: CurationServices, rules: CurationRules) -> None:
         self._parts = parts
-        self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
-        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
+        self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge, personal=parts.personal)
+        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge, parts.personal)
         described = parts.library.described()
         self._growth = DescriptionSchedule(topics=described)
         self._backoff = Backoff()
@@ -328,19 +331,19 @@ class CurationQueue:
         if not self._is_up_to_date or self._pair is not None:
             self._undescribed = list(await run_blocking(self._parts.library.undescribed))
         while self._undescribed:
-            if (described := await self._describe(self._undescribed.pop(0))) is not None:
+            # As it is now: somebody may have been forgotten since.
+            topic = self._parts.library.topics.get(self._undescribed.pop(0).name)
+            if topic is not None and (described := await self._describe(topic)) is not None:
                 return described
         return None
 
     async def _describe(self, topic: Topic) -> Described | None:
         try:
             summary, quick = await self._quickly(self._described(topic))
-        except NOT_NOW:
+        finally:
             self._outdate()
-            raise
         if summary is None:
             return None
-        self._outdate()
         key = self._parts.describer.key
         look = self._look_if_possible
         await write_description(self._parts.library, topic, summary, key, on_written=look, put_off=quick)
@@ -379,6 +382,7 @@ class CurationQueue:
             try:
                 return await work()
             except NOT_NOW as error:
+                self._outdate()  # somebody may be forgotten before it continues
                 why = f"{type(error).__name__}: {error}"
                 if self._captures_ended:
                     log.warning("team knowledge: %s; the rest is left to the next start", why)

@@ -64,11 +64,13 @@ class PeopleServices:
             self._tasks.start(self._register(int(str(dispatch.d["id"])), self.commands))
 
     def on_opt_out(self, user_id: int) -> None:
+        self.parts.services.in_flight.withdraw(user_id)
         if self.documents is not None:
             self._tasks.start(self.documents.leave_alone(user_id))
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """Forget a person in the scope DOCUMENTS, for `ForgetHandler`."""
+        self.parts.services.in_flight.withdraw(user_id)
         done = ForgetResult()
         await in_thread(drop_copies_of_ended_processes, self.process.folder.parent)
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned

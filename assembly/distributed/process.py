@@ -178,7 +178,9 @@ def _drop_copies_at_end(folder: Path) -> None:
     try:
         drop_copies(folder)
     except OSError as error:
-        log.warning("%s. Copies of what people wrote stay until the next process begins there", files.describe_error(error))
+        log.warning(
+            "%s. Copies of what people wrote stay until the next process begins there", files.describe_error(error)
+        )
 
 
 async def _send_heartbeats(members: Members, seconds: float) -> None:

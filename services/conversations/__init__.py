@@ -16,6 +16,7 @@ from services.conversations.people import (
     ThreadAccess,
     TypingTracker,
 )
+from services.conversations.personal_work import PersonalWork, Withdrawn
 from services.conversations.phrases import Phrases, in_language, phrases
 from services.conversations.posts import (
     Outbox,

@@ -47,7 +47,7 @@ class Context:
         found = {message.id: message for message in messages if message is not None}
         replies = [message.reply_to for message in found.values() if message.reply_to is not None]
         await self._walk([reply for reply in replies if reply.channel_id != place.id], found)
-        return self._in_order(found)
+        return self.in_order(found)
 
     async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
         """Return the given messages, the known messages of their conversations in this place, and the chain of messages
@@ -63,7 +63,7 @@ class Context:
                     if followed is not None:
                         found[message_id] = followed
         await self._walk([message.reply_to for message in found.values() if message.reply_to], found)
-        return self._in_order(found)
+        return self.in_order(found)
 
     async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
         """Return the id of a team member's conversation (see `KINDS`), and its messages to capture, in order of id.
@@ -103,7 +103,7 @@ class Context:
                 answer = message.id
             elif kind is AuthorType.COMMUNITY_USER and answer is not None:
                 read = self._history.version_at(message, answer)
-            if read is message or self._in_order({read.id: read}):  # it may have been withheld then
+            if read is message or self.in_order({read.id: read}):  # it may have been withheld then
                 found.append(read)
         return found[::-1]
 
@@ -127,7 +127,8 @@ class Context:
                     if adjacent.reply_to is not None:
                         ahead.append((adjacent.reply_to, depth + 1))
 
-    def _in_order(self, found: dict[int, Message]) -> Sequence[Message]:
+    def in_order(self, found: dict[int, Message]) -> Sequence[Message]:
+        """Return messages by id, in order of id, without those that nobody may read (any more)."""
         withheld = self._rules.withheld
         return [m for _, m in sorted(found.items()) if not m.is_system and not (withheld and withheld(m))]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from clock.cancellation import CancelToken
 from model.events import Deleted
 from model.messages import AuthorType, Key, Message, Part
 from model.outcomes import Ignored, Outcome, Reason, Result
+from services.conversations.personal_work import PersonalWork
 
 
 class WorkCancelled(Exception):
@@ -35,9 +37,13 @@ class InFlight:
 
     It gets each deletion and each post of a team member once, and cancels the parts that they concern. The branches
     learn this from the tokens of the parts alone.
+
+    Attributes:
+        work: what runs with people's texts, also where it belongs to no message of theirs.
     """
 
     def __init__(self) -> None:
+        self.work = PersonalWork()
         self._held: dict[int, _Held] = {}
         self._in_threads: dict[int, set[int]] = {}  # community users' messages by thread
         self._tokens: dict[int, CancelToken] = {}
@@ -96,9 +102,18 @@ class InFlight:
                 self._call_off(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
-        """Cancel everything that a person waits for: they opted out, or asked to be forgotten."""
-        for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
-            self._call_off(message_id, Reason.DELETED)
+        """Cancel everything that a person waits for, and stop other work with their texts: they opted out, or asked to
+        be forgotten.
+        """
+        self._call_off_all(author_id)
+        self.work.withdraw(author_id)
+
+    @contextmanager
+    def forgetting(self, author_id: int) -> Generator[None]:
+        """`withdraw`; and until the block ends, nothing begins with what the archive holds of the person."""
+        self._call_off_all(author_id)
+        with self.work.forgetting(author_id):
+            yield
 
     def release(self, end: Result) -> None:
         """Release messages that have their outcome."""
@@ -115,6 +130,10 @@ class InFlight:
         self._stopping = True
         for token in tuple(self._tokens.values()):
             token.cancel(WorkCancelled(Reason.SHUTDOWN))
+
+    def _call_off_all(self, author_id: int) -> None:
+        for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
+            self._call_off(message_id, Reason.DELETED)
 
     def _call_off(self, message_id: int, reason: Reason) -> None:
         held = self._held.get(message_id)

@@ -68,6 +68,7 @@ class Phrases:
     not_answerable = Fixed()
     used_up = Fixed()
     not_read = Fixed()
+    withdrawn = Fixed()
 
     opted_out = Fixed()
     stays_until_forgotten = Fixed()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clock import FairTurns, WorkRunner, WorkStopped, now, rfc3339
+from clock.cancellation import CancelToken
+from services.conversations import PersonalWork
 from services.documents.ingesting import ingest
 from services.documents.limits import FileLimits, FileRefused, display_name
 from services.documents.reading import DocumentRedactors
@@ -67,6 +69,7 @@ class Runbooks:
     _shown: set[int] = field(default_factory=set[int], init=False)
     _notes: SharedNotes | None = field(default=None, init=False)
     _waiting: Counter[int] = field(default_factory=Counter[int], init=False)
+    _adding: PersonalWork = field(default_factory=PersonalWork, init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def open(self, notes: SharedNotes | None = None) -> None:
@@ -106,21 +109,29 @@ class Runbooks:
         return await self.store.documents(protocol.user_collection(str(user_id)))
 
     @asynccontextmanager
-    async def turn(self, user_id: int) -> AsyncGenerator[None]:
-        """Wait until a document of this person may be fetched and added. Raises TooManyWaiting."""
+    async def turn(self, user_id: int) -> AsyncGenerator[CancelToken]:
+        """Wait until a document of this person may be fetched and added. Give the token for `add`.
+
+        Raises:
+            TooManyWaiting: others of theirs are waiting.
+            Withdrawn: all of their runbooks are being removed, in the wait or in the block.
+        """
         if self._waiting[user_id] >= MOST_WAITING:
             raise TooManyWaiting
         self._waiting[user_id] += 1
         try:
-            async with self.turns.turn(user_id):
-                yield
+            with self._adding.handling({user_id}) as token:
+                async with self.turns.turn(user_id):
+                    yield token
         finally:
             self._waiting[user_id] -= 1
             if not self._waiting[user_id]:
                 del self._waiting[user_id]
 
-    async def add(self, user_id: int, filename: str, data: bytes, title: str) -> Document:
-        """Store a document; it replaces one of the same title.
+    async def add(
+        self, user_id: int, filename: str, data: bytes, title: str, token: CancelToken | None = None
+    ) -> Document:
+        """Store a document; it replaces one of the same title. `token`: as `turn` gives it.
 
         Raises:
             FileRefused: it is too large, of a kind that is not accepted, not text, or takes too long to read; or the
@@ -137,6 +148,8 @@ class Runbooks:
             log.warning("runbooks: a file cannot be read: %s", stopped)
             raise FileRefused("too_hard", name=display_name(filename)) from None
         collection = Collection(protocol.user_collection(str(user_id)), "user", str(user_id))
+        if token is not None:
+            token.commit()  # a write cannot be stopped: `forget`, which has its turn later, removes it
         async with self._turn:
             known = await self.documents(user_id)
             replaced = [doc for doc in known if title_of(doc) == title]
@@ -170,9 +183,10 @@ class Runbooks:
         self._forget_answers(name)
 
     async def forget(self, user_id: int) -> int:
-        """Delete all runbooks of a person, and their choice to show them. Returns the number of runbooks. Raises
-        StoreUnavailable, OSError.
+        """Delete all runbooks of a person, also those that are being added, and their choice to show them. Returns the
+        number of runbooks. Raises StoreUnavailable, OSError.
         """
+        self._adding.withdraw(user_id)
         name = protocol.user_collection(str(user_id))
         async with self._turn:
             count = len(await self.documents(user_id))

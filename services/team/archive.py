@@ -171,6 +171,12 @@ class Pair:
     def kind(self) -> ConversationKind:
         return kind_of(self.conversation_id)
 
+    @property
+    def writer_ids(self) -> frozenset[int]:
+        """The authors of its texts, as far as they are known."""
+        said = zip(self.author_ids, self.turns, strict=True)
+        return frozenset(author for author, turn in said if turn.text != REMOVED) - {UNKNOWN}
+
 
 def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
     """True if both the community and the team have a turn; the team alone is enough if the kind of conversation needs

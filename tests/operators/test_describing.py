@@ -6,6 +6,7 @@ import pytest
 
 from operators.curating import describe_topics
 from services.assistant.describing import NotDescribed
+from services.conversations import PersonalWork, Withdrawn
 from services.llm.endpoint import Unavailable
 from services.team.topics import Topic
 from tests.team import pair
@@ -67,3 +68,12 @@ async def test_it_can_be_seen_that_a_topic_is_being_described(caplog: pytest.Log
     seen: list[tuple[str, int]] = []
     await describe_topics(Saying("About things."), 60, lambda name, count: seen.append((name, count)))(THINGS)
     assert seen == [("describe", 1), ("describe", 0)]
+
+
+async def test_a_topic_with_words_of_somebody_who_is_being_forgotten_waits() -> None:
+    personal, describer = PersonalWork(), Saying("About things.")
+    described = describe_topics(describer, 60, personal=personal)
+    with personal.forgetting(THINGS.pairs[0].author_ids[0]), pytest.raises(Withdrawn):
+        await described(THINGS)
+    assert describer.asked == []
+    assert await described(THINGS) == "About things."

@@ -14,13 +14,13 @@ import operators.step
 from clock import now
 from dataflow.metering import measure_item, operator_watch
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
-from model.outcomes import Outcome, Reason
+from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import Item, Step, TookTooLong, in_order, in_turn, is_expected, step
 from services.assistant import Inquiry, Unanswered, skip_outcome
-from services.conversations import WorkCancelled
+from services.conversations import PersonalWork, WorkCancelled
 from services.llm import Unavailable, Usage
 from services.telemetry import current_people
-from tests.marbles import play
+from tests.marbles import play, watch
 
 ADA, BEN = Author(1, "ada"), Author(2, "ben")
 
@@ -231,6 +231,41 @@ async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:
     chain = in_turn(step("gather", gathered, 1), step("gate", looked, 1), step("load", looked, 1))
     assert await play("q|", chain, values={"q": inquiry()}, show=shown) == "q|"
     assert seen == [{1}, {1, 2}, {1, 2}]
+
+
+@pytest.mark.parametrize("withdrawing", [ADA, BEN])
+async def test_when_words_are_withdrawn_their_owners_question_ends_and_others_begin_again(withdrawing: Author) -> None:
+    personal, said, begun = PersonalWork(), [Message(9, 11, BEN, "So.", 0.5)], list[str]()
+
+    async def gathered(item: Inquiry) -> Inquiry:
+        begun.append("gather")
+        await asyncio.sleep(1)
+        return item._replace(messages=tuple(said))
+
+    async def gated(item: Inquiry) -> Inquiry:
+        begun.append(f"gate with {len(item.messages)}")
+        item.decisions[f"gate {len(item.messages)}"] = True
+        await asyncio.sleep(1)
+        return item
+
+    async def withdraw() -> None:
+        await asyncio.sleep(1.5)
+        said.clear()
+        personal.withdraw(withdrawing.id)
+
+    made = in_order(step("gather", gathered, 1), step("gate", gated, 1), personal=personal)
+    item, withdrawn = inquiry(), asyncio.create_task(withdraw())
+    seen = await watch("q|", made, values={"q": item})
+    await withdrawn
+    (at, end), _ = seen
+    if withdrawing is ADA:
+        assert isinstance(end, Outcome)
+        assert (at, end.result, end.reason) == (1.5, OutcomeKind.CANCELLED, Reason.DELETED)
+        assert begun == ["gather", "gate with 1"]
+    else:
+        assert (at, shown(end)) == (3.5, "q")
+        assert begun == ["gather", "gate with 1", "gather", "gate with 0"]
+        assert item.decisions == {"gate 0": True}
 
 
 class Heard:

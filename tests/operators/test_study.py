@@ -10,10 +10,12 @@ import pytest
 
 from operators.curating import study
 from services.assistant.curator import IntegrationResult, TopicPiece
+from services.conversations import PersonalWork, Withdrawn
 from services.llm.endpoint import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
-from services.team.archive import Pair
+from services.team.archive import UNKNOWN, Pair, remove_texts
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
+from services.telemetry import current_people
 from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
@@ -251,3 +253,38 @@ async def test_a_skipped_pair_has_no_pieces(tmp_path: Path) -> None:
     curator = ScriptedCurator(topic_for=lambda _: SKIP.model_copy(update={"pieces": pieces}))
     [decision] = await decided(tmp_path, curator, pair(1))
     assert (decision.action, decision.pieces) == (Action.SKIPPED, ())
+
+
+async def test_a_pair_of_somebody_who_is_being_forgotten_is_left_and_costs_no_try(tmp_path: Path) -> None:
+    one, personal = pair(1), PersonalWork()
+    user_id, *others = one.author_ids
+    curator = ScriptedCurator(seconds=60)
+    studied = study(opened(tmp_path), curator, Usage(), personal=personal)
+    asking = asyncio.create_task(studied(one))
+    await asyncio.sleep(1)
+    personal.withdraw(user_id)
+    with pytest.raises(Withdrawn):
+        await asking
+    with personal.forgetting(user_id):
+        with pytest.raises(Withdrawn):
+            await studied(one)
+        forgotten = remove_texts(one, user_id)
+        assert forgotten.writer_ids == {*others} - {user_id}
+        assert (await studied(forgotten)).action is Action.ADDED
+    assert [step for step, _ in curator.asked] == ["classify"] * 2
+
+
+async def test_a_call_notes_whose_words_the_model_is_shown(tmp_path: Path) -> None:
+    one, two = pair(1), replace(pair(2), author_ids=(7, UNKNOWN))
+    seen: list[set[int]] = []
+
+    def noted(*_: object) -> IntegrationResult:
+        seen.append({*(current_people.get() or ())})
+        return kept()
+
+    store(tmp_path, one, two)
+    library, curator = opened(tmp_path), ScriptedCurator(integrated=noted)
+    library.decide(added(one, "things"))
+    await study(library, curator, Usage())(two)
+    assert seen == [{7, *one.author_ids}]
+    assert current_people.get() is None

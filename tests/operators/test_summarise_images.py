@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from model.conversations import Image
 from model.messages import Attachment
 from operators import capturing as module
-from operators.capturing import summarise_images
+from operators.capturing import summarise_images, without_withdrawn
+from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
@@ -118,3 +120,18 @@ async def test_several_images_that_cannot_be_had_are_one_failure(tmp_path: Path)
     summarised = summarise_images(ScriptedCurator(), Pictures(1, 2), PendingFolder(tmp_path), Usage())
     with pytest.raises(ImageFailed, match="attachment 1 is gone"):
         await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
+
+
+async def test_what_is_withdrawn_while_images_are_described_is_left_out(tmp_path: Path) -> None:
+    personal, forgotten, pending = PersonalWork(), set[int](), PendingFolder(tmp_path)
+    curator = ScriptedCurator(seconds=60)
+    summarised = summarise_images(curator, Pictures(), pending, Usage())
+    allowed = without_withdrawn(summarised, lambda said: said.author_id in forgotten, personal)
+    describing = asyncio.create_task(allowed(waiting(picture(1), picture(2, message=2))))
+    await asyncio.sleep(1)
+    forgotten.add(11)
+    personal.withdraw(11)
+    capture = await describing
+    assert [said.author_id for said in capture.said] == [50]
+    assert curator.asked == [("summarise_images", "1,2"), ("summarise_images", "2")]
+    assert pending.all() == []

@@ -14,10 +14,14 @@ from reactivex.subject import Subject
 
 from clock import now, rfc3339
 from model.conversations import REPLY
+from services.assistant.curator import ClassificationResult
+from services.assistant.describing import NotDescribed
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
+from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
-from services.team import corrections, rebuilding
+from services.storage import files
+from services.team import archive, corrections, rebuilding
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, By, Decision
@@ -60,6 +64,7 @@ class Team:
         settle_seconds: float = 0.0,
         last_said: Callable[[int], float | None] = lambda _message_id: None,
         is_private: Callable[[Pair], bool] = lambda _pair: False,
+        personal: PersonalWork | None = None,
     ) -> None:
         self.folder = folder
         self.curator = curator or ScriptedCurator()
@@ -71,7 +76,14 @@ class Team:
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
         parts = CurationServices(
-            self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__, last_said, is_private
+            self.library,
+            self.curator,
+            self.describing,
+            self.usage,
+            self.in_flight.__setitem__,
+            last_said,
+            is_private,
+            personal,
         )
         rules = CurationRules(TICK, 60, finish_all, settle_seconds)
         self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
@@ -671,3 +683,47 @@ async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_i
     again = Team(tmp_path)
     await again.closes()
     assert again.decided[-1] == (pair(1).id, Action.ADDED)
+
+
+async def test_a_conversation_is_not_asked_about_with_the_words_of_whom_was_forgotten_meanwhile(tmp_path: Path) -> None:
+    personal, shown, one = PersonalWork(), list[Pair](), pair(1)
+
+    def classified(each: Pair) -> ClassificationResult:
+        shown.append(each)
+        return named("things")
+
+    store(tmp_path, one)
+    team = Team(tmp_path, ScriptedCurator(topic_for=classified, seconds=60), finish_all=False, personal=personal)
+    await asyncio.sleep(1)
+    with personal.forgetting(1):
+        await asyncio.sleep(20)  # it tries again and again
+        left = archive.render(archive.remove_texts(one, 1)).encode()
+        await asyncio.to_thread(files.replace, places_in(tmp_path).raw / archive.week_file(one.key), left)
+        await asyncio.to_thread(team.library.forget, 1)
+    await asyncio.sleep(300)
+    await team.closes()
+    assert [each.turns[0].text for each in shown] == [archive.REMOVED]
+    assert [step for step, _ in team.curator.asked] == ["classify"] * 2
+    assert team.decided == [(one.id, Action.ADDED)]
+
+
+async def test_a_topic_that_waits_for_its_description_is_shown_as_it_is_when_its_turn_comes(tmp_path: Path) -> None:
+    one, two, shown = pair(1, "red?"), pair(2, "blue?"), list[str]()
+    store(tmp_path, one, two)
+    before = opened(tmp_path)
+    for each, name in ((one, "reds"), (two, "blues")):
+        before.decide(added(each, name))
+        before.describe(before.topics[name], "Colours.", "the key of an earlier prompt")
+
+    def says(text: str) -> str | Exception:
+        shown.append(text)
+        if len(shown) == 1:
+            left = "".join(archive.render(archive.remove_texts(each, 1)) for each in (one, two))
+            files.replace(places_in(tmp_path).raw / archive.week_file(one.key), left.encode())
+            team.library.forget(1)
+        return NotDescribed("it is empty")
+
+    team = Team(tmp_path, describing=Describing(says))
+    await team.closes()
+    assert "blue?" in shown[0]
+    assert not any("?" in text for text in shown[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from assembly.distributed.people_commands import PeopleServices, use_shared_feed
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import Parts
+from services.conversations import InFlight, Withdrawn
 from services.knowledge import LibrarySearch
 from services.privacy import pseudonym_key
 from services.storage import files
@@ -114,7 +116,7 @@ def people_services(
     monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     state = SimpleNamespace(record=OutcomeRecord(None, str), folder=DataFolder(tmp_path / "worker"))
-    services = SimpleNamespace(history=SimpleNamespace(newest_id=0))
+    services = SimpleNamespace(history=SimpleNamespace(newest_id=0), in_flight=InFlight())
     parts = cast("Parts", SimpleNamespace(servers={}, state=state, services=services))
     teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one", folder=tmp_path / "nats" / "1"))
@@ -172,3 +174,24 @@ async def test_of_who_has_written_nothing_the_copies_stay(
         assert [entry.author_id for entry in record.recent] == [1]  # what the dashboard shows
         people_services.on_progress(await people.forget_requests.make(999, []))
         assert searched.made_anew_over == []
+
+
+@pytest.mark.parametrize("wish", ["forget", "opt out"])
+async def test_private_questions_of_who_withdraws_their_words_end_in_every_worker(
+    people_services: PeopleServices, wish: str
+) -> None:
+    """Pitfall 67."""
+
+    async def answer() -> None:
+        with people_services.parts.services.in_flight.work.handling({999}):
+            await asyncio.sleep(60)
+
+    answering = asyncio.create_task(answer())
+    await asyncio.sleep(0)
+    async with aclosing(people_services):
+        if wish == "forget":
+            await people_services.forget(999, {})
+        else:
+            people_services.on_opt_out(999)
+        with pytest.raises(Withdrawn):
+            await answering
