@@ -85,7 +85,7 @@ def _look(
     there = {*listing.unchanged, *listing.due}
     for source_id, record in records.items():
         if source_id not in there and not (listing.may_exist is not None and listing.may_exist(source_id)):
-            events += _for_missing(record, kind, at)
+            events += events_of_missing(record, kind, at)
     return events
 
 
@@ -97,7 +97,7 @@ def _for_unchanged(record: Record, key: str) -> Iterator[UpdateEvent]:
         yield UpToDate(replace(record, gone_at=None), UpdateResult.SAME)
 
 
-def _for_missing(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
+def events_of_missing(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
     """The event for a source that does not exist any more: it is kept for a day, then deleted. Blocking."""
     if record.gone_at is None:
         yield UpToDate(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clock import rfc3339
-from operators.updating import _for_missing
+from operators.updating import events_of_missing
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import LeftOut, Trouble, UpToDate
 from services.storage import confined
@@ -36,6 +36,6 @@ async def test_a_file_that_cannot_be_read_is_reported_and_changes_nothing(
 def test_what_is_gone_is_remembered_for_a_day(tmp_path: Path, hours: int, events: int) -> None:
     files = TextFiles(source_setup(tmp_path, 1000))
     record = FileRecord.new(rfc3339(0), file=FileFacts("guide.md", 5, 1))
-    (first,) = _for_missing(record, files, 0.0)
+    (first,) = events_of_missing(record, files, 0.0)
     assert isinstance(first, UpToDate)
-    assert len(list(_for_missing(first.record, files, hours * 3600.0))) == events
+    assert len(list(events_of_missing(first.record, files, hours * 3600.0))) == events
