@@ -31,7 +31,7 @@ NATS_FOLDER = "nats"
 
 @dataclass(frozen=True, slots=True)
 class TeamKnowledgeFiles:
-    """Files of one team and what is made of them for search: of a server of its own, or of all others."""
+    """Files and search of one team: that of a server of its own, or that of all others."""
 
     folder: DataFolder
     raw: Path
@@ -41,12 +41,12 @@ class TeamKnowledgeFiles:
     internal_topics: Collection[str] = ()
 
     @property
-    def learned(self) -> TeamData:
+    def data(self) -> TeamData:
         library = None if self.curation is None else self.curation.library
         return TeamData(self.folder, self.raw, library, self.internal_topics)
 
 
-def taught(servers: Servers[ServerParts]) -> Servers[TeamKnowledgeFiles]:
+def team_files(servers: Servers[ServerParts]) -> Servers[TeamKnowledgeFiles]:
     """Collect the team knowledge files of each server."""
 
     def of(server: ServerParts) -> TeamKnowledgeFiles:
@@ -57,7 +57,7 @@ def taught(servers: Servers[ServerParts]) -> Servers[TeamKnowledgeFiles]:
 
 
 def everywhere(settings: Settings) -> list[Settings]:
-    """Give the shared settings, those of each server in `guilds`, and those of removed servers that still have a
+    """Return the shared settings, those of each server in `guilds`, and those of removed servers that still have a
     folder. Blocking. Raises OSError.
     """
     return [*settings.servers.values(), *settings_of_removed_servers(settings)]
@@ -69,7 +69,7 @@ def settings_of_removed_servers(settings: Settings) -> list[Settings]:
     return [settings.for_removed_server(guild_id) for guild_id in there if guild_id not in settings.servers]
 
 
-def open_learned(settings: Settings) -> TeamData:
+def open_team_data(settings: Settings) -> TeamData:
     """Open the team knowledge of these settings, which no other process may have open. Blocking. Raises as
     `open_team`.
     """
@@ -77,19 +77,19 @@ def open_learned(settings: Settings) -> TeamData:
     return TeamData(folder, raw, open_team(settings), settings.kb.internal_topics)
 
 
-def open_learned_of_removed(settings: Settings) -> tuple[TeamData, list[str]]:
-    """As `open_learned`, for a server that was removed from `guilds`. One that cannot be opened keeps nobody from being
-    forgotten elsewhere: its topics are left alone, and a line names what is wrong.
+def open_removed_team(settings: Settings) -> tuple[TeamData, list[str]]:
+    """As `open_team_data`, for a server that was removed from `guilds`. One that cannot be opened keeps nobody from
+    being forgotten elsewhere: its topics are left alone, and a line names what is wrong.
     """
     try:
-        return open_learned(settings), []
+        return open_team_data(settings), []
     except (OSError, LibraryUnusable, LibraryUnwritable) as error:
         folder, raw = DataFolder(settings.app.data_dir), settings.kb.team_raw_dir
         left = f"{error}; the topics of this server, which is not in guilds, were left as they are"
         return TeamData(folder, raw, None, settings.kb.internal_topics), [left]
 
 
-def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> None:
+def forget_in_search(settings: Sequence[Settings], user_id: int) -> None:
     """Delete the search index of each team whose archive may contain words of the person. No search may be open.
     Blocking. Raises OSError.
     """
@@ -99,34 +99,34 @@ def forgotten_by_search(settings: Sequence[Settings], user_id: int) -> None:
 
 
 async def forget_documents(
-    stores: Iterable[NamedStore], folder: DataFolder, user_id: int, gone: Tombstones
+    stores: Iterable[NamedStore], folder: DataFolder, user_id: int, tombstones: Tombstones
 ) -> ForgetResult:
-    """Delete a person's files and runbooks from the stores, and close them. `gone`: gets tombstones of the files. A
-    store that cannot be used keeps nobody from being forgotten elsewhere: a line names it. Raises OSError.
+    """Delete a person's files and runbooks from the stores, and close these. `tombstones`: gets an entry for each file.
+    If a store cannot be used, a line names it, and the others are still handled. Raises OSError.
     """
     done = ForgetResult()
     for each in stores:
         try:
-            await _forget_in_store(each.store, folder, user_id, gone, done)
+            await _forget_in_store(each.store, folder, user_id, tombstones, done)
         except StoreUnavailable as error:
             done.left.append(f"{each.place}: {error}")
     return done
 
 
 async def _forget_in_store(
-    store: DocumentStore, folder: DataFolder, user_id: int, gone: Tombstones, done: ForgetResult
+    store: DocumentStore, folder: DataFolder, user_id: int, tombstones: Tombstones, done: ForgetResult
 ) -> None:
     try:
         runbooks = Runbooks(store=store, shown_path=folder.shown_runbooks, run=in_thread)
         await runbooks.open()
-        done.files += await forget_evidence(store, user_id, gone)
+        done.files += await forget_evidence(store, user_id, tombstones)
         done.runbooks += await runbooks.forget(user_id)
     finally:
         await store.close()
 
 
 def published_texts(settings: Sequence[Settings]) -> Iterator[str]:
-    """Give the documentation, as it is searched: what anybody can read tells of nobody that they wrote it. Blocking."""
+    """Yield the documentation, as it is searched: anybody can read it, so its words identify nobody. Blocking."""
     for path in dict.fromkeys(each.kb.index_path.with_name(KB_FILE) for each in settings):
         if path.exists():
             with closing(PassageStore(path, read_only=True)) as store:
@@ -155,24 +155,24 @@ def data_not_in_nats(settings: Settings) -> list[Path]:
     return sorted(path for path in found if path.is_file() or any(each.is_file() for each in path.rglob("*")))
 
 
-def surroundings(settings: Settings, *, running: bool = False) -> FolderContents:
+def list_folder_contents(settings: Settings, *, running: bool = False) -> FolderContents:
     """List the other paths in the data folder that forgetting has to look at. `running`: a bot writes to the folder.
     Blocking. Raises OSError.
 
-    Of databases these are the ones that the configuration leads to, and those of the stores: others, such as what an
-    earlier configuration has left, nobody opens.
+    Its databases are those of the configuration and of the stores: others, such as those of an earlier configuration,
+    nobody opens.
     """
     folder = DataFolder(settings.app.data_dir)
-    documents, learned = list[Path](), stored_files(folder)
+    documents, team_paths = list[Path](), stored_files(folder)
     if not running:
-        learned += published_files(folder)
+        team_paths += published_files(folder)
     for each in everywhere(settings):
         kb = each.kb
         documents += [kb.sources_dir, kb.links_file_path, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir]
         documents += passage_files(kb.index_path.with_name(KB_FILE))
-        learned += [kb.team_index_path, kb.team_index_cache_path]
-        # What else is in these folders, such as packed copies, nobody deals with.
+        team_paths += [kb.team_index_path, kb.team_index_cache_path]
+        # Other files in these folders, such as packed copies, are not handled.
         for place, patterns in ((kb.team_raw_dir, ("*.txt", "*.torn")), (kb.team_topics_dir, ("*.txt", "*.rejected*"))):
-            learned += [path for pattern in patterns for path in place.glob(pattern)]
-        learned += [kb.team_state_path, *passage_files(kb.team_index_path.with_name(TEAM_FILE))]
-    return FolderContents([*documents, *learned], documents, settings.logging.file.path, running)
+            team_paths += [path for pattern in patterns for path in place.glob(pattern)]
+        team_paths += [kb.team_state_path, *passage_files(kb.team_index_path.with_name(TEAM_FILE))]
+    return FolderContents([*documents, *team_paths], documents, settings.logging.file.path, running)

@@ -22,12 +22,12 @@ from assembly.documents import Documents, unused_stores
 from assembly.forgetting import (
     TeamKnowledgeFiles,
     forget_documents,
-    forgotten_by_search,
-    open_learned_of_removed,
+    forget_in_search,
+    list_folder_contents,
+    open_removed_team,
     published_texts,
     settings_of_removed_servers,
-    surroundings,
-    taught,
+    team_files,
 )
 from assembly.graph_parts import Parts
 from clock import now
@@ -90,11 +90,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """Does what /privacy opt-out, opt-in and forget ask for.
+    """Carries out /privacy opt-out, opt-in and forget.
 
     Attributes:
         team_files: the team knowledge of each server that has its own, and that of all others.
-        other_archives: archives that are kept elsewhere, and tell what a person wrote.
+        other_archives: archives of other processes, in which a person's words are found.
         settings: those of the data folder, whose other files are looked through too. None in a worker, whose folder
             holds copies of other processes' files.
     """
@@ -106,16 +106,16 @@ class Privacy:
     settings: Settings | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
-    _begun: Counter[int] = field(default_factory=Counter[int], init=False)
+    _round: Counter[int] = field(default_factory=Counter[int], init=False)  # removals begun, by person
     _until: dict[int, int] = field(default_factory=dict[int, int], init=False)  # by person whose removal waits
     _renamed_elsewhere: dict[int, dict[str, str]] = field(
         default_factory=dict[int, dict[str, str]], init=False
     )  # likewise
 
     async def opt_out(self, call: Call) -> str:
-        said = phrases(call.language)
+        say = phrases(call.language)
         if call.user_id in self.parts.state.opt_outs:
-            return said.already_out
+            return say.already_out
         self.parts.services.in_flight.withdraw(call.user_id)
         try:
             await self.parts.state.opt_outs.add(call.user_id)
@@ -124,7 +124,7 @@ class Privacy:
         finally:
             if self.documents is not None:
                 await self.documents.leave_alone(call.user_id)
-        return f"{said.opted_out} {said.stays_until_forgotten}"
+        return f"{say.opted_out} {say.stays_until_forgotten}"
 
     async def opt_in(self, call: Call) -> str:
         if call.user_id not in self.parts.state.opt_outs:
@@ -136,9 +136,7 @@ class Privacy:
         return phrases(call.language).opted_in
 
     async def forget(self, call: Call) -> str:
-        """Forget the caller, first in memory and then in the files of the data folder, as `--forget` does. Gives the
-        reply.
-        """
+        """Forget the caller, in memory and in the files of the data folder, and return the reply."""
         try:
             done = await self.remove(call.user_id, call.id)
         except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
@@ -150,12 +148,11 @@ class Privacy:
     async def remove(
         self, user_id: int, until: int | None = None, renamed: Mapping[str, str] | None = None
     ) -> ForgetResult:
-        """Remove everything of a person and give the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
-        LibraryUnusable; what is removed by then stays removed.
+        """Remove everything of a person and return the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
+        LibraryUnusable; data that is removed by then stays removed.
 
-        What they have written with ids up to `until`, Discord's of the wish, leaves nothing behind even if it is on its
-        way. None: the wish is of now (`newest_by_now`). `renamed`: as `planned_renames`, of an archive that is kept by
-        another process.
+        `until`: the id of the request. Messages with ids up to it leave nothing behind, even those under way. None: all
+        up to now (`newest_by_now`). `renamed`: as `planned_renames`, if another process keeps the archive.
 
         One removal runs at a time, as each reads every file. A second request of the same person joins their waiting
         removal.
@@ -166,16 +163,16 @@ class Privacy:
         self.parts.state.forget_messages(user_id, self._until[user_id])
         self.parts.services.in_flight.withdraw(user_id)
         self._renamed_elsewhere.setdefault(user_id, {}).update(renamed or {})
-        return await self._removals.share((user_id, self._begun[user_id]), lambda: self._remove_in_turn(user_id))
+        return await self._removals.share((user_id, self._round[user_id]), lambda: self._remove_in_turn(user_id))
 
     async def planned_renames(self, user_id: int) -> dict[str, str]:
-        """Give the new ids, by the old ones, of the topics that the removal of a person renames. Raises OSError."""
-        shared, *servers = [each.learned for each in self.team_files.values()]
+        """Return the new ids, by the old ones, of the topics that the removal of a person renames. Raises OSError."""
+        shared, *servers = [each.data for each in self.team_files.values()]
         return await in_thread(planned_renames, shared, servers, user_id)
 
     async def _remove_in_turn(self, user_id: int) -> ForgetResult:
         async with self._turn:
-            self._begun[user_id] += 1  # what they write from now on is for another removal
+            self._round[user_id] += 1  # a request from now on is for another removal
             until, renamed = self._until.pop(user_id), self._renamed_elsewhere.pop(user_id)
             with self.parts.services.in_flight.forgetting(user_id):
                 return await self._remove(user_id, until, renamed)
@@ -188,9 +185,9 @@ class Privacy:
         removed_servers, folder_contents = list[Settings](), None
         if self.settings is not None:
             removed_servers = await in_thread(settings_of_removed_servers, self.settings)
-            folder_contents = await in_thread(surroundings, self.settings, running=True)
-        opened = [await in_thread(open_learned_of_removed, each) for each in removed_servers]
-        shared, *servers = [*(each.learned for each in self.team_files.values()), *(learned for learned, _ in opened)]
+            folder_contents = await in_thread(list_folder_contents, self.settings, running=True)
+        opened = [await in_thread(open_removed_team, each) for each in removed_servers]
+        shared, *servers = [*(each.data for each in self.team_files.values()), *(team for team, _ in opened)]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
         documented = [*(each.settings for each in self.parts.servers.values()), *removed_servers]
         async with self._without_copies(user_id, removed_servers):
@@ -229,7 +226,7 @@ class Privacy:
         return await forget_documents(stores, folder, user_id, self.documents.cases.tombstones)
 
     async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
-        """And in files again, as a vote may have been written with an old id of memory meanwhile. Raises OSError."""
+        """Rename, also in files again: a vote may have been written with an old id meanwhile. Raises OSError."""
         if ids:
             self.parts.services.posts.rename_sources(ids)
             await self.parts.state.record.rename_sources(ids)
@@ -237,12 +234,12 @@ class Privacy:
 
     @asynccontextmanager
     async def _without_copies(self, user_id: int, removed_servers: Sequence[Settings]) -> AsyncGenerator[None]:
-        """Drop what is made for searching of topics that may hold words of the person; it is not made again before the
-        end of the block. `removed_servers`: servers whose topics nobody searches. Raises OSError.
+        """Drop the search copies of topics that may hold the person's words; none is made before the end of the block.
+        `removed_servers`: servers whose topics nobody searches. Raises OSError.
         """
         async with AsyncExitStack() as stack:
             teams = [each for each in self.team_files.values() if await in_thread(has_archived_text, each.raw, user_id)]
-            await in_thread(forgotten_by_search, removed_servers, user_id)
+            await in_thread(forget_in_search, removed_servers, user_id)
             for each in teams:
                 if each.search is not None:
                     await stack.enter_async_context(each.search.team_passages_dropped())
@@ -252,11 +249,11 @@ class Privacy:
                 yield
             finally:
                 if teams and self.documents is not None:
-                    self.documents.answers.purge(TEAM)  # those that were made of topics meanwhile
+                    self.documents.answers.purge(TEAM)  # answers from topics meanwhile
 
 
 def newest_by_now(history: History) -> int:
-    """The highest id that a message seen by now may have: a clock behind Discord's is made up for by what was seen."""
+    """Return the highest id of messages until now, also of those seen: our clock may be behind Discord's."""
     return max(history.newest_id, snowflake_at(now()))
 
 
@@ -265,24 +262,24 @@ def not_forgotten(call: Call, error: Exception) -> CommandRefused:
     return CommandRefused(phrases(call.language).not_forgotten)
 
 
-def summary(done: ForgetResult, said: Phrases, *, complete: bool = True) -> str:
+def summary(done: ForgetResult, say: Phrases, *, complete: bool = True) -> str:
     """Describe to the person what was removed. Unless `complete`, it adds that the rest follows."""
     found = (
-        (done.turns, said.removed_turns),
-        (done.posts, said.removed_posts),
-        (done.topics, said.removed_topics),
-        (done.pending, said.removed_pending),
-        (done.votes, said.removed_votes),
-        (done.questions, said.removed_questions),
-        (done.files, said.removed_files),
-        (done.runbooks, said.removed_runbooks),
-        (done.exchanges, said.removed_exchanges),
-        (done.ends, said.removed_ends),
+        (done.turns, say.removed_turns),
+        (done.posts, say.removed_posts),
+        (done.topics, say.removed_topics),
+        (done.pending, say.removed_pending),
+        (done.votes, say.removed_votes),
+        (done.questions, say.removed_questions),
+        (done.files, say.removed_files),
+        (done.runbooks, say.removed_runbooks),
+        (done.exchanges, say.removed_exchanges),
+        (done.ends, say.removed_ends),
     )
-    lines = [f"- {say(count)}" for count, say in found if count]
-    removed = ["\n".join([said.removed, *lines])] if lines else [said.nothing_kept] if complete else []
-    follows = [] if complete else [said.rest_follows]
-    return "\n\n".join([*removed, *follows, f"{said.out_of_reach} {said.may_see_again}"])
+    lines = [f"- {line(count)}" for count, line in found if count]
+    removed = ["\n".join([say.removed, *lines])] if lines else [say.nothing_kept] if complete else []
+    follows = [] if complete else [say.rest_follows]
+    return "\n\n".join([*removed, *follows, f"{say.out_of_reach} {say.may_see_again}"])
 
 
 def _unwritten(call: Call, error: OSError) -> CommandRefused:
@@ -317,12 +314,12 @@ class RunbookCommands:
             log.warning("/kb add: %s", error)
             raise CommandRefused(phrases(call.language).not_downloaded) from error
         hidden = sum(kept.redactions.values())
-        said = phrases(call.language)
-        told = [said.kept(runbook_line(kept))]
+        say = phrases(call.language)
+        told = [say.kept(runbook_line(kept))]
         if hidden:
-            told.append(said.secrets_hidden(hidden))
+            told.append(say.secrets_hidden(hidden))
         if not self.runbooks.shown_in_threads(call.user_id):
-            told += [said.runbooks_private, said.visibility_changes_that]
+            told += [say.runbooks_private, say.visibility_changes_that]
         return " ".join(told)
 
     async def _kept(self, call: Call, file: Attachment | None, text: str | None, title: str | None) -> Document:
@@ -341,11 +338,11 @@ class RunbookCommands:
     async def list(self, call: Call) -> str:
         with _store_errors(call):
             known = await self.runbooks.documents(call.user_id)
-        said = phrases(call.language)
+        say = phrases(call.language)
         if not known:
-            return said.no_runbooks
-        where = said.shown_in_threads if self.runbooks.shown_in_threads(call.user_id) else said.runbooks_private
-        return "\n".join([said.your_runbooks, *(f"- {runbook_line(doc)}" for doc in known), "", where])
+            return say.no_runbooks
+        where = say.shown_in_threads if self.runbooks.shown_in_threads(call.user_id) else say.runbooks_private
+        return "\n".join([say.your_runbooks, *(f"- {runbook_line(doc)}" for doc in known), "", where])
 
     async def remove(self, call: Call, title: str) -> str:
         try:
@@ -358,16 +355,16 @@ class RunbookCommands:
     async def forget(self, call: Call) -> str:
         with _store_errors(call):
             count = await self.runbooks.forget(call.user_id)
-        said = phrases(call.language)
-        return said.removed_title(said.removed_runbooks(count)) if count else said.no_runbooks
+        say = phrases(call.language)
+        return say.removed_title(say.removed_runbooks(count)) if count else say.no_runbooks
 
     async def show_in_threads(self, call: Call, where: str) -> str:
         """Allow (`thread`) or forbid (`private`) answers in threads that are taken from the caller's runbooks."""
         shown = where == "thread"
         with _store_errors(call):
             await self.runbooks.show_in_threads(call.user_id, shown=shown)
-        said = phrases(call.language)
-        return said.shown_in_threads if shown else said.runbooks_private
+        say = phrases(call.language)
+        return say.shown_in_threads if shown else say.runbooks_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,12 +375,12 @@ class EvidenceCommands:
 
     async def list(self, call: Call) -> str:
         documents = await self._documents(call)
-        said = phrases(call.language)
+        say = phrases(call.language)
         if not documents:
-            return said.no_files
+            return say.no_files
         names = names_for(documents, call.user_id)
-        lines = (f"- {file_line(doc, names[doc.doc_id], said)}" for doc in documents)
-        return "\n".join([said.thread_files, *lines])
+        lines = (f"- {file_line(doc, names[doc.doc_id], say)}" for doc in documents)
+        return "\n".join([say.thread_files, *lines])
 
     async def delete(self, call: Call, filename: str) -> str:
         wanted, name = filename.strip().casefold(), protocol.case_collection(str(call.place_id))
@@ -434,22 +431,22 @@ def is_poster(doc: Document, user_id: int) -> bool:
 
 
 def runbook_line(doc: Document) -> str:
-    """A runbook, in a few words."""
+    """Describe a runbook in a few words."""
     return f"{escape_markup(display_name(title_of(doc)))} ({doc.kind}, {format_size(doc.size)})"
 
 
-def file_line(doc: Document, called: str, said: Phrases) -> str:
+def file_line(doc: Document, called: str, say: Phrases) -> str:
     """A file of a thread, in a few words, by the name that it is `called`; with its poster if that is another name."""
     name = escape_markup(display_name(called))
     match doc.state:
         case State.FAILED:
             return escape_markup(describe_failure(doc))
         case State.PENDING:
-            return said.being_read(name)
+            return say.being_read(name)
         case _:
             poster = "" if called == doc.filename else f", <@{doc.origin.uploader_id}>"
-            newer = "" if doc.current else f", {said.replaced_by_newer}"
-            return f"{name} ({doc.kind}, {format_size(doc.size)}, {said.lines(doc.n_lines)}{poster}{newer})"
+            newer = "" if doc.current else f", {say.replaced_by_newer}"
+            return f"{name} ({doc.kind}, {format_size(doc.size)}, {say.lines(doc.n_lines)}{poster}{newer})"
 
 
 @contextmanager
@@ -462,13 +459,13 @@ def _store_errors(call: Call) -> Generator[None]:
         raise CommandRefused(phrases(call.language).unavailable) from error
 
 
-def answer_text(result: AIResult, said: Phrases) -> str:
-    """Give the reply to `/ask`: the answer, or a short reason why there is none."""
+def answer_text(result: AIResult, say: Phrases) -> str:
+    """Return the reply to `/ask`: the answer, or a short reason why there is no answer."""
     if result.reply_text is not None:
         return result.reply_text
     if result.debug["result"] == OutcomeKind.FAILED:
-        return said.failed
-    return getattr(said, traits_of(result.debug["reason"]).private_reply)
+        return say.failed
+    return getattr(say, traits_of(result.debug["reason"]).private_reply)
 
 
 class Answerers(NamedTuple):
@@ -479,7 +476,7 @@ class Answerers(NamedTuple):
 
 
 def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
-    """Make the answerers of each server. What they open is closed with `opened`."""
+    """Make the answerers of each server. Their searches are closed with `opened`."""
     rules, personal, shared_search = parts.rules.answers, parts.services.in_flight.work, None
     internal = any(each.kb.internal_topics for each in settings.servers.values())
     libraries = server_libraries(settings, for_team=True) if internal else None
@@ -489,9 +486,9 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
         everybody = team = Answerer(context, rules, personal)
         if libraries is not None:
             own, library = libraries[guild_id]
-            beside = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
-            search = opened.enter_context(team_search(server.search, own, beside))
-            shared_search = shared_search or search
+            shared = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
+            search = opened.enter_context(team_search(server.search, own, shared))
+            shared_search = shared_search or search  # the first of `parts.servers` is the shared one
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.with_search(search)
             context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
@@ -501,7 +498,7 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
 
 
 class AnswerSlots:
-    """Lets private questions be answered: `at_once` at a time, and at most `max_waiting` others wait."""
+    """Limits the answers to private questions: `at_once` at a time, and at most `max_waiting` others wait."""
 
     def __init__(self, at_once: int, max_waiting: int) -> None:
         self._free = asyncio.Semaphore(at_once)
@@ -556,7 +553,7 @@ class SlashServices:
     """The services that callbacks of slash commands use.
 
     Attributes:
-        forget: does what `/privacy forget` does.
+        forget: carries out `/privacy forget`.
         documents: None: the bot reads no files, and offers no command that needs them.
     """
 
@@ -690,9 +687,9 @@ async def slash_commands(
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block; `Commands.register_in` registers them in a guild.
 
-    `llm`: the one that answers; None: the extractive assistant does. `forget`: does what `/privacy forget` does; None:
-    this process does, which holds the data folder. Unless `ai_response.reply_language` fixes one,
-    commands speak the language that Discord speaks to the caller.
+    `llm`: the model that answers; None: the extractive assistant answers. `forget`: carries out `/privacy forget`;
+    None: this process, which holds the data folder, does. Unless `ai_response.reply_language` fixes one, replies are in the
+    language that Discord speaks to the caller.
     """
     reply_language = settings.ai_response.reply_language
 
@@ -700,7 +697,7 @@ async def slash_commands(
         return phrases(in_language(reply_language, locale))
 
     with ExitStack() as opened:
-        privacy = Privacy(parts, taught(parts.servers), documents, settings=settings)
+        privacy = Privacy(parts, team_files(parts.servers), documents, settings=settings)
         rules = parts.rules.answers
         slots = AnswerSlots(rules.max_concurrent_answers, rules.max_waiting_answers)
         questions = QuestionCommands(parts, answerers_of(settings, parts, llm, opened), slots)

@@ -18,11 +18,11 @@ from assembly.forgetting import (
     data_not_in_nats,
     everywhere,
     forget_documents,
-    open_learned,
-    open_learned_of_removed,
+    list_folder_contents,
+    open_removed_team,
+    open_team_data,
     published_texts,
     settings_of_removed_servers,
-    surroundings,
 )
 from assembly.running import run_async
 from commands.arguments import DONE, check_data_dir, requires_nats_extra, visible
@@ -101,10 +101,10 @@ def forget(settings: Settings, user_id: int) -> int:
     with lock_data_folder(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
-        opened = [open_learned_of_removed(each) for each in settings_of_removed_servers(settings)]
-        learned = [open_learned(each) for each in settings.servers.values()]
+        opened = [open_removed_team(each) for each in settings_of_removed_servers(settings)]
+        learned = [open_team_data(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in opened]
-        texts, about = collect_texts(learned, user_id), surroundings(settings)
+        texts, about = collect_texts(learned, user_id), list_folder_contents(settings)
         published = partial(published_texts, everywhere(settings))
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about, published=published)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]

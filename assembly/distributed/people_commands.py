@@ -43,14 +43,14 @@ class PeopleServices:
 
     Attributes:
         parts: the parts for commands, which know all places, and store nothing.
-        taught: copies of the team's knowledge, which the role team keeps, and their search indexes.
+        team_files: copies of the team's knowledge, which the role team keeps, and their search indexes.
         commands: None in a rehearsal: nobody can call any.
     """
 
     process: Process
     people: SharedPeople
     parts: Parts
-    taught: Sequence[TeamKnowledgeFiles]
+    team_files: Sequence[TeamKnowledgeFiles]
     documents: Documents | None
     commands: Commands | None = None
     _stale: dict[int, list[TeamKnowledgeFiles]] = field(default_factory=dict[int, list[TeamKnowledgeFiles]], init=False)
@@ -74,7 +74,9 @@ class PeopleServices:
         done = ForgetResult()
         await in_thread(drop_copies_of_ended_processes, self.process.folder.parent)
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
-        stale = [each for each in self.taught if each in known or await in_thread(has_archived_text, each.raw, user_id)]
+        stale = [
+            each for each in self.team_files if each in known or await in_thread(has_archived_text, each.raw, user_id)
+        ]
         self._stale[user_id] = stale
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
             self.on_progress(request)

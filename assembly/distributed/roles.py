@@ -18,7 +18,7 @@ from assembly.data_folder import read_state
 from assembly.distributed.forgetting import open_forget_handler
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
-from assembly.forgetting import data_not_in_nats, taught
+from assembly.forgetting import data_not_in_nats, team_files
 from assembly.graph_parts import DiscordAPI, keep_all_knowledge_current, teams
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
@@ -288,7 +288,7 @@ async def _keep_archive(
         follower = PlacesFollower(process.client, places.on_next)
         await follower.catch_up()
         await stack.enter_async_context(in_background(follower.follow()))
-        privacy = Privacy(parts, taught(bot.servers), settings=settings)
+        privacy = Privacy(parts, team_files(bot.servers), settings=settings)
 
         async def forget(user_id: int, _renamed: Mapping[str, str]) -> ForgetResult:
             dropped = await capture_receiver.forget(user_id)

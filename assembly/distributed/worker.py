@@ -21,7 +21,7 @@ from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forge
 from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
 from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of, homes
 from assembly.documents import Documents, document_files, flush_shared_store
-from assembly.forgetting import TeamKnowledgeFiles, taught
+from assembly.forgetting import TeamKnowledgeFiles, team_files
 from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts
 from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
@@ -423,7 +423,7 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
         process=process,
         people=people,
         parts=parts,
-        taught=list(taught(bot.servers).values()),
+        team_files=list(team_files(bot.servers).values()),
         documents=bot.documents,
     )
     async with aclosing(people_services):

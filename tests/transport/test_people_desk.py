@@ -120,7 +120,7 @@ def people_services(
     parts = cast("Parts", SimpleNamespace(servers={}, state=state, services=services))
     teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one", folder=tmp_path / "nats" / "1"))
-    return PeopleServices(process=process, people=people, parts=parts, taught=[teachings], documents=None)
+    return PeopleServices(process=process, people=people, parts=parts, team_files=[teachings], documents=None)
 
 
 async def test_copies_for_searching_are_made_anew_once_the_archive_is_without_the_person(
