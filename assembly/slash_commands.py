@@ -688,8 +688,8 @@ async def slash_commands(
     """The commands in a client, until the end of the block; `Commands.register_in` registers them in a guild.
 
     `llm`: the model that answers; None: the extractive assistant answers. `forget`: carries out `/privacy forget`;
-    None: this process, which holds the data folder, does. Unless `ai_response.reply_language` fixes one, replies are in the
-    language that Discord speaks to the caller.
+    None: this process, which holds the data folder, does. Unless `ai_response.reply_language` fixes one, replies are in
+    the language that Discord speaks to the caller.
     """
     reply_language = settings.ai_response.reply_language
 
