@@ -150,7 +150,10 @@ def curation(
 
 
 def curations(
-    captures: Observable[Outcome | Pair], servers: Servers[CurationServices | None], rules: CurationRules
+    captures: Observable[Outcome | Pair],
+    servers: Servers[CurationServices | None],
+    rules: CurationRules,
+    on_decided: Callable[[Decided], None] | None = None,
 ) -> list[Observable[Never]]:
     """Make one `curation` for the servers that share a library, and one for each server with its own. Each gets the
     outcomes of its own captures, and all pairs that were stored late.
@@ -164,7 +167,10 @@ def curations(
 
         return belongs
 
-    return [curation(captures.pipe(ops.filter(is_for(guild_id))), parts, rules) for guild_id, parts in servers.items()]
+    return [
+        curation(captures.pipe(ops.filter(is_for(guild_id))), parts, rules, on_decided)
+        for guild_id, parts in servers.items()
+    ]
 
 
 class CurationQueue:

@@ -88,7 +88,7 @@ def graph(
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
-    curated = curations(only_stored(captured), curation_services, rules.curation)
+    curated = curations(only_stored(captured), curation_services, rules.curation, sinks.decided)
     inferred = screened.pipe(of_type(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(
         answered,

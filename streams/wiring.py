@@ -37,7 +37,7 @@ from services.search.embedding import Embedder
 from services.team import Capture, Pair, Revision
 from streams.chain import AnswerRules
 from streams.conversations import WindowRules
-from streams.curation import CurationRules
+from streams.curation import CurationRules, Decided
 from streams.server_context import ServerContext
 
 
@@ -121,6 +121,7 @@ class Sinks:
         revise: captures again, in a server, the conversations of messages that were edited or deleted.
         finish: completes a reply that an earlier run has half posted; returns None if it had posted nothing.
         results: each called with every result as it comes; must not fail.
+        decided: called with each decision about a pair and each description of a topic; must not fail.
     """
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
@@ -129,6 +130,7 @@ class Sinks:
     feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
     finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
     results: Sequence[Callable[[Result], object]] = ()
+    decided: Callable[[Decided], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
