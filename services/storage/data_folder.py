@@ -181,7 +181,7 @@ def _make_private(path: Path, kept: Collection[str]) -> int:
         return 0
     try:
         status = path.lstat()
-        if stat.S_ISLNK(status.st_mode):
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             return 0
         is_above = any(each.startswith(f"{path}/") for each in kept)
         is_open = bool(status.st_mode & 0o077) and not is_above

@@ -279,6 +279,9 @@ def _replace_atomically(path: Path, data: bytes, *, flush: bool) -> Path:
         if stat.S_ISLNK(mode):
             target = Path(os.path.realpath(path))
             mode = target.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode):  # /dev/null, or a pipe: never replaced by a file
+            target.write_bytes(data)
+            return target.parent
     descriptor, temporary = _open_temporary(target.parent)
     try:
         try:

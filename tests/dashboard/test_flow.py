@@ -17,7 +17,9 @@ from tests.dashboard.made import AT, showing
 from tests.dashboard.test_meter import part_of
 
 ROOT = Path(__file__).parents[2]
-CALLED = re.compile(r'(?:\bstep|\brun|capture_step|in_flight|named|watched)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"')
+CALLED = re.compile(
+    r'(?:\bstep|\brun|capture_step|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
+)
 OF_KIND = re.compile(r'\bstep, record = "(\w+)"')
 
 

@@ -362,3 +362,15 @@ def test_a_lock_that_fails_leaves_no_descriptor_behind(tmp_path: Path, monkeypat
     with pytest.raises(OSError, match="No locks available"), files.locked_for_edit(path):
         pass
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_pipe_is_written_to_and_not_replaced_by_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        files.replace(pipe, b"said")
+        assert os.read(reader, 100) == b"said"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
