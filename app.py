@@ -7,6 +7,7 @@ import codecs
 import contextlib
 import gc
 import json
+import os
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -20,6 +21,7 @@ from model.processes import VERSION
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. What a user can cause is one line on stderr."""
+    replace_closed_streams()
     escape_on_stdout()
     options = parser().parse_args(arguments)
     try:
@@ -34,6 +36,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return UNUSABLE
 
     return run(options)
+
+
+def replace_closed_streams() -> None:
+    """Open the null device for each standard stream that is closed (`>&-`). Otherwise a file that is opened later gets
+    its number, and what is printed goes into that file.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 (until the process ends)
 
 
 ESCAPED = "millrace.escaped"

@@ -29,7 +29,7 @@ from services.discord import (
     Health,
     LookupFailed,
 )
-from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
+from services.discord.live import Client, Crowded, DiscordPoster, Forbidden, LiveAccess, RestFetcher
 from services.discord.slash import Commands
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
@@ -58,14 +58,14 @@ async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator
     """Open a client, which the gateway connects later, until the end of the block. `rehearsal`: nothing is posted."""
     answering = settings.ai_response
     client, decoder = Client(feedback=settings.discord.feedback), Decoder()
-    reading, posting = Forbidden(), Forbidden()
+    reading, posting, crowded = Forbidden(), Forbidden(), Crowded()
     try:
         yield DiscordParts(
             client=client,
             decoder=decoder,
             fetcher=RestFetcher(client.http, place=decoder.place, forbidden=reading),
-            poster=DryRunPoster() if rehearsal else DiscordPoster(client.http, forbidden=posting),
-            access=LiveAccess(client, posting),
+            poster=DryRunPoster() if rehearsal else DiscordPoster(client.http, forbidden=posting, crowded=crowded),
+            access=LiveAccess(client, posting, crowded),
             refusals=(reading, posting),
             attachments=CDNAttachments(
                 timeout_seconds=answering.image_download_timeout_seconds,

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from clock import FairTurns, WorkRunner, WorkStopped, from_rfc3339, now
 from model.messages import Message, Place
@@ -24,6 +24,7 @@ from services.documents import (
     IngestJob,
     ThreadFiles,
     check_file,
+    check_share,
     display_name,
     embed_document,
     ingest,
@@ -107,13 +108,17 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
         candidate = job.candidate
         collection, origin, size = candidate.collection, candidate.origin, candidate.attachment.size
         held, read_bytes = [doc for doc in others if doc.state is not State.FAILED], 0
-        # Those that failed after their download (size > 0) count like the others.
-        files = sum(doc.state is not State.FAILED or doc.size > 0 for doc in others)
+
+        def check_with_others(size: int) -> None:
+            check_limits(size, **room_taken(others))
+            if candidate.is_guest:
+                own = [doc for doc in others if doc.origin.poster_id == candidate.uploader_id]
+                check_share(candidate.filename, size, intake.limits, **room_taken(own))
+
+        check_limits = partial(check_file, candidate.filename, limits=intake.limits)
         # Not cut off, as it may make the collection: a deletion waits for its end.
         expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
-            check_limits = partial(check_file, candidate.filename, limits=intake.limits)
-            check_with_others = partial(check_limits, files=files, total_bytes=sum(doc.size for doc in held))
             # A copy of an earlier file takes no room.
             copies = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
             (check_limits if copies else check_with_others)(size)
@@ -153,6 +158,18 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
         return _refused(job, refusal)
 
     return chunked
+
+
+class Room(TypedDict):
+    files: int
+    total_bytes: int
+
+
+def room_taken(documents: Collection[Document]) -> Room:
+    """Count what documents take of the room of their place."""
+    # Those that failed after their download (size > 0) count as files like the others.
+    files = sum(doc.state is not State.FAILED or doc.size > 0 for doc in documents)
+    return Room(files=files, total_bytes=sum(doc.size for doc in documents if doc.state is not State.FAILED))
 
 
 def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:

@@ -125,7 +125,18 @@ def _url(given: Any) -> str:
         raise ValueError("not a URL")
     if any(letter.isspace() for letter in url) or parts.port == 0:
         raise ValueError("not a URL")
+    _check_host(parts.hostname)
     return url.rstrip("/")
+
+
+def _check_host(name: str) -> None:
+    """Raise ValueError if a host can have no address by the form of its name: a request to it would raise that."""
+    if name.isascii():
+        name.encode("idna")
+    else:
+        import idna  # noqa: PLC0415 (it takes longer than all of the loading, and few names need it)
+
+        idna.encode(name)
 
 
 def _relative(given: Any) -> str:

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from clock import now, rfc3339, run_blocking
+from clock import from_rfc3339, now, rfc3339, run_blocking
 from model.events import Event, Posted
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result, traits_of
 from services.storage import files, replace_strings
@@ -169,6 +169,7 @@ class OrderedOutcomes:
 
 
 HOUR, DAY = 3_600.0, 86_400.0
+FIRST_SECOND = from_rfc3339("0001-01-01T00:00:00Z")  # rfc3339 knows no earlier one
 RECENT = 500
 """Newest entries in memory, for the dashboard."""
 MOST_WAITING = 10_000
@@ -276,7 +277,8 @@ class OutcomeRecord:
     async def _prune(self, folder: Path) -> None:
         today = _day(now())
         if self._keep_days and today != self._pruned:
-            await run_blocking(_delete_before, folder, _day(now() - self._keep_days * DAY))
+            oldest = max(FIRST_SECOND, now() - self._keep_days * DAY)
+            await run_blocking(_delete_before, folder, _day(oldest))
             self._pruned = today
 
 

@@ -15,7 +15,7 @@ from clock.cancellation import CancelToken
 from dataflow import concat_map_iterable, delay_unless_replaced, fork, map_async, of_type, serialize_by_key
 from dataflow.metering import operator_gauge, operator_watch
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted
-from model.messages import Message
+from model.messages import Message, Place
 from model.outcomes import Outcome, OutcomeKind
 from operators.evidence import CloseThread, Deletion, DropFiles, IngestResult, MessageFiles, chunk, discard, embed
 from services.assistant import Inquiry
@@ -194,20 +194,25 @@ def candidates(
             or parts.cases.has_files(place.id)
         )
         if place.is_thread and ours:
-            yield from of(message, place.id)
+            yield from of(message, place.id, opener_of(place))
 
     def asked(inquiry: Inquiry) -> Iterator[Candidate]:
         case_id = inquiry.case_id
+        is_new = inquiry.reply_place_id is None
+        opener_id = inquiry.part.author.id if is_new else opener_of(parts.history.place(case_id))
         for message in inquiry.messages:
             in_part = message.id in inquiry.part.message_ids
             # The message that a thread was opened on has the thread's id.
             if in_part or case_id in {message.channel_id, message.id}:
-                yield from of(message, case_id)
+                yield from of(message, case_id, opener_id)
 
-    def of(message: Message, case_id: int) -> Iterator[Candidate]:
+    def opener_of(thread: Place) -> int | None:
+        return parts.posts.opener_of(thread.id) if thread.owner_id == parts.people.bot_id else thread.owner_id
+
+    def of(message: Message, case_id: int, opener_id: int | None) -> Iterator[Candidate]:
         closed = parts.history.knows(case_id) and is_closed(parts.history.place(case_id), rules.solved_tags)
         if not closed and not parts.withheld(message):
-            yield from candidates_in(message, case_id, block_lines=rules.block_lines)
+            yield from candidates_in(message, case_id, opener_id=opener_id, block_lines=rules.block_lines)
 
     return rx.merge(
         events.pipe(of_type(Posted), concat_map_iterable(posted)), gathered.pipe(concat_map_iterable(asked))

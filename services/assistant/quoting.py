@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from model.words import clean
 from services.assistant.citations import remove_addresses
 from services.conversations import Phrases
 from services.knowledge import bare_name
@@ -116,8 +117,10 @@ def quote_team(passage: StoredPassage, text: str, say: Phrases, max_chars: int) 
 
 
 def earlier_question(passage: StoredPassage) -> str:
-    """The question to an answer of the team, in one line; without addresses, as anybody may have asked it."""
-    said = remove_addresses(" ".join(passage.headings[-1].split())) if passage.headings else ""
+    """The question to an answer of the team, in one line. As anybody may have asked it, addresses and invisible
+    characters are left out.
+    """
+    said = remove_addresses(" ".join(clean(passage.headings[-1]).split())) if passage.headings else ""
     asked = _plain(without_addressee(without_names(said)))
     return asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS].rpartition(' ')[0]} …"
 

@@ -134,6 +134,7 @@ class Phrases:
     too_many_files = Filled("name", "count", "most")
     too_large_together = Filled("name", "size", "most")
     your_part_is_full = Filled("name", "size", "most")
+    guest_part_is_full = Filled("name", "most", "size")
     delete_one = Fixed()
     nul_bytes = Filled("name")
     undecodable = Filled("name", "share")

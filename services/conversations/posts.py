@@ -57,6 +57,7 @@ class Posts:
         self._last_in: dict[int, int] = {}  # by thread: its last post
         self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is in `_last_in`
         self._opened: dict[Key, int] = {}  # by channel and asker: the newest thread
+        self._opened_for: dict[int, int] = {}  # by thread that the bot opened: its asker
         self._answered: dict[int, int] = {}  # by the last message of the part
         self._forgotten: dict[int, int] = {}  # by asker: the id of the request
         for post in earlier:
@@ -94,6 +95,10 @@ class Posts:
     def thread_opened_for(self, channel_id: int, asker_id: int) -> int | None:
         """Return the newest thread that the bot opened for this asker in this channel."""
         return self._opened.get(Key(channel_id, asker_id))
+
+    def opener_of(self, thread_id: int) -> int | None:
+        """Return the asker for whom the bot opened this thread."""
+        return self._opened_for.get(thread_id)
 
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
         """Return the newest thread opened for this asker in this channel, if the bot has posted there after `since`."""
@@ -135,6 +140,7 @@ class Posts:
         self._answered[post.last_asked_id] = post.message_id
         if post.opened_thread:
             self._opened[Key(post.asked_in, post.asker_id)] = post.place_id
+            self._opened_for[post.place_id] = post.asker_id
         if len(self._posts) > KEPT_POSTS:
             self._forget(next(iter(self._posts)))
 
@@ -143,6 +149,8 @@ class Posts:
         self._answered.pop(post.last_asked_id, None)
         if self._last_in.get(post.place_id) == message_id:
             del self._last_in[post.place_id]
+        if post.opened_thread:
+            self._opened_for.pop(post.place_id, None)
         theirs, asked = Key(post.place_id, post.asker_id), Key(post.asked_in, post.asker_id)
         if self._last_for.get(theirs) == message_id:
             del self._last_for[theirs]

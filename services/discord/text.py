@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from clock import rfc3339
 from model.messages import Attachment, Message
+from model.words import clean
 
 THREAD_NAME_LIMIT = 100  # Discord API reference, "Start Thread from Message"
 LOOKED_AT = 400  # characters of a line from which a name is made: enough for its markup, and a bound on the work
@@ -138,10 +139,8 @@ def _shortened(name: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Collapse white space, and remove control characters."""
-    if not text.isprintable():  # printable text has no control characters: the usual case, checked fast
-        text = "".join(" " if unicodedata.category(each) == "Cc" else each for each in text)
-    return " ".join(text.split())
+    """Collapse white space, and remove control characters and marks of writing direction."""
+    return " ".join(clean(text).split())
 
 
 LIMIT = 2_000  # content of one message (Discord API reference, "Create Message")

@@ -6,7 +6,7 @@ alone (docs/facts-from-files.md). `tools` offers them to a model as tools; `cond
 
 # pyright: reportUnusedImport=false
 from services.documents.ingesting import embed_document, ingest, refusal_text
-from services.documents.limits import FileLimits, FileRefused, check_file, display_name, format_size
+from services.documents.limits import FileLimits, FileRefused, check_file, check_share, display_name, format_size
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.naming import names_for, told_apart
 from services.documents.reading import DocumentRedactors

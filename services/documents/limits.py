@@ -181,6 +181,18 @@ def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, 
         raise FileRefused(*told, name=display_name(filename), size=format_size(size), most=most)
 
 
+def check_share(filename: str, size: int, limits: FileLimits, *, files: int, total_bytes: int) -> None:
+    """Check that a guest's files leave half of the room to others. `files`, `total_bytes`: number and size of the
+    guest's earlier files in the place.
+
+    Raises FileRefused: with this file they would not.
+    """
+    most, most_bytes = max(1, limits.max_files // 2), limits.max_total_bytes // 2
+    if files >= most or total_bytes + size > most_bytes:
+        told = "guest_part_is_full", "delete_one"
+        raise FileRefused(*told, name=display_name(filename), most=most, size=format_size(most_bytes))
+
+
 def check_name(filename: str) -> None:
     """Raises FileRefused: files with this extension are not taken."""
     if is_acceptable(filename):

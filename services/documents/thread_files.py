@@ -45,6 +45,7 @@ class Candidate:
     attachment: Attachment
     at: float  # when it was posted
     text: str | None = None  # the content of a code block, which is no file on Discord
+    is_guest: bool = False  # the thread is known to be somebody else's than the uploader's
 
     @property
     def filename(self) -> str:
@@ -75,9 +76,13 @@ class Candidate:
         return doc.filename == self.filename and doc.has_attachment(self.attachment.id)
 
 
-def candidates_in(message: Message, case_id: int, *, block_lines: int | None = None) -> Iterator[Candidate]:
-    """Yield the files in a message, for a thread, without pictures, sound and films. `block_lines`: a code block of so
-    many lines counts as a file; None: no code block does.
+def candidates_in(
+    message: Message, case_id: int, *, opener_id: int | None = None, block_lines: int | None = None
+) -> Iterator[Candidate]:
+    """Yield the files in a message, for a thread, without pictures, sound and films.
+
+    `opener_id`: the person whose thread it is, if that is known. `block_lines`: a code block of so many lines counts as
+    a file; None: no code block does.
     """
 
     def candidate(file: Attachment, text: str | None = None) -> Candidate:
@@ -90,6 +95,7 @@ def candidates_in(message: Message, case_id: int, *, block_lines: int | None = N
             attachment=file,
             at=message.at,
             text=text,
+            is_guest=opener_id not in {None, message.author.id},
         )
 
     if message.is_system or message.author.is_bot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from services.storage import files
 from tests.commands.evaluating.test_from_votes import Bot
 
 LETTERS = "Gr\u00fc\u00dfe \u6f22 \U0001f600"
+REPOSITORY = Path(__file__).parents[2]
 ESCAPED = {
     "ascii": r"Gr\u00fc\u00dfe \u6f22 \ud83d\ude00",
     "iso8859-1": "Gr\u00fc\u00dfe \\u6f22 \\ud83d\\ude00",
@@ -68,3 +70,12 @@ def test_questions_that_are_made_of_votes_are_read_as_they_were(tmp_path: Path, 
     bot.answered(f"Is it {LETTERS}: yes or no?", "up")
     (entry,) = yaml.safe_load(printed("--config", bot.config, "--eval", "--from-votes"))["questions"]
     assert entry["question"] == f"Is it {LETTERS}: yes or no?"
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", [["--report"], ["--kb", "list"], ["--forget", "1"], ["--usage"]])
+def test_what_is_printed_to_a_closed_stream_is_dropped(config: Path, command: list[str], closed: str) -> None:
+    line = ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "app.py", "--config", str(config), *command]
+    done = subprocess.run(line, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr + done.stdout
+    assert (done.returncode, done.stderr) == (0, "")

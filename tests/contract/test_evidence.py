@@ -420,6 +420,33 @@ async def test_a_thread_holds_so_many_files_and_the_next_one_is_told_so(begin: B
     assert "2 is the most" in world.board.sent[-1].text
 
 
+@pytest.mark.parametrize("is_forum", [False, True])
+async def test_only_the_opener_of_a_thread_may_fill_it(begin: Begin, is_forum: bool) -> None:
+    """Pitfall 64: nobody who passes by keeps the asker's files out."""
+    stage = await begin(script=Script(), documents={"max_files_per_thread": 4})
+    world = stage.world
+    if is_forum:
+        world.opens(forum_post(88, ANNA))
+        stage.posts(ANNA, "asked.log", where=88, text="which ERROR is it?")
+        await world.wait(120)
+        thread_id = 88
+    else:
+        thread_id = (await stage.asked()).id
+    for n in range(3):
+        stage.posts(BEN, f"junk-{n}.log", f"{LOG}\n{n}", where=thread_id)
+    for n in range(2):
+        stage.posts(ANNA, f"app-{n}.log", f"{LOG}\n\n{n}", where=thread_id)
+    await world.wait(1)
+    states = {doc.filename: doc.state.searchable for doc in (await stage.held(thread_id))[1:]}
+    assert states == {
+        "junk-0.log": True,
+        "junk-1.log": True,
+        "junk-2.log": False,
+        "app-0.log": True,
+        "app-1.log": False,
+    }
+
+
 async def test_after_a_restart_the_files_are_there_and_are_not_read_twice(begin: Begin) -> None:
     stage = await begin()
     world, uploads = stage.world, stage.uploads

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from clock import now
 from model.outcomes import OutcomeKind, Reason
+from services.discord.live import calls
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering
@@ -143,3 +145,33 @@ async def test_a_thread_is_named_after_the_question_and_not_after_the_greeting(
     thread = discord_server.posts[0].thread
     assert thread is not None
     assert thread.name == QUESTION
+
+
+async def test_where_a_server_has_too_many_threads_no_model_is_asked_for_ten_minutes(
+    start: Start,
+    discord_server: DiscordServer,
+    llm_server: LLMServer,
+    help_: Channel,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pitfall 76: the limit is that of the server, so it holds in its other channels, too."""
+    llm_server.otherwise = answering()
+    other = discord_server.add_channel("other")
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    body = {"message": "Maximum number of active threads reached", "code": 160006}
+    discord_server.fail_next("POST", "/threads$", status=400, body=body)
+    refused = await discord_server.say(help_, discord_server.add_member("bob"), QUESTION)
+    await bot.until_ended(refused)
+    asked = len(llm_server.seen)
+    for channel, name in ((help_, "cleo"), (other, "dan")):
+        await bot.until_ended(await discord_server.say(channel, discord_server.add_member(name), QUESTION))
+    assert bot.results == [(OutcomeKind.FAILED, "PostFailed at reply"), CANNOT_POST, CANNOT_POST]
+    assert len(llm_server.seen) == asked
+    assert [line for line in caplog.messages if "stay unanswered" in line] == [
+        f"questions in channel {channel.id} stay unanswered: the server has too many active threads"
+        for channel in (help_, other)
+    ]
+    monkeypatch.setattr(calls, "now", lambda: now() + calls.REFUSED_SECONDS)
+    await discord_server.say(other, discord_server.add_member("eli"), QUESTION)
+    await bot.until_posts(1)

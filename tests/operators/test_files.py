@@ -192,6 +192,21 @@ async def test_pitfall_64_files_that_could_not_be_read_count_against_what_a_thre
     assert len(uploads.downloaded) == 2
 
 
+@pytest.mark.parametrize("limits", [FileLimits(max_files=4), FileLimits(max_total_bytes=4 * len("all is well 1\n"))])
+async def test_pitfall_64_a_guest_leaves_half_of_a_thread_to_others(store: BrokenStore, limits: FileLimits) -> None:
+    uploads = Uploads()
+    read = chunk(replace(intake(store, uploads), limits=limits))
+    failures: list[str] = []
+    for number, (user_id, is_guest) in enumerate([(5, True)] * 3 + [(6, True)] + [(101, False)] * 2):
+        job = job_of(uploads, f"{number}.log", f"all is well {number}\n")
+        failures.append(
+            (await read(replace(job, candidate=replace(job.candidate, uploader_id=user_id, is_guest=is_guest)))).failure
+        )
+    assert [bool(failure) for failure in failures] == [False, False, True, False, False, True]
+    assert "in a thread that somebody else has opened" in failures[2]
+    assert "in a thread that somebody else has opened" not in failures[5]
+
+
 async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the_file(
     store: BrokenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.telemetry import parse_part_outcome
 from sinks import results
-from sinks.results import DAY, HOUR, MOST_REFUSED_AN_HOUR, OutcomeRecord
+from sinks.results import DAY, FIRST_SECOND, HOUR, MOST_REFUSED_AN_HOUR, OutcomeRecord
 from tests.services.telemetry.test_ended import outcome, plain
 
 SOME_DAY = 1_790_000_000.0  # 2026-09-21
@@ -66,6 +66,13 @@ def test_old_days_are_deleted(tmp_path: Path) -> None:
         (tmp_path / name).write_text("{}\n")
     play(OutcomeRecord(tmp_path, plain, keep_days=1))
     assert sorted(days(tmp_path)) == ["2026-09-20.jsonl", "notes.txt"]
+
+
+def test_no_day_is_before_the_first_of_the_calendar(tmp_path: Path) -> None:
+    kept = OutcomeRecord(tmp_path, plain, keep_days=90)
+    kept.add(at(FIRST_SECOND))
+    play(kept, now=FIRST_SECOND)
+    assert days(tmp_path) == {"0001-01-01.jsonl": 1}
 
 
 def test_without_a_limit_all_days_stay(tmp_path: Path) -> None:

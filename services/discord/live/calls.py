@@ -21,8 +21,8 @@ ATTEMPTS = 3
 CALL_SECONDS = 100.0  # longer than discord.py's own five tries (25 s of pauses) and a rate limit (60 s) together
 BACK_OFF = wait_random_exponential(multiplier=0.5, max=5)
 
-FORBIDDEN_SECONDS = 600.0
-"""How long a 403 is remembered: Discord bans an address by its bad answers within this time."""
+REFUSED_SECONDS = 600.0
+"""How long a refusal is remembered: Discord bans an address by its bad answers within this time."""
 NOT_AGAIN = "not asked again so soon after Discord answered 403"
 LACKING = frozenset({50001, 50013})  # codes of a 403 that holds for the whole channel
 
@@ -30,6 +30,7 @@ FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError
 """All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""
 
 TOO_MANY = 429
+MOST_THREADS = 160006
 PASSING = frozenset({408, 425, TOO_MANY})  # the statuses from 400 to 499 after which a retry may help
 BAN_SECONDS = 60.0  # the pause during a ban of the address, which names no time itself
 MOST_SAID = 200  # characters of Discord's own message that are passed on
@@ -43,7 +44,7 @@ _REASONS = {
     50035: "Discord does not accept the form of the request",
     50083: "the thread is archived",
     160005: "the thread is locked",
-    160006: "the server has too many active threads",
+    MOST_THREADS: "the server has too many active threads",
 }
 """Discord's JSON error codes (API reference, "Opcodes and Status Codes")."""
 
@@ -72,10 +73,8 @@ def seconds_to_wait(error: BaseException) -> float:
     return BAN_SECONDS if banned else 0.0
 
 
-class Forbidden:
-    """Places that answered 403 within the last ten minutes. Call `clear` when permissions have changed: the cause may
-    be gone.
-    """
+class RecentRefusals:
+    """Places in which Discord refused something within the last ten minutes."""
 
     def __init__(self) -> None:
         self._until: dict[int, float] = {}
@@ -83,13 +82,23 @@ class Forbidden:
     def note(self, place_id: int) -> None:
         at = now()
         self._until = {id_: until for id_, until in self._until.items() if until > at}
-        self._until[place_id] = at + FORBIDDEN_SECONDS
+        self._until[place_id] = at + REFUSED_SECONDS
+
+    def is_recent(self, place_id: int) -> bool:
+        return self._until.get(place_id, 0) > now()
+
+
+class Forbidden(RecentRefusals):
+    """Places that answered 403. Call `clear` when permissions have changed: the cause may be gone."""
 
     def clear(self) -> None:
         self._until.clear()
 
-    def is_recent(self, place_id: int) -> bool:
-        return self._until.get(place_id, 0) > now()
+
+class Crowded(RecentRefusals):
+    """Channels in which no thread could be opened, as their server has as many active ones as Discord allows. They are
+    archived over hours, so no event clears these.
+    """
 
 
 async def with_retries(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:

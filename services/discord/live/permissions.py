@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import discord
 
-from services.discord.live.calls import Forbidden
+from services.discord.live.calls import Crowded, Forbidden
 
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
@@ -97,9 +97,10 @@ CHANGES = frozenset(
 class LiveAccess:
     """`Access`, by discord.py's cache and by Discord's recent refusals."""
 
-    def __init__(self, client: discord.Client, forbidden: Forbidden) -> None:
+    def __init__(self, client: discord.Client, forbidden: Forbidden, crowded: Crowded) -> None:
         self._client = client
         self._forbidden = forbidden
+        self._crowded = crowded
 
     def why_not_allowed(self, channel_id: int, thread_id: int | None) -> str | None:
         channel = self._client.get_channel(channel_id)
@@ -114,6 +115,8 @@ class LiveAccess:
             missing = [_NAMES[name] for name in needed if not getattr(granted, name)]
             if missing:
                 return f"the bot lacks {', '.join(missing)}"
+            if thread_id is None and any(self._crowded.is_recent(each.id) for each in channel.guild.channels):
+                return "the server has too many active threads"
         refused = any(self._forbidden.is_recent(each) for each in (channel_id, thread_id) if each is not None)
         return "Discord has refused it a moment ago" if refused else None
 

@@ -18,7 +18,9 @@ from services.discord.live.calls import (
     BACK_OFF,
     FAILURES,
     LACKING,
+    MOST_THREADS,
     NOT_AGAIN,
+    Crowded,
     Forbidden,
     is_passing,
     reason,
@@ -158,10 +160,18 @@ class DiscordPoster:
     an existing thread is used.
     """
 
-    def __init__(self, http: HTTPClient, *, forbidden: Forbidden | None = None, wait: wait_base = BACK_OFF) -> None:
+    def __init__(
+        self,
+        http: HTTPClient,
+        *,
+        forbidden: Forbidden | None = None,
+        crowded: Crowded | None = None,
+        wait: wait_base = BACK_OFF,
+    ) -> None:
         self._http = http
         self._wait = wait
         self._forbidden = forbidden or Forbidden()
+        self._crowded = crowded or Crowded()
 
     async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
         failed = f"no thread on message {message_id} in channel {channel_id}"
@@ -241,8 +251,11 @@ class DiscordPoster:
         await self._post(lambda: self._http.remove_own_reaction(place_id, message_id, emoji), failed)
 
     def _note(self, place_id: int, failure: PostFailed) -> None:
-        if getattr(failure.__cause__, "code", None) in LACKING:
+        code = getattr(failure.__cause__, "code", None)
+        if code in LACKING:
             self._forbidden.note(place_id)
+        elif code == MOST_THREADS:
+            self._crowded.note(place_id)
 
     async def _post(self, request: Callable[[], Awaitable[T]], failed: str) -> T:
         try:

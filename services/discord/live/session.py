@@ -17,7 +17,7 @@ from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from clock import now
 from services.discord.dispatches import read_frame
-from services.discord.live.calls import reason, refusal
+from services.discord.live.calls import UNAUTHORIZED, reason, refusal
 from services.discord.protocols import GatewayRefused, Health
 
 log = logging.getLogger(__name__)
@@ -140,6 +140,11 @@ class Client(discord.Client):
     def resumable(self) -> bool:
         """Return True if there is a session that Discord may resume."""
         return self.ws is not None and self.ws.session_id is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
+
+    @property
+    def has_connected(self) -> bool:
+        """Return True if the gateway has ever taken a connection of this client."""
+        return self.ws is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
 
     async def hold_session(
         self,
@@ -281,7 +286,8 @@ async def keep_session(
     new session: other processes may be about to begin theirs. `wait_for_room`: see `Client.hold_session`.
 
     Raises:
-        GatewayRefused: a retry cannot help, as Discord refuses the token or an intent, for example.
+        GatewayRefused: a retry cannot help, as Discord refuses the token or an intent, for example. Once a connection
+            has come about, a handshake is refused for good by 401 only.
     """
     failures = 0
     identifies = IdentifyLimiter()
@@ -299,14 +305,21 @@ async def keep_session(
                 on_frame, resume=resume, is_paced=before_identify is not None, wait_for_room=wait_for_room
             )
         except Exception as error:  # an odd payload can make a parser raise anything
-            # The address at which to resume may be outdated; a new session has another.
-            resuming_refused = resume and isinstance(error, aiohttp.WSServerHandshakeError)
-            if not resuming_refused and (remedy := refusal(error)):
+            if not _is_passing_refusal(error, client, resume=resume) and (remedy := refusal(error)):
                 raise GatewayRefused(remedy) from error
             _report(error)
         health.down(now())
         failures = 1 if now() - began >= QUIET_SECONDS else failures + 1
         await asyncio.sleep(pause(failures))
+
+
+def _is_passing_refusal(error: Exception, client: Client, *, resume: bool) -> bool:
+    """Return True if a handshake was refused that may succeed later."""
+    if not isinstance(error, aiohttp.WSServerHandshakeError):
+        return False
+    # The address at which to resume may be outdated; a new session has another. And where the gateway has taken a
+    # connection before, a proxy before it answers so during an outage, or blocks this machine for a while.
+    return resume or (client.has_connected and error.status != UNAUTHORIZED)
 
 
 def _report(error: Exception) -> None:

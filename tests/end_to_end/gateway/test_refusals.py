@@ -1,6 +1,9 @@
+import logging
+
 import pytest
 
-from services.discord.protocols import GatewayRefused
+from clock import now
+from services.discord.protocols import PATIENCE_SECONDS, GatewayRefused
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.sessions import Intent
@@ -82,3 +85,34 @@ async def test_a_passing_answer_is_asked_again(connect: Connect, discord_server:
     live = await connect()
     assert live.gateway.refusal is None
     assert discord_server.failures_to_come == 0
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 410])
+async def test_a_refused_handshake_of_a_bot_that_was_connected_is_tried_again(
+    connect: Connect, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    """Pitfall 79: so answers a proxy before the gateway during an outage."""
+    caplog.set_level(logging.WARNING)
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    live = await connect()
+    discord_server.fail_next("GET", "^/$", status=status, times=7)
+    await discord_server.invalidate_session()
+    await discord_server.until(lambda: not live.gateway.health.connected)
+    assert live.gateway.health.problem(now() + PATIENCE_SECONDS + 1) is not None
+    await discord_server.until(lambda: len(live.of("GUILD_CREATE")) > 1)
+    await discord_server.say(channel, ada, "and on")
+    await discord_server.until(lambda: "and on" in live.texts)
+    assert live.gateway.refusal is None
+    assert live.gateway.health.problem(now()) is None
+    assert caplog.messages.count(f"gateway: no connection: Discord answered {status}; trying again") == 7
+
+
+async def test_a_handshake_refused_with_401_ends_it_while_running(
+    connect: Connect, discord_server: DiscordServer
+) -> None:
+    """Pitfall 79."""
+    live = await connect()
+    discord_server.fail_next("GET", "^/$", status=401, times=7)
+    await discord_server.invalidate_session()
+    await live.ended.wait()
+    assert "discord.token" in str(live.gateway.refusal)

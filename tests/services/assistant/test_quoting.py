@@ -15,6 +15,7 @@ from services.assistant.quoting import (
     Quote,
     choose_hits,
     compose,
+    earlier_question,
     extend,
     in_known_languages,
     other_pages,
@@ -58,6 +59,13 @@ def test_an_answer_of_the_team_is_called_that_with_its_question_and_its_day_and_
     dated = said._replace(day="2026-02-01")
     assert quote_team(dated, text, SAY, 2_000).startswith(f"From an answer that the team gave on 2026-02-01:\n{head}")
     assert quote_team(dated, text, SAY, 60) == ""
+
+
+def test_an_earlier_question_turns_no_writing_and_hides_nothing() -> None:
+    """Pitfall 62: the bot posts under its name what anybody has asked."""
+    asked = "how can I\x00 restore \u202eevil\u2069/a\u200b\U000e0041? می\u200cخواهم 👩\u200d💻"
+    said = kept(source_id="team:press.txt", headings=(asked,), title="")
+    assert earlier_question(said) == "how can I restore evil/a? می\u200cخواهم 👩\u200d💻"
 
 
 def test_where_the_bot_points_an_answer_of_the_team_is_named_with_the_question_that_it_was_given_to() -> None:

@@ -111,6 +111,9 @@ def test_the_name_of_a_file_cannot_end_its_placeholder() -> None:
         ("x" * 120, "x" * 99 + "…"),
         ("👍" * 60, "👍" * 49 + "…"),
         ("word " * 30, "word " * 18 + "word word…"),
+        ("how\x00 can I restore \u202eevil\u2066/a\u200b?\x1b", "how can I restore evil/a?"),
+        ("می\u200cخواهم 👩\u200d💻", "می\u200cخواهم 👩\u200d💻"),
+        ("\u202e\x00\nwhat now?", "what now?"),
         ("x" * 99 + " y", "x" * 99 + "…"),
     ],
 )
