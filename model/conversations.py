@@ -31,6 +31,8 @@ class Turn:
     text: str
     """Trimmed, mentions as names, a placeholder for each attachment."""
     images: tuple[Image, ...] = ()
+    unseen_images: int = 0
+    """How many further images it has that could not be loaded, or have no room."""
     from_team: bool = False
     """Written by a team member: what it links to may be linked to."""
     asked_now: bool = False

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clock import now
 from model.conversations import Conversation, Image, Role
-from model.messages import AuthorType, Message
+from model.messages import AuthorType, Message, Part
 from model.outcomes import Outcome, Reason
 from operators.step import TookTooLong
 from services.assistant import (
@@ -52,14 +52,15 @@ def gather(
     thread_reuse_seconds: float,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give an inquiry its conversation: a thread's history, or the messages that it replies to. With `images`, those of
-    the question come first, then the newest, as many as one call may show; others stay placeholders.
+    the question come first, then the newest, as many as one call may show; others stay placeholders, as do those that
+    cannot be used.
 
     A question in a channel is answered in the thread that the bot opened for the same asker a moment ago, if there is
     one that no team member has joined.
 
     Raises:
         LookupFailed: Discord could not be asked.
-        ImageFailed: an image of the conversation is not available.
+        ImageFailed: an image of the asker's cannot be loaded now.
     """
 
     async def gathered(inquiry: Inquiry) -> Inquiry:
@@ -82,7 +83,7 @@ def gather(
             if message.id in asked or message.id < part.last.id or message.author.id != part.author.id
         ]
         add_people(message.author.id for message in ordered)
-        loaded = {} if images is None else await loaded_images(images, await with_user_attachments(ordered), asked)
+        loaded = {} if images is None else await loaded_images(images, await with_user_attachments(ordered), part)
         conversation = await context.conversation(ordered, asked, loaded)
         return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
 
@@ -103,12 +104,19 @@ def gather(
         return [m for m in messages if m.attachments and await context.author_type(m) is AuthorType.COMMUNITY_USER]
 
     async def loaded_images(
-        source: ImageSource, messages: Sequence[Message], asked: Collection[int]
+        source: ImageSource, messages: Sequence[Message], part: Part
     ) -> dict[int, tuple[Image, ...]]:
+        asked = frozenset(part.message_ids)
         ranked = sorted(messages, key=lambda message: (message.id in asked, message.id), reverse=True)
         chosen = choose_images(each for message in ranked for each in message.attachments)
         return {
-            m.id: await load_images(source, [each for each in m.attachments if each.id in chosen]) for m in messages
+            m.id: await load_images(
+                source,
+                [each for each in m.attachments if each.id in chosen],
+                # An answer must not depend on what others post.
+                required=m.author.id == part.author.id,
+            )
+            for m in messages
         }
 
     return gathered

@@ -36,6 +36,7 @@ from services.llm.images import (
     AttachedImages,
     ImageFailed,
     ImageSource,
+    ImageUnusable,
     choose_images,
     image_adapter,
     load_images,
