@@ -35,7 +35,7 @@ from services.assistant import (
 from services.conversations import Context, History, InFlight, Posts, TypingTracker
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import ImageSource, Limiter, LLMError, Prompt, choose_images, load_images
+from services.llm import ImageSource, Limiter, LLMError, Prompt, PromptRefused, choose_images, load_images
 from services.search import Level, SearchResult, StoredPassage, is_question
 from services.telemetry import add_people, number_of
 
@@ -212,6 +212,28 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
 AnswerStep: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
 
 
+def without_others_if_refused(ask: AnswerStep) -> AnswerStep:
+    """Run a step that shows the conversation to a model. When the model refuses the prompt, as for a word that its
+    provider allows nobody, the step is run once more with the turns of the asker and the team alone, and so are those
+    that follow: nobody can keep others from an answer by what they write.
+
+    conversations  --ada eve tess----------|
+    asked about    --ada eve tess--ada tess|      the first prompt is refused
+    """
+
+    async def asked(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
+        try:
+            return await ask(inquiry)
+        except PromptRefused as error:
+            conversation = inquiry.conversation.of_asker_and_team
+            if conversation == inquiry.conversation:
+                raise
+            log.info("asked again without what others have said: %s", error)
+            return await ask(inquiry._replace(conversation=conversation))
+
+    return asked
+
+
 def speculative_selection(
     select: AnswerStep, load: AnswerStep
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
@@ -287,9 +309,9 @@ def gate(
                 log.warning("%s is used up: nothing is answered until there is room again", exhausted)
             return skip_outcome(inquiry, Reason.BUDGET)
         if guess is None:
-            return await decided(inquiry)
+            return await decide(inquiry)
         async with running_task(guess(inquiry)) as guessing:
-            item = await decided(inquiry)
+            item = await decide(inquiry)
             return item._replace(speculation=await await_guess(guessing)) if isinstance(item, Inquiry) else item
 
     async def decided(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
@@ -304,6 +326,7 @@ def gate(
         asked = inquiry._replace(query=(result.rewrite_query or "").strip() or inquiry.request)
         return asked if answerable else Unanswered(asked, Reason.NOT_ANSWERABLE)
 
+    decide = without_others_if_refused(decided)
     return gated
 
 
@@ -512,7 +535,7 @@ def generate(
             toolset=inquiry.toolset,
         )
 
-    return generated
+    return without_others_if_refused(generated)
 
 
 def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:
@@ -521,7 +544,7 @@ def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:
     return None if not text or text.lower() == "null" else (text, result.citations)
 
 
-def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+def verify(assistant: Assistant) -> AnswerStep:
     """Reject a draft that is not good enough to post."""
 
     async def verified(inquiry: Inquiry) -> Inquiry | Outcome:
@@ -537,7 +560,7 @@ def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
         log.info("verify: good_enough=%s issues=%d", good, len(issues))
         return inquiry if good else skip_outcome(inquiry, Reason.REJECTED)
 
-    return verified
+    return without_others_if_refused(verified)
 
 
 HOLD_SECONDS = 20.0

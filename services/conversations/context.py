@@ -159,6 +159,7 @@ class Context:
         """
         turns: list[Turn] = []
         messages = list(messages)
+        asker_ids = {message.author.id for message in messages if message.id in asked}
         if sum(len(message.text) for message in messages) <= _AT_ONCE_CHARS:
             texts = list(map(self.text_of, messages))
         else:
@@ -177,6 +178,7 @@ class Context:
                     unseen_images=posted - len(shown),
                     from_team=kind is AuthorType.TEAM_MEMBER,
                     asked_now=message.id in asked,
+                    by_asker=message.author.id in asker_ids,
                 )
             )
         return Conversation(tuple(turns))

@@ -66,6 +66,7 @@ async def test_a_question_in_a_channel_comes_with_what_it_replies_to() -> None:
     inquiry = await gathered(talk, question)
     assert texts(inquiry) == ["Good morning.", "Use the cache.", "Which one?"]
     assert [turn.asked_now for turn in inquiry.conversation.turns] == [False, False, True]
+    assert [turn.by_asker for turn in inquiry.conversation.turns] == [False, False, True]
     assert inquiry.messages[-1] == question
     assert inquiry.reply_place_id is None
 
@@ -78,6 +79,7 @@ async def test_a_question_comes_with_what_its_asker_has_said_before_and_with_nob
     talk.says(ANN, "It says E12.")
     inquiry = await gathered(talk, talk.says(ANN, "What now?"))
     assert texts(inquiry) == ["It does not start.", "It says E12.", "What now?"]
+    assert all(turn.by_asker for turn in inquiry.conversation.turns)
 
 
 async def test_a_question_in_a_thread_comes_with_the_thread_and_is_answered_there() -> None:
