@@ -36,7 +36,7 @@ from services.knowledge import IndexEntry, Source
 from services.llm import Budget, BudgetLimits, Prompt, PromptRefused, Unavailable, Usage
 from services.search.retrieval import NOTHING, Level
 from tests.searching import ScriptedSearch, found, passage
-from tests.world import ANNA, BOOKS, GUIDE, PAGE, Script, Shelf, World, answer
+from tests.world import ANNA, BOOKS, GUIDE, PAGE, M, Script, Shelf, World, answer
 
 ADA = Author(1, "ada")
 SOURCE = Source(GUIDE, BOOKS[GUIDE])
@@ -635,10 +635,10 @@ class Filtered(Witness):
         refuse(args[0])
         return await super().generate(*args, **known)
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], *args: Any) -> Any:
+    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
         if "slur" in prompt(Tasks()).user:
             raise PromptRefused("400")
-        return await super().ask(step, prompt, *args)
+        return await super().ask(step, prompt, result, usage)
 
 
 def refuse(conversation: Conversation) -> None:
