@@ -31,10 +31,14 @@ class Turn:
     text: str
     """Trimmed, mentions as names, a placeholder for each attachment."""
     images: tuple[Image, ...] = ()
+    unseen_images: int = 0
+    """How many further images it has that could not be loaded, or have no room."""
     from_team: bool = False
     """Written by a team member: what it links to may be linked to."""
     asked_now: bool = False
     """Belongs to the part that is being answered."""
+    by_asker: bool = False
+    """Written by the person whose part is being answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,11 @@ class Conversation:
     def asked_text(self) -> str:
         """The text of the part that is being answered, all its messages."""
         return "\n".join(turn.text for turn in self.turns if turn.asked_now)
+
+    @property
+    def of_asker_and_team(self) -> Conversation:
+        """The conversation without what others and the bot have said."""
+        return Conversation(tuple(turn for turn in self.turns if turn.asked_now or turn.by_asker or turn.from_team))
 
     @property
     def images(self) -> tuple[Image, ...]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clock import now
 from model.conversations import Conversation, Image, Role
-from model.messages import AuthorType, Message
+from model.messages import AuthorType, Message, Part
 from model.outcomes import Outcome, Reason
 from operators.step import TookTooLong
 from services.assistant import (
@@ -35,7 +35,7 @@ from services.assistant import (
 from services.conversations import Context, History, InFlight, Posts, TypingTracker
 from services.discord import Access
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import ImageSource, Limiter, LLMError, Prompt, choose_images, load_images
+from services.llm import ImageSource, Limiter, LLMError, Prompt, PromptRefused, choose_images, load_images
 from services.search import Level, SearchResult, StoredPassage, is_question
 from services.telemetry import add_people, number_of
 
@@ -52,14 +52,15 @@ def gather(
     thread_reuse_seconds: float,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give an inquiry its conversation: a thread's history, or the messages that it replies to. With `images`, those of
-    the question come first, then the newest, as many as one call may show; others stay placeholders.
+    the question come first, then the newest, as many as one call may show; others stay placeholders, as do those that
+    cannot be used.
 
     A question in a channel is answered in the thread that the bot opened for the same asker a moment ago, if there is
     one that no team member has joined.
 
     Raises:
         LookupFailed: Discord could not be asked.
-        ImageFailed: an image of the conversation is not available.
+        ImageFailed: an image of the asker's cannot be loaded now.
     """
 
     async def gathered(inquiry: Inquiry) -> Inquiry:
@@ -82,7 +83,7 @@ def gather(
             if message.id in asked or message.id < part.last.id or message.author.id != part.author.id
         ]
         add_people(message.author.id for message in ordered)
-        loaded = {} if images is None else await loaded_images(images, await with_user_attachments(ordered), asked)
+        loaded = {} if images is None else await loaded_images(images, await with_user_attachments(ordered), part)
         conversation = await context.conversation(ordered, asked, loaded)
         return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
 
@@ -103,12 +104,19 @@ def gather(
         return [m for m in messages if m.attachments and await context.author_type(m) is AuthorType.COMMUNITY_USER]
 
     async def loaded_images(
-        source: ImageSource, messages: Sequence[Message], asked: Collection[int]
+        source: ImageSource, messages: Sequence[Message], part: Part
     ) -> dict[int, tuple[Image, ...]]:
+        asked = frozenset(part.message_ids)
         ranked = sorted(messages, key=lambda message: (message.id in asked, message.id), reverse=True)
         chosen = choose_images(each for message in ranked for each in message.attachments)
         return {
-            m.id: await load_images(source, [each for each in m.attachments if each.id in chosen]) for m in messages
+            m.id: await load_images(
+                source,
+                [each for each in m.attachments if each.id in chosen],
+                # An answer must not depend on what others post.
+                required=m.author.id == part.author.id,
+            )
+            for m in messages
         }
 
     return gathered
@@ -204,6 +212,28 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
 AnswerStep: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
 
 
+def without_others_if_refused(ask: AnswerStep) -> AnswerStep:
+    """Run a step that shows the conversation to a model. When the model refuses the prompt, as for a word that its
+    provider allows nobody, the step is run once more with the turns of the asker and the team alone, and so are those
+    that follow: nobody can keep others from an answer by what they write.
+
+    conversations  --ada eve tess----------|
+    asked about    --ada eve tess--ada tess|      the first prompt is refused
+    """
+
+    async def asked(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
+        try:
+            return await ask(inquiry)
+        except PromptRefused as error:
+            conversation = inquiry.conversation.of_asker_and_team
+            if conversation == inquiry.conversation:
+                raise
+            log.info("asked again without what others have said: %s", error)
+            return await ask(inquiry._replace(conversation=conversation))
+
+    return asked
+
+
 def speculative_selection(
     select: AnswerStep, load: AnswerStep
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
@@ -279,9 +309,9 @@ def gate(
                 log.warning("%s is used up: nothing is answered until there is room again", exhausted)
             return skip_outcome(inquiry, Reason.BUDGET)
         if guess is None:
-            return await decided(inquiry)
+            return await decide(inquiry)
         async with running_task(guess(inquiry)) as guessing:
-            item = await decided(inquiry)
+            item = await decide(inquiry)
             return item._replace(speculation=await await_guess(guessing)) if isinstance(item, Inquiry) else item
 
     async def decided(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
@@ -296,6 +326,7 @@ def gate(
         asked = inquiry._replace(query=(result.rewrite_query or "").strip() or inquiry.request)
         return asked if answerable else Unanswered(asked, Reason.NOT_ANSWERABLE)
 
+    decide = without_others_if_refused(decided)
     return gated
 
 
@@ -504,7 +535,7 @@ def generate(
             toolset=inquiry.toolset,
         )
 
-    return generated
+    return without_others_if_refused(generated)
 
 
 def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:
@@ -513,7 +544,7 @@ def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:
     return None if not text or text.lower() == "null" else (text, result.citations)
 
 
-def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+def verify(assistant: Assistant) -> AnswerStep:
     """Reject a draft that is not good enough to post."""
 
     async def verified(inquiry: Inquiry) -> Inquiry | Outcome:
@@ -529,7 +560,7 @@ def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
         log.info("verify: good_enough=%s issues=%d", good, len(issues))
         return inquiry if good else skip_outcome(inquiry, Reason.REJECTED)
 
-    return verified
+    return without_others_if_refused(verified)
 
 
 HOLD_SECONDS = 20.0

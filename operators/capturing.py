@@ -18,7 +18,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import is_expected
 from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
 from services.conversations import Context, PersonalWork, Withdrawn
-from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage, choose_images
+from services.llm import ImageFailed, ImageSource, ImageUnusable, TimedOut, Unavailable, Usage, choose_images
 from services.team import (
     Capture,
     CapturedImage,
@@ -87,6 +87,7 @@ def revisions_of(event: Deleted | Edited, context: Context) -> tuple[Revision, .
     return (Revision(event.message_id, text, message.author.id, len(message.attachments)),)
 
 
+PENDING_SECONDS = 86_400.0  # how long a capture waits for its images
 SUMMARIES_KEPT = 1_000  # a growing conversation is captured again and again, with the same images
 
 
@@ -100,33 +101,49 @@ def summarise_images(
 ) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
     """Describe a capture's images, the newest within the limits of one call; the model sees the whole conversation.
 
-    On failure the capture is saved to the pending folder, with the images loaded so far. On success the caller removes
-    it from there, once the capture is stored.
+    An image that is none, is too large or is gone stays a placeholder. On any other failure the capture is saved to the
+    pending folder, with the images loaded so far; one that has waited for `PENDING_SECONDS` is returned with
+    placeholders instead. On success the caller removes it from there, once the capture is stored.
 
     Raises:
-        ImageFailed: an image cannot be loaded.
+        ImageFailed: an image cannot be loaded now.
         LLMError: the curator has no usable result.
         OSError: the capture could not be put into the pending folder.
     """
-    known = BoundedDict[int, str](SUMMARIES_KEPT)  # by attachment
+    known = BoundedDict[int, str | None](SUMMARIES_KEPT)  # by attachment; None: it cannot be used
 
     async def summarised(waiting: PendingCapture) -> Capture:
         loaded = dict(waiting.images)
+        is_last_try = now() - waiting.since >= PENDING_SECONDS
         try:
-            return await attempt(waiting, loaded)
-        except Exception:
+            return await attempt(waiting, loaded, is_last_try=is_last_try)
+        except Exception as error:
+            if is_last_try:
+                log.warning(
+                    "%s is stored without what its images show: they could not be described for a day; %s: %s",
+                    waiting.name,
+                    type(error).__name__,
+                    error,
+                    exc_info=None if is_expected(error) else error,
+                )
+                return with_known_summaries(waiting)
             await run_blocking(pending.keep, replace(waiting, images=loaded))
             raise
 
-    async def attempt(waiting: PendingCapture, loaded: dict[CapturedImage, Image]) -> Capture:
-        summaries = {each: known[each.attachment.id] for each in waiting.image_refs if each.attachment.id in known}
-        capture = with_image_summaries(waiting.capture, summaries, redact)
-        unknown = [picture for picture in waiting.image_refs if picture not in summaries]
+    def with_known_summaries(waiting: PendingCapture) -> Capture:
+        found = ((each, known.get(each.attachment.id)) for each in waiting.image_refs)
+        summaries = {each: summary for each, summary in found if summary is not None}
+        return with_image_summaries(waiting.capture, summaries, redact)
+
+    async def attempt(waiting: PendingCapture, loaded: dict[CapturedImage, Image], *, is_last_try: bool) -> Capture:
+        capture = with_known_summaries(waiting)
+        unknown = [picture for picture in waiting.image_refs if picture.attachment.id not in known]
         chosen = choose_images(picture.attachment for picture in reversed(unknown))
-        new = [picture for picture in unknown if picture.attachment.id in chosen]
+        wanted = [picture for picture in unknown if picture.attachment.id in chosen]
+        await load(wanted, loaded, all_required=not is_last_try)
+        new = [picture for picture in wanted if picture in loaded]
         if not new:
             return capture
-        await load(new, loaded)
         conversation = conversation_of_capture(capture, {picture: loaded[picture] for picture in new})
         message_ids = [said.message_id for said in capture.said]
         current_people.set({said.author_id for said in capture.said})
@@ -135,17 +152,22 @@ def summarise_images(
             known[picture.attachment.id] = summary
         return with_image_summaries(capture, summaries, redact)
 
-    async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image]) -> None:
+    async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image], *, all_required: bool) -> None:
         """Load all that are available, so that a later try needs only the rest: addresses expire."""
         failed: ImageFailed | None = None
         for picture in pictures:
             if picture not in loaded:
                 try:
                     loaded[picture] = await source.load(picture.attachment)
+                except ImageUnusable as error:
+                    log.info("an image stays a placeholder: %s", error)
+                    known[picture.attachment.id] = None
                 except ImageFailed as error:
                     failed = failed or error
         if failed is not None:
-            raise failed
+            if all_required:
+                raise failed
+            log.warning("images stay placeholders, as they could not be loaded for a day: %s", failed)
 
     return summarised
 
@@ -180,9 +202,6 @@ def without_withdrawn(
     return allowed
 
 
-PENDING_SECONDS = 86_400.0  # how long a capture waits before it is given up
-
-
 async def retry_pending(
     pending: PendingFolder,
     summarise: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
@@ -192,18 +211,10 @@ async def retry_pending(
     """Try to store each pending capture once, and yield the pairs that are stored.
 
     The longest waiting come first. If the endpoint is down, the rest is left to the next call. A capture leaves the
-    folder once it is stored, or is contained in a later capture, or after a day. `withheld` messages are dropped.
+    folder once it is stored, or is contained in a later capture. `withheld` messages are dropped.
     """
 
     async def attempt(waiting: PendingCapture) -> Pair | None:
-        if now() - waiting.since >= PENDING_SECONDS:
-            log.warning(
-                "%s is given up: its images could not be described for a day; messages %s are not learned from",
-                waiting.capture.conversation_id,
-                ", ".join(str(said.message_id) for said in waiting.capture.said),
-            )
-            await run_blocking(pending.drop, waiting)
-            return None
         allowed = without_withheld(waiting, withheld)
         if not allowed.capture.is_exchange:
             await run_blocking(pending.drop, waiting)

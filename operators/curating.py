@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from clock import now, rfc3339
 from dataflow.metering import Gauge, measure_item
@@ -16,7 +16,7 @@ from operators.step import is_expected
 from services.assistant import Curator, Describer, IntegrationResult, NotDescribed
 from services.conversations import PersonalWork, Withdrawn
 from services.knowledge import make_harmless, topic_name
-from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
+from services.llm import LLMError, PromptRefused, TimedOut, Unavailable, UnknownRequest, Usage
 from services.team import (
     Action,
     Decision,
@@ -27,6 +27,7 @@ from services.team import (
     allowed_remarks,
     allowed_removals,
     merge_decisions,
+    of_asker_and_team,
     parts_by_topic,
     replaced_by,
 )
@@ -42,6 +43,8 @@ undecided, and work on pairs stops.
 FIRST_IN_TOPIC = IntegrationResult(skip=False, remove_ids=[])  # there is nothing to compare with
 
 log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 
 @contextmanager
@@ -72,8 +75,10 @@ def study(
     """Classify a pair and integrate it into its topic. `library` is only read: the caller writes the decision before
     the next pair is studied. `time`: returns the time of a decision, RFC 3339, UTC. `personal`: as for `showing`.
 
-    An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
-    `failed`. Pairs may come in any order. Raises the errors of `NOT_NOW`, which cost no try.
+    A prompt that the model refuses is tried once more with the turns of the askers and the team alone; if it can then
+    be classified, only these are filed. An unusable answer or a refused request costs the pair a try, also over several
+    calls; after three, the decision is `failed`. Pairs may come in any order. Raises the errors of `NOT_NOW`, which
+    cost no try.
 
         pair ── classify ── topic ── integrate ── added, or skipped
                      └──── skipped
@@ -84,8 +89,7 @@ def study(
         """Return the pair, or its pieces, by safe topic name, known or new; or the decision to skip it."""
         index = library.index()
         try:
-            with measure_item(gauge, "classify"), showing([pair], personal):
-                result = await curator.classify(pair, index, usage)
+            result, [shown] = await asked("classify", [pair], lambda pairs: curator.classify(pairs[0], index, usage))
         except LLMError as error:
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
@@ -93,7 +97,7 @@ def study(
         pieces = () if result.skip else result.pieces or ()
         parts = parts_by_topic(pair, [(each.message_ids, topic_name(each.topic_name)) for each in pieces])
         if topic and not parts:
-            parts = {topic: pair}
+            parts = {topic: shown}
         log.info("topic_classified %s: %s", pair.id, ", ".join(parts) or "skipped")
         if not result.skip and not parts:
             log.warning("%s: neither a topic nor a reason to skip was given; it is left out", pair.id)
@@ -105,9 +109,14 @@ def study(
         # Only an added pair replaces earlier captures of its conversation; in other topics the library does that.
         existing = library.pairs_of_topic(topic)
         others = [each for each in existing if each.conversation_id != pair.conversation_id]
+        result = FIRST_IN_TOPIC
         try:
-            with measure_item(gauge, "integrate"), showing([pair, *others], personal):
-                result = await curator.integrate(pair, topic, others, usage) if others else FIRST_IN_TOPIC
+            if others:
+                result, _ = await asked(
+                    "integrate",
+                    [pair, *others],
+                    lambda pairs: curator.integrate(pairs[0], topic, pairs[1:], usage),
+                )
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
@@ -127,6 +136,21 @@ def study(
             superseded_parts=allowed_remarks(pair, existing, removed, result.superseded_parts),
             conflicts=allowed_remarks(pair, existing, removed, result.conflicts),
         )
+
+    async def asked(
+        step: str, pairs: Sequence[Pair], ask: Callable[[Sequence[Pair]], Awaitable[R]]
+    ) -> tuple[R, Sequence[Pair]]:
+        """Return the model's answer, and the pairs as they were shown to it."""
+        try:
+            with measure_item(gauge, step), showing(pairs, personal):
+                return await ask(pairs), pairs
+        except PromptRefused as error:
+            left = [of_asker_and_team(pair) for pair in pairs]
+            if left == list(pairs):
+                raise
+            log.info("%s: asked again without what others have said: %s", pairs[0].id, error)
+        with measure_item(gauge, step), showing(left, personal):
+            return await ask(left), left
 
     async def studied(pair: Pair) -> Decision:
         while True:

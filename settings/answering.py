@@ -98,7 +98,10 @@ class AnswerSettings(SettingsSection):
     """How questions are answered."""
 
     llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
-    llm_enable_image: Flag = setting(False, "Show images to the LLM, at most five of a question and 10 MB together.")
+    llm_enable_image: Flag = setting(
+        False,
+        "Show images to the LLM, at most five of a question and 10 MB together. It is told which ones it cannot see.",
+    )
     llm_image_adapter: Literal["OpenAIImageAdapter"] = setting(
         "OpenAIImageAdapter", "The form in which the endpoint takes images."
     )

@@ -27,7 +27,7 @@ from clock.timeouts import Backoff
 from dataflow import unfold
 from operators.curating import NOT_NOW, describe_topics, study
 from operators.prefetching import Prefetcher, PrefetchServices
-from services.llm import Rejected, UnknownRequest
+from services.llm import PromptRefused, Rejected, UnknownRequest
 from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
 from sinks.team import write_decision, write_description
 from streams.curation import CurationServices, Decided, Described
@@ -116,6 +116,7 @@ class Rebuild:
         self._room = asyncio.Semaphore(rules.at_once)
         self._prefetcher = None if prefetching is None else self._new_prefetcher(prefetching, rules.describe_seconds)
         self._refused_in_a_row = 0
+        self._has_answered = False  # the model has, to one conversation at least
         # Topics that an earlier run had no time to describe, or described from other decisions.
         self._due = [*self._growth.described.values()]
         self._growth.due()
@@ -157,7 +158,11 @@ class Rebuild:
         self._turn += 1
         self._growth.note(self._parts.library.topics, sorted(changed))
         self._due = self._growth.due()
-        refused = decision.action is Action.FAILED and decision.reason.startswith(f"{Rejected.__name__}:")
+        self._has_answered = self._has_answered or decision.action is not Action.FAILED
+        # A model that answers others refuses the words of this one: its settings are right.
+        kinds = [Rejected] if self._has_answered else [Rejected, PromptRefused]
+        reasons = tuple(f"{kind.__name__}:" for kind in kinds)
+        refused = decision.action is Action.FAILED and decision.reason.startswith(reasons)
         self._refused_in_a_row = self._refused_in_a_row + 1 if refused else 0
         if self._refused_in_a_row >= REFUSED_IN_A_ROW:
             raise GivenUp(f"{self._refused_in_a_row} conversations in a row were refused; {decision.reason}")

@@ -41,7 +41,7 @@ from reporting.document import markdown, show
 from reporting.reading import TimeSpan
 from services.assistant import description_key
 from services.knowledge import IndexEntry
-from services.llm import Rejected, TimedOut, Unavailable
+from services.llm import PromptRefused, Rejected, TimedOut, Unavailable
 from services.redaction import Redactor
 from services.telemetry import number_of
 from settings import Settings
@@ -52,7 +52,7 @@ MAX_FAILURES = 3
 """After this many failures in a row, the other questions are not asked."""
 
 _NOT_THERE = Unavailable.__name__
-_CANNOT_SERVE = (_NOT_THERE, TimedOut.__name__, Rejected.__name__)
+_CANNOT_SERVE = (_NOT_THERE, TimedOut.__name__, Rejected.__name__, PromptRefused.__name__)
 
 
 class ModelUnavailable(Exception):

@@ -408,8 +408,11 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
         if images and message_id is not None:
             images = [f"{image} is its image_index {index}" for index, image in enumerate(images)]
             label += f" (message_id {message_id}; {', '.join(images)})"
-        elif images:
-            label += f" ({', '.join(images)})"
+        else:
+            if turn.unseen_images:
+                images.append(f"{number_of(turn.unseen_images, 'image')} you cannot see")
+            if images:
+                label += f" ({', '.join(images)})"
         if at not in shown:
             left_out += 1
             continue

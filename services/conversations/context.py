@@ -154,9 +154,12 @@ class Context:
     async def conversation(
         self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]
     ) -> Conversation:
-        """Build the turns that a model sees, without messages of other bots. `asked`: ids of the messages to answer."""
+        """Build the turns that a model sees, without messages of other bots. `asked`: ids of the messages to answer.
+        `images`: those that are shown, by message, for each message whose images may be shown.
+        """
         turns: list[Turn] = []
         messages = list(messages)
+        asker_ids = {message.author.id for message in messages if message.id in asked}
         if sum(len(message.text) for message in messages) <= _AT_ONCE_CHARS:
             texts = list(map(self.text_of, messages))
         else:
@@ -165,13 +168,17 @@ class Context:
             kind = await self.author_type(message)
             if not text or (kind is AuthorType.BOT and not self._people.is_bot_itself(message.author)):
                 continue
+            shown = images.get(message.id, ())
+            posted = sum(each.is_image for each in message.attachments) if message.id in images else 0
             turns.append(
                 Turn(
                     role=Role.USER if kind is AuthorType.COMMUNITY_USER else Role.ASSISTANT,
                     text=text,
-                    images=images.get(message.id, ()),
+                    images=shown,
+                    unseen_images=posted - len(shown),
                     from_team=kind is AuthorType.TEAM_MEMBER,
                     asked_now=message.id in asked,
+                    by_asker=message.author.id in asker_ids,
                 )
             )
         return Conversation(tuple(turns))

@@ -6,7 +6,13 @@ splits. `live` implements both with discord.py, `slash` the commands; import `li
 
 # pyright: reportUnusedImport=false
 from services.discord import recordings
-from services.discord.attachments import AttachmentFailed, Attachments, CDNAttachments, RecordedAttachments
+from services.discord.attachments import (
+    AttachmentFailed,
+    Attachments,
+    AttachmentUnreachable,
+    CDNAttachments,
+    RecordedAttachments,
+)
 from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
 from services.discord.protocols import (
     Access,

@@ -28,8 +28,8 @@ class AttachmentFailed(Exception):
     """An attachment is not available; the message names its id and the reason, never its signed address."""
 
 
-class _Passing(AttachmentFailed):
-    """A failure that a retry may cure."""
+class AttachmentUnreachable(AttachmentFailed):
+    """An attachment could not be downloaded now; a later try may succeed."""
 
 
 class Attachments(Protocol):
@@ -38,6 +38,7 @@ class Attachments(Protocol):
 
         Raises:
             AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not available.
+            AttachmentUnreachable: it could not be downloaded now.
         """
         ...
 
@@ -68,7 +69,7 @@ class CDNAttachments:
         address = self._checked_address(attachment)
         doubling = wait_exponential(multiplier=self._first_pause)
         retrying = AsyncRetrying(
-            retry=retry_if_exception_type(_Passing),
+            retry=retry_if_exception_type(AttachmentUnreachable),
             stop=stop_after_attempt(self._attempts),
             wait=lambda state: doubling(state) * (0.5 + self._jitter()),
             sleep=asyncio.sleep,
@@ -104,17 +105,19 @@ class CDNAttachments:
             ):
                 return await _body(attachment, response, max_bytes)
         except TimeoutError:
-            raise _Passing(f"attachment {attachment.id} was not downloaded within {self._timeout:g} s") from None
+            raise AttachmentUnreachable(
+                f"attachment {attachment.id} was not downloaded within {self._timeout:g} s"
+            ) from None
         except aiohttp.ClientError as error:
             # Its text may hold the signed address.
             kind = type(error).__name__
-            raise _Passing(f"attachment {attachment.id} could not be downloaded ({kind})") from None
+            raise AttachmentUnreachable(f"attachment {attachment.id} could not be downloaded ({kind})") from None
 
 
 async def _body(attachment: Attachment, response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     status = response.status
     if status == 429 or status >= 500:  # noqa: PLR2004 (too many requests; the class of server errors)
-        raise _Passing(f"attachment {attachment.id} could not be downloaded (HTTP {status})")
+        raise AttachmentUnreachable(f"attachment {attachment.id} could not be downloaded (HTTP {status})")
     if status != 200:  # noqa: PLR2004 (OK; a redirect is not followed: it may lead anywhere)
         raise AttachmentFailed(f"attachment {attachment.id} could not be downloaded (HTTP {status})")
     if response.headers.get("Content-Encoding", "identity") != "identity":

@@ -13,9 +13,9 @@ Everybody asks through one interface, `Asker`; the product uses `StructuredLLM`,
 The last four are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which. A rebuild
 asks through `prefetching`, another `Asker`, which makes calls before it is certain that their answers are needed.
 
-What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected`, `BadOutput`, `UnknownRequest`. Every
-answered call is counted in a `Usage`, and charged to the day's `Limiter`. LangChain and the OpenAI SDK take a second to
-import, which waits for the first call.
+What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected` (one kind is `PromptRefused`), `BadOutput`,
+`UnknownRequest`. Every answered call is counted in a `Usage`, and charged to the day's `Limiter`. LangChain and the
+OpenAI SDK take a second to import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
@@ -25,6 +25,7 @@ from services.llm.endpoint import (
     Endpoint,
     EndpointSettings,
     LLMError,
+    PromptRefused,
     Rejected,
     TimedOut,
     Unavailable,
@@ -36,6 +37,7 @@ from services.llm.images import (
     AttachedImages,
     ImageFailed,
     ImageSource,
+    ImageUnusable,
     choose_images,
     image_adapter,
     load_images,

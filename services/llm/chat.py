@@ -30,6 +30,7 @@ from services.llm.endpoint import (
     Function,
     LLMError,
     Part,
+    PromptRefused,
     Rejected,
     Reply,
     Request,
@@ -184,7 +185,8 @@ def _of_status(error: openai.APIStatusError, who: str) -> LLMError:
     if status in _RETRY_STATUSES or status >= 500:  # noqa: PLR2004 (the class of server errors)
         retry_after = _seconds(error.response.headers.get("Retry-After"))
         return Unavailable(f"{who} is overloaded or broken {said}; try later", retry_after=retry_after)
-    return Rejected(f"{who} {_HINTS.get(status, 'refuses the request; check base_url and model')} {said}")
+    refused = PromptRefused if status == 400 else Rejected  # noqa: PLR2004 (Bad Request)
+    return refused(f"{who} {_HINTS.get(status, 'refuses the request; check base_url and model')} {said}")
 
 
 def _seconds(retry_after: str | None) -> float | None:

@@ -36,6 +36,10 @@ class Rejected(LLMError):
     """The request was refused (other 4xx): configuration or credit; a person has to act."""
 
 
+class PromptRefused(Rejected):
+    """One request was refused (400), as by a filter of contents: another prompt may pass."""
+
+
 class BadOutput(LLMError):
     """The answer is no chat completion, or two replies in a row contained no valid object."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from model.conversations import Image
 from model.messages import Attachment
-from services.discord import AttachmentFailed, Attachments
+from services.discord import AttachmentFailed, Attachments, AttachmentUnreachable
 from services.llm.endpoint import Part
 
 MAX_IMAGE_BYTES = 10_000_000
@@ -18,7 +19,14 @@ MAX_IMAGES, MAX_IMAGES_BYTES = 5, 10_000_000
 
 
 class ImageFailed(Exception):
-    """An image cannot be used; the message gives the attachment's id and the reason, never its signed address."""
+    """An image cannot be loaded now; the message gives the attachment's id and the reason, never its signed address."""
+
+
+class ImageUnusable(ImageFailed):
+    """An image is none, is too large or is gone: no later try will do."""
+
+
+log = logging.getLogger(__name__)
 
 
 class ImageSource(Protocol):
@@ -26,7 +34,8 @@ class ImageSource(Protocol):
         """One image of at most `MAX_IMAGE_BYTES`, its type detected from its bytes.
 
         Raises:
-            ImageFailed: it cannot be loaded, is too large, or is no image.
+            ImageFailed: it cannot be loaded now.
+            ImageUnusable: it is gone, is too large, or is no image.
         """
         ...
 
@@ -40,33 +49,49 @@ class AttachedImages:
     async def load(self, attachment: Attachment) -> Image:
         try:
             data = await self.attachments.content(attachment, MAX_IMAGE_BYTES)
-        except AttachmentFailed as error:
+        except AttachmentUnreachable as error:
             raise ImageFailed(str(error)) from error
+        except AttachmentFailed as error:
+            raise ImageUnusable(str(error)) from error
         media_type = sniff(data)
         if media_type is None:
-            raise ImageFailed(f"attachment {attachment.id} is no png, jpeg, gif or webp image, whatever its name says")
+            raise ImageUnusable(
+                f"attachment {attachment.id} is no png, jpeg, gif or webp image, whatever its name says"
+            )
         return Image(name=attachment.filename, media_type=media_type, data=data)
 
 
-async def load_images(source: ImageSource, attachments: Iterable[Attachment]) -> tuple[Image, ...]:
-    """The images among `attachments`, in order.
+async def load_images(
+    source: ImageSource, attachments: Iterable[Attachment], *, required: bool = True
+) -> tuple[Image, ...]:
+    """The images among `attachments`, in order, without those that cannot be used, which are logged.
 
     Loaded one after another, so that a message with ten images holds one connection and stops at the first failure.
 
     Raises:
-        ImageFailed: one cannot be loaded. All are required: an answer about half of what was shown misleads.
+        ImageFailed: one is `required` and cannot be loaded now: an answer about half of what was shown misleads.
     """
-    return tuple([await source.load(attachment) for attachment in attachments if attachment.is_image])
+    loaded: list[Image] = []
+    for attachment in attachments:
+        if not attachment.is_image:
+            continue
+        try:
+            loaded.append(await source.load(attachment))
+        except ImageFailed as error:
+            if required and not isinstance(error, ImageUnusable):
+                raise
+            log.info("an image stays a placeholder: %s", error)
+    return tuple(loaded)
 
 
 def choose_images(attachments: Iterable[Attachment]) -> frozenset[int]:
-    """Return the ids of the images that one call may show. `attachments`: the most important first. The first image is
-    always chosen: loading it fails if it is too large by itself.
+    """Return the ids of the images that one call may show. `attachments`: the most important first. An image that does
+    not fit takes no room from those that follow.
     """
     chosen: dict[int, int] = {}
     for attachment in attachments:
         size = sum(chosen.values()) + attachment.size
-        if attachment.is_image and (not chosen or (len(chosen) < MAX_IMAGES and size <= MAX_IMAGES_BYTES)):
+        if attachment.is_image and len(chosen) < MAX_IMAGES and size <= MAX_IMAGES_BYTES:
             chosen[attachment.id] = attachment.size
     return frozenset(chosen)
 

@@ -27,6 +27,7 @@ from services.team.archive import (
     Speaker,
     has_several_askers,
     labelled_turns,
+    of_asker_and_team,
     utterances_of,
 )
 from services.team.archive_files import StoredBlock

@@ -231,6 +231,17 @@ def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
     )
 
 
+def of_asker_and_team(pair: Pair) -> Pair:
+    """Return the pair without the messages of users other than the first."""
+    others = set(_askers(pair)[1:])
+    messages = {
+        message_id
+        for message_id, author, turn in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)
+        if turn.speaker is Speaker.TEAM or author not in others
+    }
+    return part_of(pair, messages) or pair
+
+
 def remove_texts(pair: Pair, author_id: int) -> Pair:
     """Return the pair with the texts of one person replaced by `REMOVED`."""
     turns = tuple(

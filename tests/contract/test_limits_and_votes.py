@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from model.conversations import Image
+from model.messages import Attachment
 from services.discord.attachments import RecordedAttachments
-from services.llm.images import AttachedImages
+from services.llm.images import AttachedImages, ImageFailed
 from services.llm.usage import read_spent
 from tests.world import ANNA, BEN, BOT, GUIDE, ROBOT, START, TESS, Noticeboard, Script, World, picture, thread
 
@@ -235,14 +237,41 @@ async def test_images_are_shown_to_the_model_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"<html>", PNG + bytes(10_000_000)])
-async def test_an_image_that_cannot_be_used_means_no_reply(tmp_path: Path, content: bytes | None) -> None:
+async def test_an_image_that_cannot_be_used_stays_a_placeholder(tmp_path: Path, content: bytes | None) -> None:
     """Pitfall 21."""
     images = recorded(tmp_path, *([] if content is None else [content]))
     world = await World.begin(tmp_path, images=images)
     world.says(ANNA, "This?", attachments=(picture(),))
     await world.wait(61)
+    assert world.story == ["replied"]
+    assert world.script.images[0] == []
+    assert "[image: screen.png]" in world.script.asked[0].text
+
+
+class Unreachable:
+    """An image source whose network fails."""
+
+    async def load(self, attachment: Attachment) -> Image:
+        raise ImageFailed(f"attachment {attachment.id} could not be downloaded")
+
+
+async def test_an_image_of_the_askers_that_cannot_be_loaded_now_means_no_reply(tmp_path: Path) -> None:
+    world = await World.begin(tmp_path, images=Unreachable())
+    world.says(ANNA, "This?", attachments=(picture(),))
+    await world.wait(61)
     assert world.story == ["failed: ImageFailed at gather"]
     assert (world.script.asked, world.replies) == ([], [])
+
+
+@pytest.mark.parametrize("content", [None, b"<html>", PNG + bytes(10_000_000)])
+async def test_an_image_of_somebody_else_ends_no_question(tmp_path: Path, content: bytes | None) -> None:
+    images = Unreachable() if content is None else recorded(tmp_path, content)
+    world = await World.begin(tmp_path, images=images)
+    asked = world.says(ANNA, "How do I install it?")
+    world.says(BEN, "lol", to=asked, attachments=(picture(),))
+    await world.wait(61)
+    assert "failed: ImageFailed at gather" not in world.story
+    assert world.story.count("replied") == 1
 
 
 async def test_images_of_the_team_and_of_bots_are_not_loaded(tmp_path: Path) -> None:

@@ -30,13 +30,13 @@ from operators.answering import (
 )
 from operators.step import TookTooLong
 from operators.step import step as as_step
-from services.assistant import Choice, GatingResult, Inquiry, Unanswered
+from services.assistant import Choice, GatingResult, Inquiry, Tasks, Unanswered
 from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
-from services.llm import Budget, BudgetLimits, Unavailable, Usage
+from services.llm import Budget, BudgetLimits, Prompt, PromptRefused, Unavailable, Usage
 from services.search.retrieval import NOTHING, Level
 from tests.searching import ScriptedSearch, found, passage
-from tests.world import ANNA, BOOKS, GUIDE, PAGE, Script, Shelf, World, answer
+from tests.world import ANNA, BOOKS, GUIDE, PAGE, M, Script, Shelf, World, answer
 
 ADA = Author(1, "ada")
 SOURCE = Source(GUIDE, BOOKS[GUIDE])
@@ -622,3 +622,66 @@ async def test_verification_is_off_unless_it_is_switched_on(tmp_path: Path) -> N
     world = await World.begin(tmp_path, script=Script(later={"verify": BAD}))
     assert await ended(world) == ["replied"]
     assert "verify" not in world.script.steps
+
+
+class Filtered(Witness):
+    """A model whose provider refuses a prompt that holds "slur"."""
+
+    async def gate(self, *args: Any, **known: Any) -> GatingResult:
+        refuse(args[0])
+        return await super().gate(*args, **known)
+
+    async def generate(self, *args: Any, **known: Any) -> AnswerResult:
+        refuse(args[0])
+        return await super().generate(*args, **known)
+
+    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+        if "slur" in prompt(Tasks()).user:
+            raise PromptRefused("400")
+        return await super().ask(step, prompt, result, usage)
+
+
+def refuse(conversation: Conversation) -> None:
+    if any("slur" in turn.text for turn in conversation.turns):
+        raise PromptRefused("400")
+
+
+AMONG_OTHERS = Conversation(
+    (
+        Turn(Role.USER, "It is slow.", by_asker=True),
+        Turn(Role.USER, "lol slur"),
+        Turn(Role.ASSISTANT, "Which version?", from_team=True),
+        Turn(Role.ASSISTANT, "You said slur."),
+        Turn(Role.USER, "How do I install it?", asked_now=True, by_asker=True),
+    )
+)
+
+
+def steps_that_show_the_conversation(script: Script) -> list[Any]:
+    return [gate(script, Budget(BudgetLimits()), 60), generate(script, 100, False), verify(script)]
+
+
+@pytest.mark.parametrize("number", range(3))
+async def test_a_refused_prompt_is_tried_again_with_the_asker_and_the_team_alone(number: int) -> None:
+    step = steps_that_show_the_conversation(Filtered())[number]
+    inquiry = asked(conversation=AMONG_OTHERS, sources=(SOURCE,), draft="Like this.")
+    result = passed(await step(inquiry))
+    inquiry.token.close()
+    said = [turn.text for turn in result.conversation.turns]
+    assert said == ["It is slow.", "Which version?", "How do I install it?"]
+
+
+async def test_an_answer_is_counted_once_however_often_its_gate_is_asked() -> None:
+    step = gate(Filtered(), Budget(BudgetLimits(chains_per_user_per_hour=1)), 60)
+    inquiry = asked(conversation=AMONG_OTHERS)
+    assert told(await step(inquiry)) == "passed"
+    inquiry.token.close()
+
+
+@pytest.mark.parametrize("number", range(3))
+async def test_what_the_asker_says_and_is_refused_ends_the_question(number: int) -> None:
+    step = steps_that_show_the_conversation(Filtered())[number]
+    inquiry = asked("slur?", sources=(SOURCE,), draft="Like this.")
+    with pytest.raises(PromptRefused):
+        await step(inquiry)
+    inquiry.token.close()

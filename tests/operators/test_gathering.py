@@ -13,7 +13,7 @@ from services.assistant import Inquiry
 from services.conversations import Context, ContextRules
 from services.conversations.in_flight import InFlight
 from services.conversations.posts import Post, Posts
-from services.llm import Usage
+from services.llm import ImageUnusable, Usage
 from tests.talk import ANN, BEN, CHANNEL, GUILD, STAFF, THREAD, Talk
 from tests.world import picture
 
@@ -22,12 +22,14 @@ OURS = Place(3000, PlaceKind.THREAD, "of the bot", GUILD, parent_id=CHANNEL.id, 
 
 @dataclass
 class Shown:
-    """An `ImageSource` that notes what it loads."""
+    """An `ImageSource` that notes what it loads. `fake.png` is no image."""
 
     names: list[str] = field(default_factory=list[str])
 
     async def load(self, attachment: Attachment) -> Image:
         self.names.append(attachment.filename)
+        if attachment.filename == "fake.png":
+            raise ImageUnusable("no image")
         return Image(attachment.filename, "image/png", b"")
 
 
@@ -64,6 +66,7 @@ async def test_a_question_in_a_channel_comes_with_what_it_replies_to() -> None:
     inquiry = await gathered(talk, question)
     assert texts(inquiry) == ["Good morning.", "Use the cache.", "Which one?"]
     assert [turn.asked_now for turn in inquiry.conversation.turns] == [False, False, True]
+    assert [turn.by_asker for turn in inquiry.conversation.turns] == [False, False, True]
     assert inquiry.messages[-1] == question
     assert inquiry.reply_place_id is None
 
@@ -76,6 +79,7 @@ async def test_a_question_comes_with_what_its_asker_has_said_before_and_with_nob
     talk.says(ANN, "It says E12.")
     inquiry = await gathered(talk, talk.says(ANN, "What now?"))
     assert texts(inquiry) == ["It does not start.", "It says E12.", "What now?"]
+    assert all(turn.by_asker for turn in inquiry.conversation.turns)
 
 
 async def test_a_question_in_a_thread_comes_with_the_thread_and_is_answered_there() -> None:
@@ -159,3 +163,15 @@ async def test_a_call_shows_few_images_those_of_the_question_first(size: int, sh
     seen = await gathered(talk, question, images=source)
     assert sorted(source.names) == sorted(shown)
     assert "[image: old0.png]" in texts(seen)[0]
+
+
+async def test_an_image_that_is_none_is_counted_as_unseen_and_keeps_no_other_from_being_shown() -> None:
+    talk = Talk()
+    talk.says(BEN, "lol", place=THREAD, attachments=(picture(1, "fake.png"),))
+    question = talk.says(ANN, "And this?", place=THREAD, attachments=(picture(2, "fake.png"), picture(3, "c.png")))
+    inquiry = await gathered(talk, question, images=Shown())
+    assert [[image.name for image in turn.images] for turn in inquiry.conversation.turns] == [[], ["c.png"]]
+    assert [turn.unseen_images for turn in inquiry.conversation.turns] == [1, 1]
+    # Without anybody to show images to, a placeholder needs no word.
+    without = await gathered(talk, question)
+    assert [turn.unseen_images for turn in without.conversation.turns] == [0, 0]

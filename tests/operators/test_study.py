@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from operators.curating import study
-from services.assistant.curator import IntegrationResult, TopicPiece
+from services.assistant.curator import ClassificationResult, IntegrationResult, TopicPiece
 from services.conversations import PersonalWork, Withdrawn
-from services.llm.endpoint import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm.endpoint import BadOutput, LLMError, PromptRefused, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
-from services.team.archive import UNKNOWN, Pair, remove_texts
+from services.team.archive import UNKNOWN, Pair, PairTurn, Speaker, remove_texts
 from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from services.telemetry import current_people
 from tests.services.team.pairs import added, opened, store
@@ -138,6 +138,50 @@ async def test_a_pair_on_which_the_model_always_fails_is_given_up_after_three_tr
     assert caplog.text.count(f"llm_classification_failed {bad.id}: {type(error).__name__}: {error}") == 3
     assert "left for --regen" in caplog.text
     assert "Traceback" not in caplog.text
+
+
+def with_stranger(each: Pair, words: str) -> Pair:
+    """The pair with what somebody else, of number 2, has said before the team's answer."""
+    (asked, answer), (first, last) = each.turns, each.message_ids
+    return replace(
+        each,
+        message_ids=(first, first + 500, last + 500),
+        author_ids=(1, 2, 50),
+        turns=(asked, PairTurn(Speaker.USER, words), answer),
+    )
+
+
+async def test_what_a_stranger_says_keeps_no_conversation_from_being_filed(tmp_path: Path) -> None:
+    shown: list[list[str]] = []
+
+    def topic_for(each: Pair) -> ClassificationResult | Exception:
+        shown.append([turn.text for turn in each.turns])
+        return PromptRefused("400") if "slur" in shown[-1] else named("things")
+
+    mixed = with_stranger(pair(1), "slur")
+    [decision] = await decided(tmp_path, ScriptedCurator(topic_for=topic_for), mixed)
+    assert shown == [["why?", "slur", "so."], ["why?", "so."]]
+    assert decision.action is Action.ADDED
+    assert decision.pieces == (FiledPiece((str(mixed.message_ids[0]), str(mixed.message_ids[2])), "things"),)
+    [filed] = opened(tmp_path).topics["things"].pairs
+    assert [turn.text for turn in filed.turns] == ["why?", "so."]
+
+
+async def test_what_a_stranger_said_in_a_topic_keeps_no_other_from_joining_it(tmp_path: Path) -> None:
+    def integrated(new: Pair, others: Sequence[Pair]) -> IntegrationResult | Exception:
+        words = {turn.text for each in (new, *others) for turn in each.turns}
+        return PromptRefused("400") if "slur" in words else kept()
+
+    curator = ScriptedCurator(integrated=integrated)
+    decisions = await decided(tmp_path, curator, with_stranger(pair(1), "slur"), pair(2))
+    assert [each.action for each in decisions] == [Action.ADDED, Action.ADDED]
+    assert [step for step, _ in curator.asked] == ["classify", "classify", "integrate", "integrate"]
+
+
+async def test_what_the_asker_said_and_is_refused_fails_the_pair(tmp_path: Path) -> None:
+    curator = ScriptedCurator(topic_for=lambda _: PromptRefused("400"))
+    [decision] = await decided(tmp_path, curator, pair(1))
+    assert (decision.action, decision.reason) == (Action.FAILED, "PromptRefused: 400")
 
 
 async def test_integration_that_fails_costs_the_whole_pair_a_try(

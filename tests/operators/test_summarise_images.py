@@ -5,31 +5,37 @@ from pathlib import Path
 
 import pytest
 
+from clock import now
 from model.conversations import Image
 from model.messages import Attachment
 from operators import capturing as module
 from operators.capturing import summarise_images, without_withdrawn
 from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Unavailable
-from services.llm.images import ImageFailed
+from services.llm.images import ImageFailed, ImageUnusable
 from services.llm.usage import Usage
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedImage, CapturedMessage, PendingCapture, PendingFolder
 from services.telemetry import current_people
 from tests.team import ScriptedCurator
 
+DAY = 86_400.0
+
 
 class Pictures:
-    """An image source; `gone` cannot be had."""
+    """An image source; `far` cannot be had now, `fake` at no time."""
 
-    def __init__(self, *gone: int) -> None:
-        self.gone = set(gone)
+    def __init__(self, *far: int, fake: frozenset[int] = frozenset()) -> None:
+        self.far = set(far)
+        self.fake = fake
         self.loaded: list[int] = []
 
     async def load(self, attachment: Attachment) -> Image:
         self.loaded.append(attachment.id)
-        if attachment.id in self.gone:
-            raise ImageFailed(f"attachment {attachment.id} is gone")
+        if attachment.id in self.far:
+            raise ImageFailed(f"attachment {attachment.id} is far")
+        if attachment.id in self.fake:
+            raise ImageUnusable(f"attachment {attachment.id} is no image")
         return Image(attachment.filename, "image/png", bytes([attachment.id]))
 
 
@@ -108,18 +114,67 @@ async def test_a_capture_whose_images_fail_waits_with_them_on_the_disk(tmp_path:
 async def test_images_that_could_be_had_need_not_be_had_again(tmp_path: Path) -> None:
     source, pending = Pictures(1), PendingFolder(tmp_path)
     summarised = summarise_images(ScriptedCurator(), source, pending, Usage())
-    with pytest.raises(ImageFailed, match="attachment 1 is gone"):
+    with pytest.raises(ImageFailed, match="attachment 1 is far"):
         await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
     [kept] = pending.all()
-    source.gone.clear()
+    source.far.clear()
     assert words(await summarised(kept)) == "[image: 1.png in words]\n[image: 2.png in words]"
     assert source.loaded == [1, 2, 1]
 
 
 async def test_several_images_that_cannot_be_had_are_one_failure(tmp_path: Path) -> None:
     summarised = summarise_images(ScriptedCurator(), Pictures(1, 2), PendingFolder(tmp_path), Usage())
-    with pytest.raises(ImageFailed, match="attachment 1 is gone"):
+    with pytest.raises(ImageFailed, match="attachment 1 is far"):
         await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
+
+
+async def test_an_image_that_is_none_stays_a_placeholder_and_holds_nothing_up(tmp_path: Path) -> None:
+    curator, source, pending = ScriptedCurator(), Pictures(fake=frozenset({1})), PendingFolder(tmp_path)
+    summarised = summarise_images(curator, source, pending, Usage())
+    assert words(await summarised(waiting(picture(1)))) == "[image: 1.png]"
+    assert curator.asked == []
+    capture = await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
+    assert words(capture) == "[image: 1.png]\n[image: 2.png in words]"
+    assert source.loaded == [1, 2]
+    assert pending.all() == []
+
+
+async def test_of_many_images_those_that_are_none_take_no_room_from_the_next_capture(tmp_path: Path) -> None:
+    source = Pictures(fake=frozenset({2, 3, 4, 5, 6}))
+    summarised = summarise_images(ScriptedCurator(), source, PendingFolder(tmp_path), Usage())
+    six = [picture(number, index=number - 1, line=number - 7) for number in range(1, 7)]
+    assert "in words" not in words(await summarised(waiting(*six)))
+    assert words(await summarised(waiting(*six))).startswith("[image: 1.png in words]")
+
+
+async def test_after_a_day_what_cannot_be_loaded_stays_a_placeholder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pending = PendingFolder(tmp_path)
+    summarised = summarise_images(ScriptedCurator(), Pictures(1), pending, Usage())
+    both = waiting(picture(1, line=-2), picture(2, index=1))
+    await asyncio.sleep(both.since + DAY - 1 - now())
+    with pytest.raises(ImageFailed):
+        await summarised(both)
+    await asyncio.sleep(1)
+    assert words(await summarised(both)) == "[image: 1.png]\n[image: 2.png in words]"
+    assert "images stay placeholders, as they could not be loaded for a day: attachment 1 is far" in caplog.messages
+
+
+@pytest.mark.parametrize(("error", "traceback"), [(Unavailable("down"), False), (ZeroDivisionError("down"), True)])
+async def test_after_a_day_a_capture_is_stored_although_its_images_cannot_be_described(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: Exception, traceback: bool
+) -> None:
+    curator, pending = ScriptedCurator(), PendingFolder(tmp_path)
+    summarised = summarise_images(curator, Pictures(), pending, Usage())
+    await summarised(waiting(picture(1)))
+    curator.pictured = lambda _conversation, _ids: error
+    late = waiting(picture(1, line=-2), picture(2, index=1))
+    await asyncio.sleep(late.since + DAY - now())
+    assert words(await summarised(late)) == "[image: 1.png in words]\n[image: 2.png]"
+    assert f"{late.name} is stored without what its images show" in caplog.text
+    assert ("Traceback" in caplog.text) is traceback
+    assert pending.all() == []
 
 
 async def test_what_is_withdrawn_while_images_are_described_is_left_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from services.assistant.curator import ClassificationResult
 from services.assistant.describing import NotDescribed
-from services.llm.endpoint import Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm.endpoint import PromptRefused, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
@@ -136,6 +136,23 @@ async def test_pairs_that_are_refused_one_after_another_are_not_the_pairs_fault(
     with pytest.raises(GivenUp, match="3 conversations in a row were refused; Rejected: no credit"):
         await rebuilt(library, curator, [Task(each) for each in PAIRS])
     assert [each.action for each in noted(tmp_path)] == [Action.ADDED, *[Action.FAILED] * 3]
+
+
+async def test_prompts_that_are_refused_one_after_another_end_nothing_once_the_model_has_answered(
+    tmp_path: Path,
+) -> None:
+    library = library_of(tmp_path, *PAIRS)
+    refused = PromptRefused("content_filter")
+    curator = ScriptedCurator(topic_for=lambda asked: named("a") if asked is PAIRS[0] else refused)
+    await rebuilt(library, curator, [Task(each) for each in PAIRS])
+    assert [each.action for each in noted(tmp_path)] == [Action.ADDED, *[Action.FAILED] * (len(PAIRS) - 1)]
+
+
+async def test_a_model_that_refuses_the_first_prompts_is_set_up_wrongly(tmp_path: Path) -> None:
+    library = library_of(tmp_path, *PAIRS)
+    curator = ScriptedCurator(topic_for=lambda _: PromptRefused("no such parameter"))
+    with pytest.raises(GivenUp, match="3 conversations in a row were refused; PromptRefused: no such parameter"):
+        await rebuilt(library, curator, [Task(each) for each in PAIRS])
 
 
 async def test_a_pair_that_fails_now_and_then_holds_up_no_other(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_one_question_that_the_model_refuses_stops_no_other(operator: Operator, 
     model.then(scenes.status(400))
     rows, summary = operator.rows()
     assert [row["grade"] for row in rows] == ["failed", "wrong", "wrong"]
-    assert (rows[0]["reason"], summary["failed"]) == ("Rejected at gate", 1)
+    assert (rows[0]["reason"], summary["failed"]) == ("PromptRefused at gate", 1)
 
 
 def test_what_no_exchange_answers_is_a_failure_and_the_others_go_on(operator: Operator, model: LLMServer) -> None:

@@ -78,6 +78,17 @@ def test_the_bot_and_the_team_are_you_and_images_are_marked_where_they_were() ->
     assert every_prompt()["gate"].images == PICTURES
 
 
+def test_a_model_is_told_which_images_it_cannot_see() -> None:
+    first, *others = CONVERSATION.turns
+    some = Conversation((replace(first, unseen_images=1), *(replace(each, unseen_images=2) for each in others)))
+    [(_, fields)] = sections(every_prompt(conversation=some)["gate"])
+    assert [field.label for field in fields] == [
+        "User (image 1, image 2, 1 image you cannot see)",
+        "You (2 images you cannot see)",
+        "User (image 3, 2 images you cannot see)",
+    ]
+
+
 def test_of_a_long_conversation_its_subject_and_its_end_are_shown() -> None:
     """Somebody who writes much in a thread must not make each question there cost a fortune, or fail."""
     long = [Turn(Role.USER, f"message {number} " + "x" * 990) for number in range(100)]

@@ -10,9 +10,19 @@ import pytest
 from aiohttp import web
 
 import clock
+from model.conversations import Image
 from model.messages import Attachment
 from services.discord.attachments import AttachmentFailed, CDNAttachments, RecordedAttachments
-from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, image_adapter, load_images, sniff
+from services.llm.images import (
+    MAX_IMAGE_BYTES,
+    AttachedImages,
+    ImageFailed,
+    ImageUnusable,
+    choose_images,
+    image_adapter,
+    load_images,
+    sniff,
+)
 
 Play = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -138,8 +148,9 @@ async def test_what_may_pass_is_tried_again(cdn: CDN, play: Play) -> None:
     assert (await cdn.images().load(attached(f"{cdn.origin}/a"))).data == PNG
     assert len(cdn.seen) == 3
     cdn.otherwise = play
-    with pytest.raises(ImageFailed, match="attachment 77 could not be downloaded"):
+    with pytest.raises(ImageFailed, match="attachment 77 could not be downloaded") as caught:
         await cdn.images().load(attached(f"{cdn.origin}/a"))
+    assert not isinstance(caught.value, ImageUnusable)
     # The client itself repeats a GET whose connection was dropped.
     assert len(cdn.seen) in {6, 9}
 
@@ -147,7 +158,7 @@ async def test_what_may_pass_is_tried_again(cdn: CDN, play: Play) -> None:
 @pytest.mark.parametrize("code", [204, 302, 404])
 async def test_what_will_not_pass_is_not_tried_again(cdn: CDN, code: int) -> None:
     cdn.then(status(code, Location="http://127.0.0.1:9/elsewhere"))
-    with pytest.raises(ImageFailed, match=f"HTTP {code}"):
+    with pytest.raises(ImageUnusable, match=f"HTTP {code}"):
         await cdn.images().load(attached(f"{cdn.origin}/a"))
     assert len(cdn.seen) == 1
 
@@ -184,19 +195,19 @@ async def test_pitfall_21_only_discords_hosts_are_dialled(url: str) -> None:
 
 async def test_pitfall_21_size_is_limited_as_announced_and_as_sent(cdn: CDN) -> None:
     """21: by what Discord says, by what the server says, and by what arrives."""
-    with pytest.raises(ImageFailed, match="larger than 10 MB"):
+    with pytest.raises(ImageUnusable, match="larger than 10 MB"):
         await cdn.images().load(attached(f"{cdn.origin}/a", size=MAX_IMAGE_BYTES + 1))
     assert cdn.seen == []
     for play in (body(PNG + b"\0" * MAX_IMAGE_BYTES), endless):
         cdn.then(play)
-        with pytest.raises(ImageFailed, match="larger than 10 MB"):
+        with pytest.raises(ImageUnusable, match="larger than 10 MB"):
             await cdn.images().load(attached(f"{cdn.origin}/a"))
 
 
 async def test_pitfall_21_the_type_counts_and_not_the_name(cdn: CDN) -> None:
     """21: a page that is called a.png is no picture."""
     cdn.then(body(b"<html>"))
-    with pytest.raises(ImageFailed, match="no png, jpeg, gif or webp"):
+    with pytest.raises(ImageUnusable, match="no png, jpeg, gif or webp"):
         await cdn.images().load(attached(f"{cdn.origin}/a.png"))
 
 
@@ -213,6 +224,30 @@ async def test_all_pictures_are_loaded_in_order_and_files_left_out(cdn: CDN) -> 
     cdn.then(body(PNG + b"1"), body(PNG + b"2"))
     attachments = [attached(f"{cdn.origin}/1"), attached("x", name="log.txt"), attached(f"{cdn.origin}/2")]
     assert [image.data[-1:] for image in await load_images(cdn.images(), attachments)] == [b"1", b"2"]
+
+
+async def test_what_is_no_image_is_left_out_and_what_cannot_be_loaded_now_where_it_is_not_required(cdn: CDN) -> None:
+    attachments = [attached(f"{cdn.origin}/1"), attached(f"{cdn.origin}/2")]
+    cdn.then(body(b"<html>"), body(PNG))
+    assert [image.data for image in await load_images(cdn.images(), attachments)] == [PNG]
+    far = [attached("http://127.0.0.1:9/x"), attached(f"{cdn.origin}/2")]
+    assert len(await load_images(cdn.images(), far)) == 1
+
+
+class Far:
+    async def load(self, attachment: Attachment) -> Image:
+        raise ImageFailed(f"attachment {attachment.id} could not be downloaded")
+
+
+async def test_only_an_image_that_is_required_is_missed() -> None:
+    assert await load_images(Far(), [attached()], required=False) == ()
+    with pytest.raises(ImageFailed):
+        await load_images(Far(), [attached()])
+
+
+def test_an_image_that_is_too_large_takes_no_room_from_others() -> None:
+    large, small = attached(size=MAX_IMAGE_BYTES + 1), Attachment(id=5, filename="b.png", size=9, url="")
+    assert choose_images([large, small]) == {5}
 
 
 async def test_any_attachment_can_be_had_whole_and_uncompressed(cdn: CDN) -> None:
@@ -256,10 +291,10 @@ async def test_a_recorded_picture_is_read_by_its_id(tmp_path: Path) -> None:
 
 async def test_a_recorded_picture_meets_the_same_limits(tmp_path: Path) -> None:
     (tmp_path / "77").write_bytes(PNG + b"\0" * MAX_IMAGE_BYTES)
-    with pytest.raises(ImageFailed, match="larger than 10 MB"):
+    with pytest.raises(ImageUnusable, match="larger than 10 MB"):
         await recorded(tmp_path).load(attached())
     (tmp_path / "77").write_bytes(b"text")
-    with pytest.raises(ImageFailed, match="no png"):
+    with pytest.raises(ImageUnusable, match="no png"):
         await recorded(tmp_path).load(attached())
 
 
