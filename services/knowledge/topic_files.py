@@ -302,7 +302,7 @@ class Exchange:
     """A question of a user, and what the team said until the next one.
 
     Attributes:
-        question: in the words of the asker alone; of all users if `asker_known` is False; empty if the team spoke first.
+        question: in the words of the asker alone, or of all users if `asker_known` is False; empty if nobody asked.
         context: the earlier question to which this one refers ("and on Windows?"); empty if it stands on its own.
         statement: all of the team's words.
         answer: the team's words that answer (`services.search.statements`); empty if there are none, or if a needed

@@ -39,7 +39,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
-from model.conversations import ConversationKind, kind_of
+from model.conversations import READING_SECONDS, ConversationKind, kind_of
 from model.messages import snowflake_time
 from services.knowledge import INDENT, MARKER, UNREAD, PairTurn, Speaker, render_block
 
@@ -334,10 +334,6 @@ _MENTION = re.compile(r"@([^\s,:;.!?]+)")
 
 _NOTHING = frozenset({"", REMOVED})
 """Texts without words: of people who were forgotten, and of messages that earlier programs stored empty."""
-
-
-READING_SECONDS = 10.0
-"""What was written or edited less than this before an answer of the team cannot have been read for it."""
 
 
 def has_several_askers(pair: Pair) -> bool:
