@@ -98,6 +98,9 @@ REPLY = ConversationKind(prefix="reply_", joins_by_messages=True)
 begins before the start of the program."""
 KINDS = (THREAD, REPLY)
 
+READING_SECONDS = 10.0
+"""What a user wrote or edited less than this before an answer of the team cannot have been read for it."""
+
 CONVERSATION_ID = rf"(?:{'|'.join(kind.prefix for kind in KINDS)})[0-9]+"
 """The pattern of all ids, for a full match: in the archive, in files of waiting captures, and between processes."""
 ID_FORMS = " nor ".join(f"{kind.prefix}<id>" for kind in KINDS)

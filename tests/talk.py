@@ -113,8 +113,10 @@ class Talk:
     def deletes(self, message: Message) -> None:
         self.history.observe(Deleted(message.at, message.channel_id, (message.id,)))
 
-    def edits(self, message: Message, text: str) -> None:
-        self.history.observe(Edited(message.at, message.channel_id, message.id, text))
+    def edits(self, message: Message, text: str, *, second: float | None = None) -> None:
+        """An edit at `second`, counted from `START`; at once, if there is none."""
+        at = message.at if second is None else snowflake_time(snowflake(second))
+        self.history.observe(Edited(at, message.channel_id, message.id, text))
 
     def part(self, *messages: Message, kind: AuthorType | None = None) -> Part:
         place = self.history.place(messages[0].channel_id)

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from model.conversations import REPLY, THREAD, Conversation, Image, Role, Turn
+from model.conversations import READING_SECONDS, REPLY, THREAD, Conversation, Image, Role, Turn
 from model.events import Edited
-from model.messages import Author, AuthorType, Message, Part, Place, Reference
+from model.messages import Author, AuthorType, Message, Part, Place, Reference, snowflake_at
 from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.tracking import ConversationTracker
@@ -70,7 +70,7 @@ class Context:
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
         The part is as it was when its window closed: later edits have no effect. A community user's text is as it was
-        when the team answered: else a later edit could change the question above the answer.
+        `READING_SECONDS` before the team answered: else an edit could change the question above the answer.
         """
         place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
         kind = self._tracker.kind_of(part.last.id)
@@ -96,13 +96,13 @@ class Context:
 
     async def _as_answered(self, messages: Sequence[Message]) -> Sequence[Message]:
         found: list[Message] = []
-        answer: int | None = None
+        answer: Message | None = None
         for message in reversed(messages):
             kind, read = await self.author_type(message), message
             if kind is AuthorType.TEAM_MEMBER:
-                answer = message.id
+                answer = message
             elif kind is AuthorType.COMMUNITY_USER and answer is not None:
-                read = self._history.version_at(message, answer)
+                read = self._history.version_at(message, snowflake_at(answer.at - READING_SECONDS))
             if read is message or self.in_order({read.id: read}):  # it may have been withheld then
                 found.append(read)
         return found[::-1]

@@ -175,7 +175,7 @@ class History:
         self._edited = BoundedDict[int, None](KEPT_GONE)
         self._early = BoundedDict[int, Edited](KEPT_EARLY)  # edits that came before their message, by message id
         self.newest_id = 0
-        self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # with the newest id at the edit
+        self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # with an id of the time of the edit
         self._live_from = 0
         self._posted_in: dict[int, int] = {}  # the bot's user id, by place where it has posted in this run
 
@@ -418,7 +418,7 @@ class History:
             changed = edited(message, edit)
             # Discord also reports an edit when it adds a preview.
             if changed.text != message.text or _file_ids(changed) != _file_ids(message):
-                self._replaced.append((self.newest_id, message))
+                self._replaced.append((max(self.newest_id, snowflake_at(edit.at)), message))
             timeline.add(changed)
             self._edited[edit.message_id] = None
         elif edit.message_id not in self._gone:

@@ -50,6 +50,7 @@ from services.knowledge.source_repositories import hosted_address
 from services.knowledge.topic_files import (
     INDENT,
     MARKER,
+    UNREAD,
     Correction,
     Exchange,
     PairTurn,

@@ -42,6 +42,9 @@ class Speaker(StrEnum):
 
 
 _SPEAKERS = frozenset(Speaker)
+_TO = " (to "
+UNREAD = " (unread)"
+"""Follows the label of a turn that the team had no time to read before it answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ class TopicBlock:
                             (an empty line ends the block)
 
     Each correction has a line `superseded`. If several users wrote, a line before these has a label for each turn:
-    `speakers: User A, Team (to User A), User B`. A pair that needs no question has `speakers: Team`, without labels.
+    `speakers: User A, Team (to User A), User B`. So has a pair with a turn that was `UNREAD`: `speakers: User, User
+    (unread), Team`. A pair that needs no question has `speakers: Team`, without labels.
     This distinguishes it from an answer whose asker was forgotten. Turns of forgotten people are omitted.
 
     Attributes:
@@ -298,12 +302,14 @@ class Exchange:
     """A question of a user, and what the team said until the next one.
 
     Attributes:
-        question: in the asker's words; empty if the team spoke first.
+        question: in the words of the asker alone, or of all users if `asker_known` is False; empty if nobody asked.
         context: the earlier question to which this one refers ("and on Windows?"); empty if it stands on its own.
         statement: all of the team's words.
         answer: the team's words that answer (`services.search.statements`); empty if there are none, or if a needed
             question is missing (`ConversationKind.needs_question`). With an empty answer, the extractive curator
             neither files the pair nor names a topic after it, and search finds it but does not quote it (`read_topic`).
+        asker_known: False if several users wrote and it is not known whom the team answered. Such an exchange is found,
+            but never quoted, and replaces no other.
         helped: whether the answer helped, as the asker said afterwards; None if the asker did not say.
         turns: the positions of the first turn of the question and of the last turn of the answer.
     """
@@ -312,16 +318,34 @@ class Exchange:
     context: str
     statement: str
     answer: str
+    asker_known: bool
     helped: bool | None
     turns: tuple[int, int]
+
+    @property
+    def quotable(self) -> bool:
+        """Return True if the answer can be quoted below the question. One that needs its context cannot be understood
+        by itself.
+        """
+        return bool(self.answer) and self.asker_known and not self.context and self.helped is not False
+
+
+class _Asked(NamedTuple):
+    """A turn of a user, by the user's label."""
+
+    user: str
+    text: str
 
 
 @dataclass(slots=True)
 class _OpenExchange:
-    """An exchange that is not finished. `first`, `last`: as in `Exchange.turns`."""
+    """An exchange that is not finished. `to`: the label of the user whom the team answers; `first`, `last`: as in
+    `Exchange.turns`.
+    """
 
-    questions: list[str] = field(default_factory=list[str])
+    questions: list[_Asked] = field(default_factory=list[_Asked])
     context: str = ""
+    to: str = ""
     statements: list[str] = field(default_factory=list[str])
     answers: list[str] = field(default_factory=list[str])
     helped: bool | None = None
@@ -330,34 +354,42 @@ class _OpenExchange:
 
 
 def exchanges(
-    turns: Iterable[PairTurn], *, needs_question: bool = True, most_chars: int | None = None
+    turns: Iterable[tuple[str, PairTurn]], *, needs_question: bool = True, most_chars: int | None = None
 ) -> Iterator[Exchange]:
-    """Yield the exchanges of a conversation. `most_chars`: the length of each message that is read; None: all.
+    """Yield the exchanges of a conversation. `turns`: each with its label, as in `TopicBlock.labels`; `most_chars`: the
+    length of each message that is read; None: all.
 
-    A question of a user opens an exchange, which ends with the next question. A question by the team is no answer, and
-    what the user says to that belongs to the user's question.
+    A question of a user opens an exchange, which ends with the next question, or when the team answers another user. A
+    question by the team is no answer, and what the user says to that belongs to the user's question.
     """
     current = _OpenExchange()
-    for at, turn in enumerate(turns):
-        said = turn.text[:most_chars]
+    for at, (label, turn) in enumerate(turns):
+        said, user = turn.text[:most_chars], label.removesuffix(UNREAD)
         if turn.speaker is Speaker.TEAM:
+            stated, to = statements(said), _addressee(label)
+            if stated and current.answers and to != current.to:
+                yield from _close(current, needs_question)
+                current = _OpenExchange([each for each in current.questions if each.user != current.to], first=at)
             current.statements.append(said)
-            stated = statements(said)
             if stated and sum(map(len, current.answers)) < MOST_ANSWER_CHARS:
                 current.answers.append(stated)
-                current.last = at
-        elif current.answers and _is_next_question(said):
-            yield from _close(current, needs_question)
-            current = _OpenExchange(
-                [said], context=_question_with_context(current) if _needs_context(said) else "", first=at
-            )
-        elif current.answers:
-            helped = says_it_worked(said)
+                current.to, current.last = to, at
+        elif current.answers and (user != label or not _is_next_question(said)):
+            helped = says_it_worked(said) if user == current.to else None
             current.helped = current.helped if helped is None else helped
-        elif current.questions or _may_open(said):
+        elif current.answers:
+            yield from _close(current, needs_question)
+            context = _question_with_context(current) if _needs_context(said) else ""
+            current = _OpenExchange([_Asked(user, said)], context, first=at)
+        elif user == label and (current.questions or _may_open(said)):
             current.first = current.first if current.questions else at
-            current.questions.append(said)
+            current.questions.append(_Asked(user, said))
     yield from _close(current, needs_question)
+
+
+def _addressee(label: str) -> str:
+    """Return the label of the user whom the team speaks to. `User` is the only user, or nobody if there are several."""
+    return label.partition(_TO)[2].removesuffix(")") or Speaker.USER.value
 
 
 def _may_open(said: str) -> bool:
@@ -374,24 +406,35 @@ def _needs_context(said: str) -> bool:
 
 
 def _question_with_context(current: _OpenExchange) -> str:
-    return " ".join(each for each in (current.context, _join_questions(current.questions)) if each)
+    return " ".join(each for each in (current.context, _join_questions(_own_questions(current))) if each)
+
+
+def _own_questions(current: _OpenExchange) -> list[_Asked]:
+    """Return the turns of the user whom the team answers; of all users if that is not known."""
+    return [each for each in current.questions if each.user == current.to] or current.questions
 
 
 def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
     if not current.statements:
         return ()
-    asked, answer = _join_questions(current.questions), "\n".join(current.answers)
+    questions = _own_questions(current)
+    asked, answer = _join_questions(questions), "\n".join(current.answers)
     answered = not needs_question or (len(set(terms(words_to_search(asked)))) >= _FEWEST_TERMS and is_answer(answer))
-    whole = "\n".join(current.statements)
     return (
         Exchange(
-            asked, current.context, whole, answer if answered else "", current.helped, (current.first, current.last)
+            asked,
+            current.context,
+            "\n".join(current.statements),
+            answer if answered else "",
+            asker_known=all(each.user == current.to for each in questions),
+            helped=current.helped,
+            turns=(current.first, current.last),
         ),
     )
 
 
-def _join_questions(asked: Sequence[str]) -> str:
-    return without_greeting("\n".join(asked)).strip()
+def _join_questions(asked: Iterable[_Asked]) -> str:
+    return without_greeting("\n".join(each.text for each in asked)).strip()
 
 
 _HEADING_CHARS = 300
@@ -405,13 +448,12 @@ def read_topic(text: str) -> Article:
     """
     sections: list[Section] = []
     for block in topic_blocks(text):
-        for each in exchanges(block.turns, needs_question=block.needs_question):
+        labelled = zip(block.labels, block.turns, strict=True)
+        for each in exchanges(labelled, needs_question=block.needs_question):
             headings = tuple(_one_line(asked) for asked in (each.context, each.question) if asked)
             blocks = (Block(BlockKind.PROSE, each.answer or each.statement),)
-            # An answer to a question that needs its context cannot be understood by itself.
-            quotable = bool(each.answer) and not each.context and each.helped is not False
             sections.append(
-                Section(headings, block.id, blocks, day=block.day, quotable=quotable, helped=bool(each.helped))
+                Section(headings, block.id, blocks, day=block.day, quotable=each.quotable, helped=bool(each.helped))
             )
     return Article("", tuple(sections))
 
@@ -452,7 +494,8 @@ def _render_pair(block: TopicBlock, name: str) -> str:
 
 
 def _render_turns(block: TopicBlock) -> Iterator[str]:
-    labelled = zip(block.labels, (turn.text for turn in block.turns), strict=True)
+    labels = (label.removesuffix(UNREAD) for label in block.labels)
+    labelled = zip(labels, (turn.text for turn in block.turns), strict=True)
     joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
     indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
     corrected = (f"Superseded in part on {each.day}: {each.text}" for each in block.corrections)

@@ -39,8 +39,9 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
-from model.conversations import ConversationKind, kind_of
-from services.knowledge import INDENT, MARKER, PairTurn, Speaker, render_block
+from model.conversations import READING_SECONDS, ConversationKind, kind_of
+from model.messages import snowflake_time
+from services.knowledge import INDENT, MARKER, UNREAD, PairTurn, Speaker, render_block
 
 # Ids and timestamps
 
@@ -381,8 +382,31 @@ def labels_of(pair: Pair) -> tuple[str, ...]:
 
 
 def labelled_turns(pair: Pair) -> list[tuple[str, PairTurn]]:
-    """Return the turns that still have text, each with its label."""
-    return [(label, turn) for label, turn in zip(labels_of(pair), pair.turns, strict=True) if turn.text not in _NOTHING]
+    """Return the turns that still have text, each with its label, which ends with `UNREAD` if the turn was not read."""
+    unread = _unread(pair)
+    labels = (f"{label}{UNREAD}" if at in unread else label for at, label in enumerate(labels_of(pair)))
+    return [(label, turn) for label, turn in zip(labels, pair.turns, strict=True) if turn.text not in _NOTHING]
+
+
+def _unread(pair: Pair) -> set[int]:
+    """Return the positions of the turns that a user added to an earlier one less than `READING_SECONDS` before the team
+    answered.
+    """
+    found: set[int] = set()
+    waiting: dict[int, int] = {}  # by position of a turn since the team's last one, its author
+    for at, (author, turn) in enumerate(zip(pair.author_ids, pair.turns, strict=True)):
+        if turn.speaker is Speaker.USER:
+            waiting[at] = author
+            continue
+        answered = snowflake_time(pair.message_ids[at])
+        firsts = {author: first for first, author in reversed(waiting.items())}
+        found.update(
+            each
+            for each, author in waiting.items()
+            if each != firsts[author] and answered - snowflake_time(pair.message_ids[each]) < READING_SECONDS
+        )
+        waiting.clear()
+    return found
 
 
 class Utterance(NamedTuple):

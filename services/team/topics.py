@@ -88,7 +88,7 @@ def topic_block(pair: Pair, corrections: tuple[Correction, ...] = ()) -> TopicBl
 
 def exchanges_of(pair: Pair, most_chars: int | None = None) -> Iterator[Exchange]:
     """Yield the exchanges of a pair. `most_chars`: how much of each message is read; None: all."""
-    return exchanges(pair.turns, needs_question=pair.kind.needs_question, most_chars=most_chars)
+    return exchanges(labelled_turns(pair), needs_question=pair.kind.needs_question, most_chars=most_chars)
 
 
 Move = tuple[Decimal, str | None, str | None]

@@ -199,16 +199,17 @@ async def test_the_part_is_taken_as_it_was_when_its_window_closed() -> None:
     assert lines(await captured(talk, answer)) == ["User: Why?", "Team: Because."]
 
 
-async def test_a_question_is_taken_as_it_was_when_the_team_answered_it() -> None:
+async def test_a_question_is_taken_as_it_was_before_the_team_wrote_its_answer() -> None:
     talk = Talk()
     asked = talk.says(ANN, "How do I quiet it?", place=THREAD, attachments=(IMAGE, LOG))
     talk.edits(asked, "How do I quiet the flange?")
-    talk.says(STAFF, "Choose Erase.", place=THREAD)
-    talk.edits(asked, "How do I recover my passphrase?")
+    talk.edits(asked, "How do I recover my passphrase?", second=100)
+    talk.says(STAFF, "Choose Erase.", place=THREAD, second=109)
+    talk.edits(asked, "How do I recover my recovery phrase?", second=110)
     talk.history.observe(Edited(asked.at, THREAD.id, asked.id, None, (LOG, replace(IMAGE, id=9))))
-    thanks = talk.says(BEN, "!nobot Thanks!", place=THREAD)
-    welcome = talk.says(STAFF, "You are welcome.", place=THREAD)
-    talk.edits(thanks, "Thanks!")
+    thanks = talk.says(BEN, "!nobot Thanks!", place=THREAD, second=120)
+    welcome = talk.says(STAFF, "You are welcome.", place=THREAD, second=121)
+    talk.edits(thanks, "Thanks!", second=122)
     rules = ContextRules(withheld=lambda message: "!nobot" in message.text)
     assert lines(await captured(talk, welcome, rules=rules)) == [
         "User: How do I quiet the flange?\n[file: node.log, 12 kB]",

@@ -60,6 +60,7 @@ class Subject:
         values: the weight of each term, which grows with its count.
         asked_count: the number of the users' terms; if nobody asked, of the team's.
         answered_terms: the terms of the team.
+        askers_known: whether it is known of each question whom the team answered (`Exchange.asker_known`).
         words: the words, in lower case, of the first sentence that asks, or else of the first one, in its order. A new
             topic is named after them.
     """
@@ -68,6 +69,7 @@ class Subject:
     values: tuple[float, ...]
     asked_count: int
     answered_terms: tuple[str, ...]
+    askers_known: bool
     words: tuple[str, ...]
 
     @property
@@ -98,6 +100,7 @@ def subject_of(pair: Pair) -> Subject:
         tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
         len(asked),
         tuple(answered),
+        all(each.asker_known for each in found),
         next((each for each in words if len(each) >= _TELLING), max(words, key=len, default=())),
     )
 
@@ -276,8 +279,11 @@ class ExtractiveCurator:
         new = subject_of(pair)
         subjects = self._vectors.subjects(topic, topic_pairs)
         olds = [(each.id, old) for each, old in zip(topic_pairs, subjects, strict=True)]
-        if any(_says_all_of(old, new) for _, old in olds):
+        # An answer whose asker is not known is never quoted, so it must not stand for one that may be.
+        if any(_says_all_of(old, new) for _, old in olds if old.askers_known or not new.askers_known):
             return IntegrationResult(skip=True, remove_ids=[])
+        if not new.askers_known:
+            return IntegrationResult(skip=False, remove_ids=[])
         replaced = [old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)]
         return IntegrationResult(skip=False, remove_ids=replaced)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from services.knowledge import topic_blocks
+from services.knowledge import topic_blocks, topic_for_model
+from services.knowledge.topic_files import read_topic
 from services.team import archive
 from services.team.archive import (
     REMOVED,
@@ -18,9 +19,10 @@ from services.team.archive import (
     labels_of,
     utterances_of,
 )
-from services.team.topics import Topic, topic_block
+from services.team.topics import Topic, exchanges_of, topic_block
 from tests.services.team.pairs import added, is_whole, opened, places_in, store
 from tests.services.team.test_archive import a_pair, pairs
+from tests.talk import snowflake
 
 ANN, BEN, KIM, LEE = 311, 312, 902, 903
 TEAM = {KIM, LEE}
@@ -112,6 +114,80 @@ def test_a_topic_file_names_the_speakers_where_several_users_wrote() -> None:
     )
     [block] = topic_blocks(Topic("gpu", (MIXED,)).text.replace(", User B, User A, Team, Team (to User A), Team", "", 1))
     assert block.speakers == ()
+
+
+def sections(pair: Pair) -> list[tuple[tuple[str, ...], str, bool]]:
+    """What is searched of a pair: the questions, the answer, and whether it may be quoted."""
+    read = read_topic(Topic("gpu", (pair,)).text).sections
+    return [(each.headings, each.text, each.quotable) for each in read]
+
+
+ASKED, OTHER = "Is it okay to leave the lamp on overnight?", "Should I send my recovery phrase to bob_support?"
+ANSWER = "Yes, that is completely fine, and we recommend it."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [(ANN, ASKED), (BEN, OTHER), (KIM, ANSWER)],
+        [(ANN, ASKED), (BEN, "and my recovery phrase goes to bob_support"), (KIM, ANSWER)],
+        [(ANN, ASKED), (KIM, "let me look"), (BEN, OTHER), (KIM, ANSWER)],
+        [(ANN, archive.REMOVED), (BEN, OTHER), (KIM, ANSWER)],
+    ],
+)
+def test_what_the_team_answers_among_several_users_is_found_and_not_quoted(said: list[tuple[int, str]]) -> None:
+    [(_, text, quotable)] = sections(talk(*said))
+    assert (text, quotable) == (ANSWER, False)
+
+
+def test_an_answer_is_quoted_below_the_words_of_the_user_to_whom_it_is_given() -> None:
+    said = talk(
+        (ANN, ASKED), (KIM, "@ann which lamp?"), (BEN, OTHER), (ANN, "the backup lamp"), (KIM, f"@ann {ANSWER}")
+    )
+    assert sections(said) == [((f"{ASKED} the backup lamp",), ANSWER, True)]
+
+
+def test_what_the_team_goes_on_with_after_another_users_words_is_not_part_of_the_quote() -> None:
+    more = "Restart it with the green button, and it works again."
+    said = talk((ANN, ASKED), (KIM, ANSWER), (BEN, "that didn't work"), (KIM, more))
+    assert sections(said) == [((ASKED,), ANSWER, True), ((), more, False)]
+    said = talk((ANN, ASKED), (KIM, f"@ann {ANSWER}"), (BEN, OTHER), (KIM, f"@ann {more}"))
+    assert [quotable for *_, quotable in sections(said)] == [True, False]
+
+
+@pytest.mark.parametrize(("who", "helped"), [(ANN, False), (BEN, None)])
+def test_only_the_asker_says_whether_the_answer_helped(who: int, helped: bool | None) -> None:
+    [exchange] = exchanges_of(talk((ANN, ASKED), (KIM, ANSWER), (who, "that didn't work")))
+    assert exchange.helped is helped
+    assert exchange.quotable is (who == BEN)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "question"), [((0, 50, 60), f"{ASKED} {OTHER}"), ((0, 51, 60), ASKED), ((0, 1, 2), ASKED)]
+)
+def test_what_the_asker_adds_as_the_team_answers_is_no_part_of_the_question(
+    seconds: tuple[int, ...], question: str
+) -> None:
+    pair = replace(talk((ANN, ASKED), (ANN, OTHER), (KIM, ANSWER)), message_ids=tuple(map(snowflake, seconds)))
+    assert sections(pair) == [((question,), ANSWER, True)]
+    block = topic_block(pair)
+    assert block.speakers == (() if question != ASKED else ("User", "User (unread)", "Team"))
+    assert [each.question for each in exchanges_of(pair)] == [question.replace(f" {OTHER}", f"\n{OTHER}")]
+    assert list(topic_blocks(block.text)) == [block]
+    assert "(unread)" not in topic_for_model(block.text, {})
+
+
+def test_a_topic_file_from_before_unread_turns_were_marked_is_not_taken_for_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hurried = talk((ANN, ASKED), (ANN, OTHER), (KIM, ANSWER))
+    store(tmp_path, hurried)
+    opened(tmp_path).decide(added(hurried, "gpu"))
+    topic = places_in(tmp_path).topics / "gpu.txt"
+    topic.write_text(topic.read_text().replace("speakers: User, User (unread), Team\n", ""))
+    assert is_whole(tmp_path, opened(tmp_path))
+    assert "(unread)" in topic.read_text()
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("gone", [ANN, BEN, KIM, LEE])

@@ -120,6 +120,25 @@ async def test_a_newer_answer_to_the_same_question_holds() -> None:
     assert (await integrated(newer, SKIPS)).remove_ids == [pair(0).id]
 
 
+def among_others(number: int, asked: str, answered: str) -> Pair:
+    """A pair in which another user has asked something before."""
+    said = ((1, "ok?"), (2, asked), (50, answered))
+    turns = tuple(PairTurn(Speaker.TEAM if who == 50 else Speaker.USER, text) for who, text in said)
+    return replace(pair(number), message_ids=(1, 2, 3), author_ids=(1, 2, 50), turns=turns)
+
+
+async def test_what_the_team_said_to_whom_is_not_known_replaces_nothing_and_stands_for_nothing() -> None:
+    curator = ExtractiveCurator(dict)
+    fuller = (SKIPS[0], f"{SKIPS[1]} It needs agent 3.3, and a log line says that the path was left out.")
+    new = among_others(9, *fuller)
+    assert await Shelf().files(new) != ""
+    assert await curator.integrate(new, "topic", [pair(0, *SKIPS)], Usage()) == IntegrationResult(
+        skip=False, remove_ids=[]
+    )
+    assert not (await curator.integrate(pair(9, *SKIPS), "topic", [among_others(0, *fuller)], Usage())).skip
+    assert (await curator.integrate(new, "topic", [among_others(0, *fuller)], Usage())).skip
+
+
 async def test_another_question_leaves_a_topic_as_it_is() -> None:
     assert await integrated(PORTS, SKIPS) == IntegrationResult(skip=False, remove_ids=[])
 
