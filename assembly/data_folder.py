@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 from assembly.running import in_background
@@ -288,12 +288,17 @@ def read_state(
     marks = read_watermarks(folder.seen) if durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
-    key_of_pseudonyms = run_pseudonym_key(folder, durable=durable and limiter_of is None)
+    @cache
+    def key_of_pseudonyms() -> bytes:  # made only when somebody asks
+        return run_pseudonym_key(folder, durable=durable)
+
+    def pseudonym_in_limits(user_id: int) -> str:
+        return limits_pseudonym(key_of_pseudonyms(), user_id)
 
     def limiter(group: str, limits: LimitSettings, key: str, path: Path) -> Limiter:
         if limiter_of is not None:
             return limiter_of(group, _limits(limits), key)
-        budget = Budget(_limits(limits), read_spent(path), key, partial(limits_pseudonym, key_of_pseudonyms))
+        budget = Budget(_limits(limits), read_spent(path), key, pseudonym_in_limits)
         spent[path] = budget.spent
         return budget
 

@@ -121,7 +121,7 @@ _DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*+{_TARGET}{_TI
 _USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
 _HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|[/\\]{2}|[a-z][a-z0-9+.-]{0,30}:", re.IGNORECASE)
 """A target that leads elsewhere although it is no `_URL`: browsers read `https:host` and `\\host` as addresses."""
-_BARE_HOST = re.compile(r"(?<![\w./-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}/\S*", re.IGNORECASE)
+_BARE_HOST = re.compile(r"(?<![\w./-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}/[^\s,;!()<>]*", re.IGNORECASE)
 
 _TEAM = "team:"
 _REMOVED = "\ue000"

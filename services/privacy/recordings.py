@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from services.assistant import GatingResult
 from services.discord import THREAD_TYPES, BadLine, Dispatch, RecordingFilter, parse_line, render_line
@@ -110,11 +110,38 @@ def _rewritten_queries(path: Path, user_id: int, match: TextMatch) -> list[str]:
     return [query for query in queries if query.strip()]
 
 
-_SECTION = re.compile(r"^<<<(?P<name>[\w ]+)>>>\n(?P<body>.*?)^<<<end of (?P=name)>>>$", re.MULTILINE | re.DOTALL)
+_MARK = re.compile(r"^<<<(?P<end>end of )?(?P<name>[\w ]+)>>>$", re.MULTILINE)
 _ENTRY = re.compile(r"^(?=Id: )", re.MULTILINE)
 _PUBLISHED = {"index", "source"}
 _SOURCES = {"source", "topic", "pair", "evidence"}
 """The sections that a reply is made from: the conversation is the asker's own, and of the index only ids are used."""
+
+
+class _Section(NamedTuple):
+    """A section of a prompt, and where it begins and ends in the prompt."""
+
+    name: str
+    body: str
+    start: int
+    stop: int
+
+
+def _sections(prompt: str) -> Iterator[_Section]:
+    """Yield the sections of a prompt that have an end. Takes time as the prompt is long, whatever marks it holds."""
+    marks = [*_MARK.finditer(prompt)]
+    ends: defaultdict[str, deque[re.Match[str]]] = defaultdict(deque)
+    for mark in marks:
+        if mark["end"]:
+            ends[mark["name"]].append(mark)
+    stop = 0
+    for begin in marks:
+        later = ends[begin["name"]]
+        while later and later[0].start() < begin.end():
+            later.popleft()
+        if begin.start() >= stop and not begin["end"] and later:
+            end = later.popleft()
+            stop = end.end()
+            yield _Section(begin["name"], prompt[begin.end() + 1 : end.start()], begin.start(), stop)
 
 
 def published_in(path: Path) -> Iterator[str]:
@@ -135,10 +162,11 @@ def _published_in_request(request: Record, *, by_us: bool) -> Iterator[str]:
     """`by_us`: this program wrote the text between the sections."""
     yield from _strings([request.get("system"), request.get("schema"), request.get("tools")])
     for text in _strings(request.get("user")):
-        sections = [*_SECTION.finditer(text)]
+        sections = [*_sections(text)]
         if sections and by_us:
-            yield _SECTION.sub("\n", text)
-        for entry in (entry for each in sections if each["name"] in _PUBLISHED for entry in _ENTRY.split(each["body"])):
+            starts, stops = [each.start for each in sections], [each.stop for each in sections]
+            yield "\n".join(text[stop:start] for stop, start in zip([0, *stops], [*starts, None], strict=True))
+        for entry in (entry for each in sections if each.name in _PUBLISHED for entry in _ENTRY.split(each.body)):
             if entry.startswith("Id: ") and not entry.startswith("Id: team:"):
                 yield entry
 
@@ -149,7 +177,7 @@ def _sources_in(call: Record) -> Iterator[str]:
     if isinstance(request, dict):
         fields = cast("Record", request)
         for text in _strings(fields.get("user")):
-            yield from (each["body"] for each in _SECTION.finditer(text) if each["name"] in _SOURCES)
+            yield from (each.body for each in _sections(text) if each.name in _SOURCES)
         yield from _strings(fields.get("rounds"))
 
 
