@@ -49,8 +49,8 @@ R = TypeVar("R")
 
 @contextmanager
 def showing(pairs: Iterable[Pair], personal: PersonalWork | None) -> Generator[None]:
-    """Note whose texts are shown to a model during the block. Raises Withdrawn: one of these people is being
-    forgotten.
+    """Note whose texts are shown to a model during the block: in the log context, and in `personal`, which stops the
+    block when one of these people withdraws theirs. Raises Withdrawn: one of them is being forgotten.
     """
     people = {user_id for pair in pairs for user_id in pair.writer_ids}
     before = current_people.set(people)

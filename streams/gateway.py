@@ -67,9 +67,9 @@ def ids_to_read_after(
     """Return, for each place that may have new messages, the id after which to read.
 
     `marks` gives per place the id below which every message has its outcome, `since` (seconds since 1970) how far to
-    go back at most. A place without a mark is read from `guild_mark` on. Without that either, it is left to the live
-    stream ("a first start begins now"), except a thread that is younger than its channel's mark. A forum has no
-    messages and so no mark: for its posts the smallest mark of all is used.
+    go back at most. A thread without a mark that is younger than its channel's mark is read from its start; a forum has
+    no mark, so its posts are compared with the smallest mark of all. Any other place without a mark is read from
+    `guild_mark` on; without that, it is left to the live stream ("a first start begins now").
     """
     floor = snowflake_at(since)
     places = list(places)

@@ -79,7 +79,7 @@ def graph(
     events, screened, parts = incoming(events, s, rules)
     routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
 
-    in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
+    in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered and permitted
     answered = answers(routed.pipe(of_type(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervise("evidence"))
     jobs, image_services = routed.pipe(of_type(CaptureJob)), s.servers.map(lambda each: each.capture_images)
