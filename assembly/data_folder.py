@@ -43,7 +43,7 @@ from services.llm import (
     render_spent,
     render_token_days,
 )
-from services.privacy import limits_pseudonym, pseudonym_key
+from services.privacy import limits_pseudonym, new_pseudonym_key, pseudonym_key
 from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
@@ -290,7 +290,10 @@ def read_state(
 
     @cache
     def key_of_pseudonyms() -> bytes:  # made only when somebody asks
-        return run_pseudonym_key(folder, durable=durable)
+        try:
+            return run_pseudonym_key(folder, durable=durable)
+        except OSError:  # a disk that fails keeps nobody from being answered: a key for this run
+            return new_pseudonym_key()
 
     def pseudonym_in_limits(user_id: int) -> str:
         return limits_pseudonym(key_of_pseudonyms(), user_id)
