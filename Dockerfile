@@ -1,38 +1,36 @@
-# Millrace in a container: `docker compose up -d` (docs/operating.md says how). The packages hold the model that search
-# uses, so that the image needs no network of its own, but for Discord and what is configured.
+# Millrace in a container: `docker compose up -d` (docs/operating.md says how, and how to choose extras). The packages hold the
+# model that search uses, so that the image needs no network of its own, but for Discord and what is configured.
 
-FROM python:3.13-slim AS packages
+# Extras of pyproject.toml, with spaces between them. Those here are small; `browser` brings Chromium.
+ARG EXTRAS="chroma mcp nats pdf"
+
+# By digest, so that a build of today and one of tomorrow begin alike; .github/dependabot.yml has it renewed.
+FROM python:3.13-slim@sha256:9662417aace5ae7b8e2609cce472b72a8958e134ba372808abe9cc1a0c0125e6 AS base
 WORKDIR /app
+
+FROM base AS packages
 COPY requirements/runtime.txt requirements/development.txt requirements/
 # As `make` installs them.
 RUN python3 -m venv .venv && .venv/bin/python -m pip install -qq --disable-pip-version-check -r requirements/runtime.txt
-# As `make extra-nats` does: the client alone, for `transport: nats://…`.
-RUN .venv/bin/python -m pip install -qq --disable-pip-version-check -c requirements/development.txt "nats-py[nkeys]>=2.16,<3"
+# As `make extra-…` does, each of them.
+ARG EXTRAS
+COPY pyproject.toml ./
+COPY deploy/extras.py deploy/
+RUN python3 deploy/extras.py $EXTRAS > extras.txt \
+    && .venv/bin/python -m pip install -qq --disable-pip-version-check -c requirements/development.txt -r extras.txt
 
-FROM python:3.13-slim
+FROM base
 # A number of its own, so that files in volumes keep their owner from image to image.
 RUN useradd --uid 10001 --no-create-home --home-dir /app --shell /usr/sbin/nologin millrace \
     && install --directory --mode 700 --owner millrace /data /backups
-WORKDIR /app
+ARG EXTRAS
+RUN case " $EXTRAS " in *" browser "*) \
+    apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium libatomic1 && rm -rf /var/lib/apt/lists/*;; esac
 COPY --from=packages /app/.venv .venv
-COPY LICENSE app.py config.yaml ./
-COPY assembly assembly
-COPY clock clock
-COPY commands commands
-COPY dashboard dashboard
-COPY deploy/health.py deploy/
-COPY model model
-COPY dataflow dataflow
-COPY operators operators
-COPY reporting reporting
-COPY services services
-COPY settings settings
-COPY sinks sinks
-COPY streams streams
-COPY transport transport
-# Readable, whatever the umask of who builds it; and compiled, as nothing can be written here later.
-RUN chmod -R a+rX app.py config.yaml assembly clock commands dashboard dataflow deploy model operators reporting services settings sinks streams transport \
-    && .venv/bin/python -m compileall -q app.py assembly clock commands dashboard dataflow model operators reporting services settings sinks streams transport
+# What .dockerignore lets through.
+COPY . .
+# Readable, whatever the umask of who builds it; and compiled, as nothing can be written here later. `./*` is all but .venv.
+RUN chmod -R a+rX ./* && .venv/bin/python -m compileall -q ./*
 ENV PATH=/app/.venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

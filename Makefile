@@ -2,6 +2,9 @@
 # Both need only Python 3.11 or newer, make and git.
 
 PYTHON ?= python3
+# What is imported is compiled once, whatever the environment says: else each process of each test compiles it anew,
+# and the tests take three times as long.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 # Errors only: its warnings are about the metadata of packages, and help nobody here.
@@ -18,7 +21,7 @@ DEMO_KNOWLEDGE := examples/data/knowledge-base
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests"
-	@echo "make test-slow      the tests that cost most: three servers, the image, all patterns, the quality of answers"
+	@echo "make test-slow      the tests that cost most: whole processes, kills at every step, real sizes, all patterns, quality"
 	@echo "make test-drill     many processes over NATS, killed and frozen, with few messages"
 	@echo "make coverage       how much of everything the tests reach"
 	@echo "make fuzz           10,000 damaged inputs for each parser of what comes from outside, 500 cases of other properties; over an hour"
@@ -82,7 +85,8 @@ test-operators: $(VENV)/development
 test-rest: $(VENV)/development
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow" --ignore=tests/operators
 
-# What they look after seldom breaks alone, so they are no part of `make check`. CI runs them.
+# Each takes seconds of the processor, and what it looks after seldom breaks alone: they would make `make check` three
+# times as long. CI runs them.
 test-slow: $(VENV)/development
 	$(BIN)/pytest -n auto --dist loadfile -m slow --ignore=tests/transport/test_drill.py
 
@@ -164,7 +168,7 @@ $(VENV)/development: requirements/development.txt $(VENV)/runtime
 	@touch $@
 
 $(EXTRAS): extra-%: $(VENV)/runtime
-	@$(PIP) -c requirements/development.txt $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$*'])")
+	@$(PIP) -c requirements/development.txt $$($(BIN)/python deploy/extras.py $*)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

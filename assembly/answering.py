@@ -20,6 +20,7 @@ from typing import NamedTuple
 from assembly.sources import source_kinds
 from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
+from operators.approving import ApprovalRules
 from operators.pointing import PointRules
 from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
@@ -28,6 +29,7 @@ from services.llm import (
     Endpoint,
     EndpointSettings,
     Limiter,
+    ObserveCalls,
     Recording,
     RedactingEndpoint,
     ReplayEndpoint,
@@ -139,6 +141,19 @@ def point_rules(settings: Settings, guild_id: int | None = None) -> PointRules:
     )
 
 
+def approval_rules(settings: Settings, guild_id: int | None = None) -> ApprovalRules:
+    """Make the rules that say which answers in a server wait for a person."""
+    server = settings.servers[guild_id]
+    answering = server.ai_response
+    return ApprovalRules(
+        approval=answering.approval,
+        by_channel={channel: server.approval_in(channel) for channel in server.discord.channels},
+        below=answering.approval_below,
+        seconds=answering.approval_minutes * 60,
+        review_channel_id=server.discord.review_channel_id or 0,
+    )
+
+
 def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
     """Make the web addresses of sources in a server."""
     if guild_id in settings.servers.own:
@@ -236,6 +251,7 @@ class ModelOptions:
     replay: Path | None = None
     observe: Observe | None = None
     at_once: int | None = None
+    on_call: ObserveCalls | None = None
 
 
 AS_CONFIGURED = ModelOptions()
@@ -255,7 +271,7 @@ async def open_llm(
     if options.replay is not None:
         endpoint = ReplayEndpoint(options.replay)
     elif llm is not None:
-        endpoint = open_endpoint(endpoint_settings(llm), options.at_once)
+        endpoint = open_endpoint(endpoint_settings(llm), options.at_once, options.on_call)
     else:
         yield None
         return

@@ -29,7 +29,15 @@ from services.discord import (
     Health,
     LookupFailed,
 )
-from services.discord.live import Client, Crowded, DiscordPoster, Forbidden, LiveAccess, RestFetcher
+from services.discord.live import (
+    Client,
+    Crowded,
+    DiscordPoster,
+    DiscordReviews,
+    Forbidden,
+    LiveAccess,
+    RestFetcher,
+)
 from services.discord.slash import Commands
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
@@ -59,12 +67,14 @@ async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator
     answering = settings.ai_response
     client, decoder = Client(feedback=settings.discord.feedback), Decoder()
     reading, posting, crowded = Forbidden(), Forbidden(), Crowded()
+    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=reading)
     try:
         yield DiscordParts(
             client=client,
             decoder=decoder,
-            fetcher=RestFetcher(client.http, place=decoder.place, forbidden=reading),
+            fetcher=fetcher,
             poster=DryRunPoster() if rehearsal else DiscordPoster(client.http, forbidden=posting, crowded=crowded),
+            reviews=None if rehearsal else DiscordReviews(DiscordPoster(client.http), fetcher, client),
             access=LiveAccess(client, posting, crowded),
             refusals=(reading, posting),
             attachments=CDNAttachments(

@@ -4,38 +4,93 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from aiohttp import web
 from yarl import URL
 
+from assembly.answering import approval_rules, open_embedder, open_search, server_libraries
 from assembly.data_folder import run_pseudonym_key
 from assembly.graph_parts import Parts
 from assembly.reports import prices_of
-from assembly.sources import source_kinds
+from assembly.sources import read_records, source_kinds
+from assembly.teaching import Teaching
 from assembly.team import team_paths
 from clock import now, rfc3339, run_blocking
-from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
+from dashboard import (
+    AccessControl,
+    DashboardData,
+    Dismissed,
+    DisplayRules,
+    DraftList,
+    FlowMeter,
+    KnownSource,
+    Team,
+    add_pages,
+)
+from dashboard import History as OutcomesAndVotes
+from model.health import Condition
+from model.permissions import OWNER, Operator
 from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
-from reporting.reading import TimeSpan, read_newest, read_outcomes
-from services.conversations import History
-from services.knowledge import AnyKind, Library, Record, SourceDetails, cache
-from services.llm import TokenDays
+from reporting.dismissed import DismissedQuestions
+from reporting.reading import (
+    MOMENT,
+    TimeSpan,
+    VotedQuestion,
+    end_of_replay,
+    join_drafts,
+    read_newest,
+    read_outcomes,
+    read_voted,
+)
+from services.conversations import Draft, DraftAction, Drafts, History, Post, read_posts
+from services.knowledge import AnyKind, Library, Record, SourceDetails
+from services.llm import TokenDays, read_token_days
 from services.privacy import pseudonym
-from services.storage import in_thread
-from services.team import Overview, PairLinks, TeamLibrary, corrections, overview
+from services.redaction import Redactor
+from services.storage import DataFolder, in_thread
+from services.team import (
+    AuditEntry,
+    AuditLog,
+    LessonForm,
+    Overview,
+    PairLinks,
+    Taught,
+    TeamLibrary,
+    corrections,
+    overview,
+    read_audit,
+)
 from services.telemetry import PartOutcome
 from settings import KnowledgeSettings, MetricsSettings, Settings
 from sinks.results import RECENT, OutcomeRecord
 
-DAY, MOMENT = 86_400.0, 0.001
+DAY = 86_400.0
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetData:
+    """The data of all processes, which the dashboard of one of them shows and changes.
+
+    Attributes:
+        processes: asks all processes for their status.
+        dismissed: the dismissed gaps.
+        team: gives what corrects the team's library, by what shows it here.
+        drafts: None: no answer waits for approval.
+    """
+
+    processes: Callable[[], Awaitable[Fleet]]
+    outcomes: OutcomeHistory
+    dismissed: Dismissed
+    team: Callable[[DashboardTeam], Team]
+    drafts: DraftList | None
 
 
 def dashboard_pages(
@@ -44,12 +99,12 @@ def dashboard_pages(
     meter: FlowMeter,
     *,
     pace: float = 1.0,
-    fleet: Callable[[], Awaitable[Fleet]] | None = None,
-    outcomes: OutcomeHistory | None = None,
+    health: Callable[[], Awaitable[Sequence[Condition]]] | None = None,
+    fleet: FleetData | None = None,
 ) -> Callable[[web.Application], None]:
     """Make a function that adds the dashboard's pages to an aiohttp application. `pace`: loop seconds per real second.
-    `fleet`: asks all processes, if there are several. `outcomes`: those of all processes; None: those of this run.
-    Blocking.
+    `health`: gives the conditions of what the bot needs; None: it is a replay. `fleet`: the data of all processes, if
+    there are several; None: that of this run. Blocking.
 
     Raises:
         OSError: the key of pseudonyms cannot be read or made.
@@ -57,24 +112,122 @@ def dashboard_pages(
     state, history = parts.state, parts.services.history
     server = parts.servers.default
     curation = server.captures.curation
-    kept = outcomes or LocalOutcomeHistory(state.record, state.folder.outcomes, state.token_days)
+    kept = (
+        LocalOutcomeHistory(state.record, state.folder, state.token_days, state.posts.find)
+        if fleet is None
+        else fleet.outcomes
+    )
+    library = None if curation is None else curation.library
+    team = DashboardTeam(settings, library, PairLinks(state.folder.places), state.audit)
+    has_approvals = state.drafts.folder is not None and bool(is_approving(settings) or state.drafts.waiting)
+    local_drafts = LocalDrafts(state.drafts) if has_approvals else None
     key = run_pseudonym_key(state.folder, durable=state.durable)
     sources = DashboardData(
         meter=meter,
-        entries=kept.last,
+        history=kept,
+        dismissed=DismissedGaps(DismissedQuestions(state.folder.dismissed), state.audit)
+        if fleet is None
+        else fleet.dismissed,
         costs=partial(costs_of, kept, prices_of(settings)),
         known_sources=partial(known_sources, settings.kb, server.library),
         search=server.search,
-        team=DashboardTeam(settings, None if curation is None else curation.library, PairLinks(state.folder.places)),
-        may_correct=curation is not None,
+        team=team if fleet is None else fleet.team(team),
+        may_correct=curation is not None or fleet is not None,
         now=now,
-        fleet=fleet,
+        health=health,
+        notice="" if health or fleet else "A recording is played: nothing is connected or posted.",
+        fleet=None if fleet is None else fleet.processes,
+        drafts=local_drafts if fleet is None else fleet.drafts,
+        teacher=None
+        if server.captures.teach is None
+        else DashboardTeacher(Teaching(parts, Redactor(settings.secrets))),
+        owner_of=settings.servers.owner_of,
     )
-    texts = settings.dashboard.show_texts
-    showing = DisplayRules(texts, partial(pseudonym, key), partial(place_name, history, texts=texts))
-    token, names = settings.dashboard.token.get_secret_value(), frozenset({settings.metrics.host.lower()})
-    access = AccessControl(token, names, time.monotonic)
-    return partial(add_pages, sources=sources, showing=showing, access=access, pace=pace)
+    showing = display_rules(settings, key, partial(place_name, history, texts=settings.dashboard.show_texts))
+    return partial(add_pages, sources=sources, showing=showing, access=access_control(settings), pace=pace)
+
+
+def display_rules(settings: Settings, key: bytes, place: Callable[[int], str]) -> DisplayRules:
+    """`key`: of pseudonyms; `place`: gives the names of channels."""
+    return DisplayRules(settings.dashboard.show_texts, partial(pseudonym, key), place)
+
+
+def access_control(settings: Settings) -> AccessControl:
+    chosen, names = settings.dashboard, frozenset({settings.metrics.host.lower()})
+    operators = {each.token.get_secret_value(): Operator(name, each.role) for name, each in chosen.operators.items()}
+    if token := chosen.token.get_secret_value():
+        operators[token] = OWNER
+    return AccessControl(operators, names, time.monotonic)
+
+
+@asynccontextmanager
+async def pages_of_folder(settings: Settings, *, is_replay: bool) -> AsyncGenerator[Callable[[web.Application], None]]:
+    """Give what `dashboard_pages` gives, of a data folder in which nothing runs, until the end of the block. Nothing is
+    written. `is_replay`: time has stopped at the end of what the folder holds.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    folder, record = DataFolder(settings.app.data_dir), OutcomeRecord(None, str)
+    entries = await in_thread(read_newest, folder.outcomes, RECENT)
+    posts = {post.message_id: post for post in await in_thread(read_posts, folder.posts)}
+    questions = {entry.question: entry.message_ids[-1] for entry in entries if entry.question}
+    spent = await in_thread(read_token_days, folder.token_days)
+    kept = LocalOutcomeHistory(record, folder, spent, posts.get, questions)
+    end = await in_thread(end_of_replay, folder.outcomes, folder.feedback) if is_replay else None
+    own, library = server_libraries(settings).default
+    async with AsyncExitStack() as stack:
+        embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
+        sources = DashboardData(
+            meter=None,
+            history=kept,
+            dismissed=DismissedGaps(DismissedQuestions(folder.dismissed), AuditLog()),
+            costs=partial(costs_of, kept, prices_of(settings), until=end),
+            known_sources=partial(known_sources, settings.kb, library),
+            search=await stack.enter_async_context(open_search(settings, own, embedder)),
+            team=DashboardTeam(settings, None, PairLinks(folder.places), AuditLog()),
+            may_correct=False,
+            now=now if end is None else lambda: end,
+            owner_of=settings.servers.owner_of,
+            notice=f"This is what {folder.root} holds. Nothing runs here, and nothing can be changed.",
+        )
+        key = await in_thread(partial(run_pseudonym_key, folder, durable=False))
+        showing = display_rules(settings, key, recorded_places(entries))
+        yield partial(add_pages, sources=sources, showing=showing, access=access_control(settings))
+
+
+def recorded_places(entries: Iterable[PartOutcome]) -> Callable[[int], str]:
+    """Make a function that gives the name of a channel as far as the record has it. Names of threads are not in it."""
+    names, channels = dict[int, str](), dict[int, int]()
+    for entry in entries:
+        channels[entry.place_id] = entry.channel_id
+        if entry.channel:
+            names[entry.channel_id] = f"#{entry.channel}"
+
+    def name_of(place_id: int) -> str:
+        channel_id = channels.get(place_id, place_id)
+        name = names.get(channel_id, f"#{channel_id}")
+        return name if channel_id == place_id else f"{name}, a thread"
+
+    return name_of
+
+
+def is_approving(settings: Settings) -> bool:
+    """Return True if answers wait for approval in any server."""
+    return any(approval_rules(settings, guild_id).is_on for guild_id in settings.servers)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDrafts:
+    """Implements `dashboard.DraftList` for one process."""
+
+    drafts: Drafts
+
+    async def waiting(self) -> Sequence[Draft]:
+        return self.drafts.waiting
+
+    async def decide(self, draft_id: int, action: DraftAction, *, operator: str, text: str = "", seen: str = "") -> str:
+        return await self.drafts.decide(draft_id, action, text=text, seen=seen, operator=operator)
 
 
 def place_name(history: History, place_id: int, *, texts: bool) -> str:
@@ -92,38 +245,47 @@ def address_of(settings: MetricsSettings) -> str:
     return str(URL.build(scheme="http", host=host, port=settings.port, path="/"))
 
 
-class OutcomeHistory(Protocol):
-    """Reads outcomes, and how many tokens models used."""
-
-    async def last(self) -> Sequence[PartOutcome]:
-        """Read the newest `RECENT` outcomes, oldest first."""
-        ...
-
-    async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
-        """Read the outcomes of a period, oldest first."""
-        ...
+class OutcomeHistory(OutcomesAndVotes, Protocol):
+    """Reads outcomes, votes, the audit log, and tokens that models used. `last` gives the newest `RECENT` outcomes."""
 
     async def tokens(self) -> TokenDays: ...
 
 
 @dataclass(frozen=True, slots=True)
 class LocalOutcomeHistory:
-    """Reads outcomes of this process: the newest from memory, older ones from the files in `folder`."""
+    """Reads outcomes of this process: the newest from memory, older ones from the files of `folder`. `post`: gives the
+    record of a reply by its message. `questions`: ids of questions by their texts; a replay records no replies.
+    """
 
     record: OutcomeRecord
-    folder: Path
+    folder: DataFolder
     spent: TokenDays
+    post: Callable[[int], Post | None]
+    questions: Mapping[str, int] = field(default_factory=dict[str, int])
 
     async def last(self) -> Sequence[PartOutcome]:
-        return with_recent(await in_thread(read_newest, self.folder, RECENT), self.record)
+        return with_recent(await in_thread(read_newest, self.folder.outcomes, RECENT), self.record)
 
     async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
-        return await in_thread(read_outcomes, self.folder, period) or [
+        return await in_thread(read_outcomes, self.folder.outcomes, period) or join_drafts(
             entry for entry in self.record.recent if entry.at in period
-        ]
+        )
+
+    async def votes(self, period: TimeSpan) -> Sequence[VotedQuestion]:
+        votes = with_asked(await in_thread(read_voted, self.folder.feedback, period), self.post)
+        return [replace(vote, asked_id=vote.asked_id or self.questions.get(vote.question)) for vote in votes]
+
+    async def audit(self) -> Sequence[AuditEntry]:
+        return await in_thread(read_audit, self.folder.audit)
 
     async def tokens(self) -> TokenDays:
         return self.spent
+
+
+def with_asked(votes: Iterable[VotedQuestion], post: Callable[[int], Post | None]) -> list[VotedQuestion]:
+    """Return the votes with the ids of the questions, as far as the replies are known."""
+    posts = [(vote, post(vote.message_id)) for vote in votes]
+    return [vote if reply is None else replace(vote, asked_id=reply.last_asked_id) for vote, reply in posts]
 
 
 def with_recent(written: Iterable[PartOutcome], record: OutcomeRecord) -> Sequence[PartOutcome]:
@@ -131,12 +293,13 @@ def with_recent(written: Iterable[PartOutcome], record: OutcomeRecord) -> Sequen
     recent = tuple(record.recent)
     known = set(map(_identity, recent))
     older = [entry for entry in written if _identity(entry) not in known]
-    return sorted((*older, *recent), key=lambda entry: entry.at)[-RECENT:]
+    return join_drafts(sorted((*older, *recent), key=lambda entry: entry.at))[-RECENT:]
 
 
-async def costs_of(kept: OutcomeHistory, prices: Prices, days: int) -> Costs:
-    """Add up tokens and cost of the last `days` days, today included."""
-    period = TimeSpan(now() - (days - 1) * DAY, now() + MOMENT)
+async def costs_of(kept: OutcomeHistory, prices: Prices, days: int, until: float | None = None) -> Costs:
+    """Add up tokens and cost of `days` days up to `until` (now), that day included."""
+    until = now() if until is None else until
+    period = TimeSpan(until - (days - 1) * DAY, until + MOMENT)
     return costs((await kept.tokens()).days, await kept.of(period), period, prices)
 
 
@@ -151,22 +314,13 @@ async def known_sources(kb: KnowledgeSettings, library: Library) -> list[KnownSo
     """List the sources of the knowledge base, from index and cache, in the order of the index."""
     described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
     kinds = source_kinds(kb)
-    records = await in_thread(_records, kb, kinds)
+    records = await in_thread(read_records, kb, kinds)
     found = [
         _known_source(kinds, source_id, records.get(source_id.removeprefix("kb:")), text)
         for source_id, text in described.items()
     ]
     rest = [(f"kb:{bare}", record) for bare, record in records.items() if f"kb:{bare}" not in described]
     return found + [_known_source(kinds, source_id, record, None) for source_id, record in sorted(rest)]
-
-
-def _records(kb: KnowledgeSettings, kinds: Sequence[AnyKind]) -> Mapping[str, Record]:
-    """Read the records by id without namespace; none if there is no cache."""
-    try:
-        data = kb.index_cache_path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    return cache.parse(data, [kind.record for kind in kinds], str(kb.index_cache_path))
 
 
 def _known_source(
@@ -184,7 +338,46 @@ def _known_source(
         elif record.summary_pending:
             state, trouble = "to be described", False
     source_type = "file" if record is None else record.source_type
-    return KnownSource(source_id, source_type, state, trouble, facts.size_bytes, facts.changed_at, description or "")
+    return KnownSource(
+        source_id,
+        source_type,
+        state,
+        trouble,
+        facts.size_bytes,
+        facts.changed_at,
+        description or "",
+        facts.read_at,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DismissedGaps:
+    """Implements `dashboard.Dismissed`."""
+
+    questions: DismissedQuestions
+    audit: AuditLog
+
+    async def read(self) -> Collection[int]:
+        return await in_thread(self.questions.read)
+
+    async def change(self, action: str, asked_ids: Collection[int], operator: str) -> None:
+        act = self.questions.dismiss if action == "dismiss" else self.questions.restore
+        await run_blocking(self.audit.note, now(), operator, f"{action} gap", max(asked_ids, default=0))
+        await run_blocking(act, asked_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardTeacher:
+    """Implements `dashboard.teaching.Teacher`."""
+
+    teaching: Teaching
+
+    async def teach(self, form: LessonForm, operator: str) -> Taught:
+        told = await self.teaching.teach(form, operator)
+        return told._replace(text=told.text.replace("`", ""))  # Discord's markup
+
+    async def may_quote(self, asked: PartOutcome) -> bool:
+        return await self.teaching.may_quote(asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +387,7 @@ class DashboardTeam:
     settings: Settings
     library: TeamLibrary | None
     places: PairLinks
+    audit: AuditLog
 
     async def overview(self) -> Overview:
         cursor = self.settings.kb.qa_raw_last_processed_id
@@ -202,8 +396,9 @@ class DashboardTeam:
     def address(self, qa_id: str) -> str | None:
         return self.places.address(qa_id)
 
-    async def correct(self, action: str, qa_id: str) -> str:
+    async def correct(self, action: str, qa_id: str, operator: str) -> str:
         if self.library is None:
             raise corrections.CorrectionRefused("the library is only shown here")
         act = corrections.remove if action == "remove" else corrections.restore
-        return await run_blocking(act, self.library, qa_id, rfc3339(now()))
+        note = partial(self.audit.note, now(), operator, f"{action} conversation")
+        return await run_blocking(act, self.library, qa_id, rfc3339(now()), note)

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from assembly.running import in_background
 from clock import now, run_blocking
-from model.messages import Message
+from model.messages import Message, snowflake_time
 from model.servers import Servers
 from services.conversations import (
+    Drafts,
     OptOutFile,
     OptOutRegistry,
     Outbox,
@@ -47,7 +48,7 @@ from services.privacy import limits_pseudonym, new_pseudonym_key, pseudonym_key
 from services.redaction import Redactor
 from services.storage import DataFolder, files, lock, make_private
 from services.storage.backups import CopyOrder
-from services.team import CapturedMessage
+from services.team import AuditLog, CapturedMessage
 from services.telemetry import number_of
 from settings import GuildLimitSettings, KnowledgeSettings, LimitSettings, Settings
 from sinks.results import OutcomeRecord
@@ -68,7 +69,7 @@ def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
             if settings.guilds[guild_id].kb.sources_dir is None:
                 server.kb.sources_dir.mkdir(parents=True, exist_ok=True)  # where its documents are put
         kbs = [each.kb for each in settings.servers.values()]
-        documents = {path for kb in kbs for path in (kb.sources_dir, kb.links_file_path)}
+        documents = {path for kb in kbs for path in (*kb.document_folders, kb.links_file_path)}
         closed = make_private(private_paths(settings), documents)
         if closed:
             what = number_of(closed, "file or folder", "files and folders")
@@ -93,19 +94,20 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 def copy_order(settings: Settings) -> CopyOrder:
     """Give the order in which a backup copies the data folder: the reverse of the order in which the files are written.
 
-    First the catch-up marks, which say that messages are done. Then answers: those being posted before recorded ones,
-    which they become. Then team knowledge: topics, the decisions that they are made of, pending captures, and the
-    archive that all of these are about. Likewise the index, its cache, and the pages. Last the lists that keep data
-    from being used (deleted files, runbooks that are not shown, people who opted out): their newest state counts.
+    First the catch-up marks, which say that messages are done. Then answers: those being posted or waiting for
+    approval, before recorded ones, which they become. Then team knowledge: topics, the decisions that they are made
+    of, pending captures, and the archive that all of these are about. Likewise the index, its cache, and the pages.
+    Last the lists that keep data from being used (deleted files, runbooks that are not shown, people who opted
+    out): their newest state counts.
     """
     folder = DataFolder(settings.app.data_dir)
-    first, last = [folder.seen, folder.outbox, folder.posts, folder.feedback], list[Path]()
+    first, last = [folder.seen, folder.outbox, folder.drafts, folder.posts, folder.feedback], list[Path]()
     for each in settings.servers.values():
         own, kb = DataFolder(each.app.data_dir), each.kb
         first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
         first += (own.pending, kb.index_path, kb.index_cache_path)
         # The places of captures are noted after these.
-        last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, kb.sources_dir)
+        last += (kb.team_raw_dir, own.places, kb.web_fetch_cache_dir, kb.links_file_path, *kb.document_folders)
     last += (folder.feedback_key, folder.tombstones, folder.shown_runbooks, folder.opt_outs)
     return CopyOrder(first=_plain(*first), last=_plain(*last), excluded=_plain(*_logs(settings), *_secrets(settings)))
 
@@ -199,6 +201,8 @@ class RunState:
         seen: the catch-up marks; `seen_before`: as they were at the start. Marks of places that are quiet for
             `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
+        drafts: answers that wait for a person's approval.
+        audit: what was decided by whom.
         budgets, usages: of each server with limits of its own, and of all others. `usages` hold LLM calls and tokens of
             the run; they count against `budgets`, and for reports (`token_days`).
         spent: the counts of budgets that are kept in the data folder, by their files.
@@ -212,6 +216,8 @@ class RunState:
     seen_before: Seen
     posts: Posts
     outbox: Outbox
+    drafts: Drafts
+    audit: AuditLog
     budgets: Servers[Limiter]
     usages: Servers[Usage]
     token_days: TokenDays
@@ -277,7 +283,8 @@ def read_state(
     """Read the data folder. Blocking.
 
     `durable`: earlier runs' messages count as seen, and posts are written as they are made. Not so for replays and dry
-    runs, which may get the same messages again. `recorded`: `save` writes outcomes; None: if it is durable.
+    runs, which may get the same messages again. `recorded`: of a replay, if outcomes and posts are kept for reports of
+    it; None: it is no replay.
     `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with other processes; None:
     budgets are counted here, and kept in the data folder.
 
@@ -285,6 +292,10 @@ def read_state(
         OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
+    kept = durable if recorded is None else recorded
+    posts = read_posts(folder.posts)
+    if recorded is not None:  # an earlier replay of the same messages has answered nothing
+        posts = [post for post in posts if snowflake_time(post.last_asked_id) < now()]
     marks = read_watermarks(folder.seen) if durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
@@ -316,13 +327,15 @@ def read_state(
         durable=durable,
         seen=Seen(marks, on_change=changed.set),
         seen_before=Seen(copy.deepcopy(marks)),
-        posts=Posts(read_posts(folder.posts), folder.posts if durable else None),
+        posts=Posts(posts, folder.posts if kept else None),
         outbox=Outbox(folder.outbox if durable else None),
+        drafts=Drafts(folder.drafts if durable else None),
+        audit=AuditLog(folder.audit if durable else None),
         budgets=budgets,
         usages=budgets.map(lambda budget: Usage(Spending(budget, on_tokens, token_days))),
         token_days=token_days,
         record=OutcomeRecord(
-            folder.outcomes if (durable if recorded is None else recorded) else None,
+            folder.outcomes if kept else None,
             Redactor(settings.secrets).text,
             keep_days=settings.report.keep_days,
             on_change=changed.set,

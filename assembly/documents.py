@@ -14,7 +14,7 @@ from pathlib import Path
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
 from clock import BackgroundTasks, FairTurns, Processes
 from operators.evidence import Intake
-from services.conversations import ThreadAccess
+from services.conversations import People, ThreadAccess
 from services.discord import Attachments
 from services.documents import (
     Candidate,
@@ -166,6 +166,7 @@ class Documents:
     def lookup(
         self,
         viewing: ThreadAccess,
+        people: People,
         usage: Usage,
         search: Search,
         *,
@@ -192,6 +193,7 @@ class Documents:
             cases=self.cases,
             runbooks=self.runbooks,
             viewing=viewing,
+            is_team=people.is_team_member,
             ready_wait_seconds=self.settings.ready_wait_seconds,
             team_name=self.settings.team_name.strip() if server is None else "",
         )

@@ -143,7 +143,7 @@ def data_not_in_nats(settings: Settings) -> list[Path]:
     homes = everywhere(settings)
     for each in homes:
         kb = each.kb
-        used |= {DataFolder(each.app.data_dir).knowledge_base, kb.sources_dir, kb.links_file_path, kb.index_path}
+        used |= {DataFolder(each.app.data_dir).knowledge_base, *kb.document_folders, kb.links_file_path, kb.index_path}
         used |= {kb.index_cache_path, kb.web_fetch_cache_dir}
         learned |= {kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path}
         learned.add(kb.team_state_path)
@@ -168,7 +168,13 @@ def list_folder_contents(settings: Settings, *, running: bool = False) -> Folder
         team_paths += published_files(folder)
     for each in everywhere(settings):
         kb = each.kb
-        documents += [kb.sources_dir, kb.links_file_path, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir]
+        documents += [
+            *kb.document_folders,
+            kb.links_file_path,
+            kb.index_path,
+            kb.index_cache_path,
+            kb.web_fetch_cache_dir,
+        ]
         documents += passage_files(kb.index_path.with_name(KB_FILE))
         team_paths += [kb.team_index_path, kb.team_index_cache_path]
         # Other files in these folders, such as packed copies, are not handled.

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from assembly.answering import addresses_of, answer_rules, point_rules
+from assembly.answering import addresses_of, answer_rules, approval_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
 from assembly.knowledge import keep_knowledge_current
 from assembly.running import Meters
-from assembly.team import capture_images, curation_rules
+from assembly.team import curation_rules, image_services
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
 from model.servers import Servers
@@ -34,13 +35,14 @@ from services.conversations import (
     TypingTracker,
     is_private,
 )
-from services.discord import Access, Attachments, Fetcher, Poster
+from services.discord import Access, Attachments, Fetcher, Poster, Reviews
 from services.knowledge import Library, LibrarySearch
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.redaction import Redactor
 from services.storage import DataFolder
-from services.team import Capture, Captures, Pair, PairLinks, Revision, archive_files
-from settings import Settings
+from services.team import Capture, Captures, Pair, PairLinks, Revision, Taught, archive_files
+from settings import DiscordSettings, Settings
+from sinks.drafts import DraftSink
 from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
@@ -58,9 +60,9 @@ def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rul
         screen=ScreenRules(
             withheld=state.withheld,
             channels=settings.servers.map(
-                lambda each: ChannelLists(each.discord.channel_allowlist, each.discord.channel_denylist)
+                lambda each: ChannelLists(each.discord.channel_allowlist, unread_channels(each.discord))
             ),
-            # As at the start: a message that comes late in this run is new.
+            # By the marks of the start: a message that comes late in this run is new.
             has_outcome=state.seen_before.has_outcome,
         ),
         answers=answer_rules(settings),
@@ -73,6 +75,12 @@ def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rul
         curation=curation_rules(settings, finish_all=finish_all),
         captures_may_wait=not finish_all,
     )
+
+
+def unread_channels(discord: DiscordSettings) -> frozenset[int]:
+    """Return the channels that are never read. Where the team decides about drafts, nothing is asked or taught."""
+    review = discord.review_channel_id
+    return discord.channel_denylist if review is None else discord.channel_denylist | {review}
 
 
 def context_rules(settings: Settings, state: RunState) -> ContextRules:
@@ -119,7 +127,11 @@ class CaptureParts:
 
     Attributes:
         revise: as in `Sinks`.
-        captures: the stored conversations that new captures may continue.
+        teach: stores a capture without messages on Discord, and has it filed. Returns None if all of it is stored
+            already, or if another process stores it. Raises ArchiveUnwritable, OSError. None: nothing is taught here.
+        ask_filing: with `teach` and without `curation`, asks the process that files lessons what became of one; its
+            arguments are the server and the last message of its part.
+        recent: the stored conversations that new captures may continue.
         curation: None: captures are stored and not filed under topics.
         images: None: images stay placeholders.
         finish_all: as in `CurationRules`.
@@ -127,7 +139,9 @@ class CaptureParts:
 
     keep: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     revise: Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
-    captures: Captures
+    recent: Captures
+    teach: Callable[[Capture], Coroutine[Any, Any, Pair | None]] | None = None
+    ask_filing: Callable[[int | None, int], Coroutine[Any, Any, Taught]] | None = None
     curation: CurationServices | None = None
     images: Images | None = None
     finish_all: bool = False
@@ -154,13 +168,21 @@ def capture_parts(
         return await archive.revise(revisions)
 
     if curation is None:
-        return CaptureParts(keep=archive.keep, revise=revise, captures=captures)
+        return CaptureParts(keep=archive.keep, revise=revise, recent=captures)
+
+    async def teach(capture: Capture) -> Pair | None:
+        pair = await archive.store_late(capture)
+        if pair is not None:
+            curation.taught.on_next(pair)
+        return pair
+
     return CaptureParts(
         keep=archive.keep,
         revise=revise,
-        captures=captures,
+        recent=captures,
+        teach=teach,
         curation=curation,
-        images=capture_images(
+        images=image_services(
             settings, curation, images, archive, captures.is_withheld, Redactor(settings.secrets).text
         ),
         finish_all=finish_all,
@@ -200,12 +222,14 @@ class DiscordAPI:
 
     Attributes:
         fetcher: None: nothing can be looked up.
+        reviews: shows drafts to the team; None: nobody is shown any.
         access: None: nothing keeps the bot from posting.
         attachments: None: files and pictures stay placeholders.
     """
 
     poster: Poster
     fetcher: Fetcher | None = None
+    reviews: Reviews | None = None
     access: Access | None = None
     attachments: Attachments | None = None
 
@@ -220,7 +244,7 @@ def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: 
             place_id = noted.channel_id
         if place_id is None:
             return False
-        # A place that Discord has not sent, such as an archived thread, counts as public as before.
+        # A place that Discord has not sent, such as an archived thread, stays public.
         is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
         return is_hidden or history.is_place_gone(place_id)
 
@@ -253,11 +277,15 @@ def assemble(
     def guild_of(place_id: int) -> int | None:
         return history.place(place_id).guild_id
 
+    def is_public(guild_id: int | None, place_id: int) -> bool:
+        return not is_private(history.place(place_id), settings.servers[guild_id].discord.capture_channels)
+
     def context_of(guild_id: int | None, server: ServerParts) -> ServerContext:
         captures, lookup = server.captures, None
         if documents is not None:
             lookup = documents.lookup(
                 viewing,
+                people,
                 state.usages[guild_id],
                 server.search,
                 server=guild_id,
@@ -271,14 +299,15 @@ def assemble(
             usage=state.usages[guild_id],
             addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),
+            approval=replace(approval_rules(settings, guild_id), is_public=partial(is_public, guild_id)),
             lookup=lookup,
-            capture_images=captures.images and captures.images.heeding(in_flight.work),
+            image_services=captures.images and captures.images.with_personal_work(in_flight.work),
             curation=captures.curation
             and replace(
                 captures.curation,
                 last_said=tracker.last_said,
                 is_private=privacy_of_pairs(server.settings, tracker, history),
-                personal=in_flight.work,
+                personal_work=in_flight.work,
             ),
         )
 
@@ -318,12 +347,15 @@ def assemble(
         people=people,
         team=team,
         tracker=tracker,
-        router=Router(people, history, team, posts, tracker, settings.servers.map(route_rules), state.outbox),
+        router=Router(
+            people, history, team, posts, tracker, settings.servers.map(route_rules), state.outbox, state.drafts
+        ),
         context=Context(history, people, tracker, context_rules(settings, state)),
         posts=posts,
         outbox=state.outbox,
+        drafts=state.drafts,
         in_flight=in_flight,
-        seen=state.seen,
+        marks=state.seen,
         typists=TypingTracker(people, guild_of),
         viewing=viewing,
         access=api.access,
@@ -340,6 +372,21 @@ def assemble(
         outbox=state.outbox,
         fetcher=fetcher,
         feedback=discord.feedback,
+    )
+
+    drafts = DraftSink(
+        drafts=state.drafts,
+        replies=replies,
+        posts=posts,
+        reviews=api.reviews,
+        fetcher=fetcher,
+        access=api.access,
+        archive=archive,
+        # As in `privacy_of_pairs`: a place that Discord has not sent stays as it was.
+        is_private=lambda guild_id, place_id: history.knows(place_id) and not is_public(guild_id, place_id),
+        opted_out=state.opt_outs,
+        redact=Redactor(settings.secrets).text,
+        audit=state.audit,
     )
     feedback = Feedback(
         state.folder,
@@ -359,6 +406,7 @@ def assemble(
         revise=revise,
         feedback=feedback.keep,
         finish=replies.finish,
+        draft=drafts.handle,
         results=results,
     )
     return Parts(
@@ -375,9 +423,11 @@ async def keep_all_knowledge_current(
     settings: Settings, asker: StructuredLLM | None, usages: Servers[Usage], meters: Meters
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base that servers share, and that of each server, current for as long as the block runs."""
-    without_gauge = replace(meters, gauge=None)  # a gauge takes each operator name once: the shared ones
+    without_gauge = replace(meters, gauge=None)  # a gauge takes each operator name once: from the shared knowledge
     async with AsyncExitStack() as stack:
         for guild_id, server in settings.servers.items():
             its_meters = meters if guild_id is None else without_gauge
-            await stack.enter_async_context(keep_knowledge_current(server, asker, usages[guild_id], meters=its_meters))
+            await stack.enter_async_context(
+                keep_knowledge_current(server, asker, usages[guild_id], meters=its_meters, guild_id=guild_id)
+            )
         yield

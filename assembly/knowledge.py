@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import reactivex as rx
+from reactivex import operators as ops
 
 from assembly.running import Meters
 from assembly.sources import source_kinds, web_for
@@ -76,23 +77,31 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
 
 @asynccontextmanager
 async def keep_knowledge_current(
-    settings: Settings, asker: StructuredLLM | None, usage: Usage, *, meters: Meters = NO_METERS
+    settings: Settings,
+    asker: StructuredLLM | None,
+    usage: Usage,
+    *,
+    meters: Meters = NO_METERS,
+    guild_id: int | None = None,
 ) -> AsyncGenerator[None]:
-    """Keep the knowledge base up to date, in the background, for as long as the block runs.
+    """Keep the knowledge base up to date, in the background, for as long as the block runs. `guild_id`: of its server;
+    None: of all that have none of their own.
 
     At the end, running work is cut off, and its results so far are written.
     """
     kb = settings.kb
-    async with knowledge_parts(settings, asker, usage, meters=meters) as parts:
+    async with knowledge_parts(settings, asker, usage, meters=meters) as parts, AsyncExitStack() as stack:
         triggers = rx.merge(
             ticks(kb.runtime_refresh_tick_seconds),
-            file_changes(kb.sources_dir, kb.links_file_path, kb.file_watch_debounce_seconds),
+            file_changes(kb.document_folders, kb.links_file_path, kb.file_watch_debounce_seconds),
         )
         reporting = KnowledgeLog()
-        subscription = (
-            knowledge(triggers, parts)
-            .pipe(supervise("knowledge"))
-            .subscribe(reporting.report, lambda error: log.critical("knowledge updates have ended", exc_info=error))
+        updates = knowledge(triggers, parts).pipe(supervise("knowledge"))
+        if meters.health is not None:
+            watch = await stack.enter_async_context(meters.health.watching_updates(guild_id, kb, parts.ledger))
+            updates = updates.pipe(ops.do_action(watch.on_event))
+        subscription = updates.subscribe(
+            reporting.report, lambda error: log.critical("knowledge updates have ended", exc_info=error)
         )
         try:
             yield

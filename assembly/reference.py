@@ -1,5 +1,5 @@
-"""Slash commands in docs/operating.md, and the metrics of decisions there and in deploy/grafana.json, made from
-`COMMANDS` and `STEPS`.
+"""Slash commands and roles in docs/operating.md, and the metrics of decisions there and in deploy/grafana.json, made
+from `COMMANDS`, `PERMISSIONS` and `STEPS`.
 
 python -m assembly.reference --write      writes it
 python -m assembly.reference --check      exits 1 when it is out of date
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assembly.slash_commands import COMMANDS
+from model.permissions import PERMISSIONS, ROLES, Operator
 from model.steps import DECISIONS, DecisionMetric
 from services.discord.slash import QUESTION
 from settings.reference import main, with_table
@@ -27,10 +28,20 @@ def commands() -> str:
     rows = ["| command | does | needs |", "|---|---|---|"]
     for name, command in COMMANDS.items():
         options = [key if option.required else f"[{key}]" for key, option in command.options.items()]
-        needs = "`documents.enabled`" if command.needs_documents else ""
+        options = [] if command.form else options
+        needs = "`documents.enabled`" if command.needs_documents else "to be in the team" if command.team_only else ""
         rows.append(f"| `/{' '.join([name, *options])}` | {command.description} | {needs} |")
     asking = " and ".join(f"`/{name}`" for name, command in COMMANDS.items() if QUESTION in command.options.values())
     return "\n".join([*rows, "", f"Questions by {asking} are private questions: only the asker reads the answer.", ""])
+
+
+def roles() -> str:
+    """Return the table of the roles of operators and what they may do, in Markdown."""
+    rows = [f"| may | {' | '.join(f'`{role}`' for role in ROLES)} |", f"|---{'|---' * len(ROLES)}|"]
+    for act, permission in PERMISSIONS.items():
+        cells = ("yes" if Operator("", role).may(act) else "" for role in ROLES)
+        rows.append(f"| {permission.what} | {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
 
 
 def yes_or_no() -> dict[str, DecisionMetric]:
@@ -64,6 +75,7 @@ def generated(root: Path) -> dict[Path, str]:
     """The files and the text that each should have. Raises ValueError: the marks are missing."""
     page, board = root / "docs" / "operating.md", root / "deploy" / "grafana.json"
     text = with_table(page.read_text("utf-8"), page.name, "slash commands", commands())
+    text = with_table(text, page.name, "roles", roles())
     return {page: with_table(text, page.name, "decisions", decisions()), board: dashboard(board.read_text("utf-8"))}
 
 

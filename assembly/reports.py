@@ -19,9 +19,10 @@ from clock import now, rfc3339, run_blocking
 from model.messages import snowflake_at
 from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
+from reporting.dismissed import DismissedQuestions
 from reporting.document import summary
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report
+from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, team_answer
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
 from services.discord import Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
@@ -50,7 +51,7 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
     if guild_id is not None:
         ended = [entry for entry in ended if entry.guild_id == guild_id]
         votes = await in_thread(_about, votes, ended, folder.posts)
-    pages, taught = list[str](), dict[str, Taught]()
+    pages, taught, answered = list[str](), dict[str, Taught](), dict[int, Taught]()
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
     for team in settings.servers.values() if guild_id is None else [settings.servers[guild_id]]:
@@ -60,17 +61,25 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
             for name, topic in found.topics.items()
             for pair in topic.pairs
         }
+        answered |= {
+            message_id: taught[pair.id]
+            for topic in found.topics.values()
+            for pair in topic.pairs
+            for message_id in pair.message_ids
+        }
     token_days = (await in_thread(read_token_days, folder.token_days)).days
+    dismissed = await in_thread(DismissedQuestions(folder.dismissed).read)
 
     async def build(embed: Embed | None) -> Report:
         return await build_report(
             ended,
             period,
             voted_down=votes,
-            knowledge=Knowledge(pages, taught),
+            knowledge=Knowledge(pages, taught, answered, dismissed),
             token_days=token_days,
             prices=prices_of(settings),
             embed=embed,
+            owner_of=settings.servers.owner_of,
         )
 
     async with open_embedder(settings.search.embeddings) as embedder:
@@ -257,7 +266,9 @@ def posted(report: Report) -> str:
         lines.append("**Asked, and not answered**")
         for gap in report.gaps[:POSTED_GAPS]:
             links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
-            lines.append(f"- {_quoted(gap.question, 150)} ({len(gap.asked)}) {links}".rstrip())
+            answered = any(team_answer(entry, report.answered_since) is not None for entry in gap.asked)
+            since = "; the team has answered since" if answered else ""
+            lines.append(f"- {_quoted(gap.title, 150)} ({len(gap.asked)}{since}) {links}".rstrip())
     if report.voted_down:
         lines.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
     if report.taught:

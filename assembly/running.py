@@ -30,7 +30,7 @@ from model.outcomes import Result
 from operators.screen import decode
 from services.conversations import InFlight, WorkCancelled
 from services.discord import Dispatch
-from services.llm import ObserveTokens
+from services.llm import ObserveCalls, ObserveTokens
 from services.telemetry import number_of
 from settings import MetricsSettings, Settings
 from sinks.results import ResultCounts
@@ -39,6 +39,7 @@ from streams.recording import dispatches
 if TYPE_CHECKING:
     from aiohttp.web import Application
 
+    from assembly.health import HealthMonitor
     from dashboard import FlowMeter
 
 
@@ -49,7 +50,9 @@ class Meters:
     Attributes:
         flow: the dashboard's figures of the operators; it also gets results and gauges.
         owned: called with the partitions of this process, and the messages in flight in each.
+        incidents: called with the kinds of incidents, and which of them are open.
         exposed: returns the content of `/metrics`.
+        health: collects what is known of the health of the run, also if nothing is measured; None in commands.
     """
 
     result: Callable[[Result], object] | None = None
@@ -59,7 +62,14 @@ class Meters:
     fetched: Callable[[str], object] | None = None
     flow: FlowMeter | None = None
     owned: Callable[[Mapping[int, int]], object] | None = None
+    incidents: Callable[[Mapping[str, bool]], object] | None = None
     exposed: Callable[[], bytes] | None = None
+    health: HealthMonitor | None = None
+
+    @property
+    def on_call(self) -> ObserveCalls | None:
+        """The callback that hears of each call of a model."""
+        return None if self.health is None else self.health.on_call
 
     @property
     def results(self) -> list[Callable[[Result], object]]:
@@ -87,6 +97,7 @@ def meters_of(settings: Settings, role: str = "") -> Meters:
         fetched=metrics.fetched,
         flow=flow,
         owned=metrics.owned if role else None,
+        incidents=metrics.incidents,
         exposed=metrics.render,
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import discord
 from discord.app_commands import Range
@@ -30,6 +30,7 @@ from assembly.forgetting import (
     team_files,
 )
 from assembly.graph_parts import Parts
+from assembly.teaching import Teaching
 from clock import now
 from clock.shared_calls import SharedCalls
 from model.conversations import Conversation, Role, Turn
@@ -80,12 +81,22 @@ from services.privacy import (
 from services.redaction import Redactor
 from services.search import language_of
 from services.storage import in_thread
-from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
+from services.team import (
+    MOST_ANSWER_CHARS,
+    MOST_QUESTION_CHARS,
+    REMOVED,
+    LessonForm,
+    LessonRefused,
+    LibraryUnusable,
+    LibraryUnwritable,
+)
 from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, Answerer, RequestContext
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +191,7 @@ class Privacy:
     async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
         self.parts.services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
-            each.captures.captures.forget(user_id, REMOVED)
+            each.captures.recent.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, until)
         removed_servers, folder_contents = list[Settings](), None
         if self.settings is not None:
@@ -202,6 +213,7 @@ class Privacy:
                 partial(published_texts, documented),
                 self.other_archives,
             )
+        self.parts.state.drafts.forget(user_id)
         await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
@@ -253,7 +265,7 @@ class Privacy:
 
 
 def newest_by_now(history: History) -> int:
-    """Return the highest id of messages until now, also of those seen: our clock may be behind Discord's."""
+    """Return the highest id by our clock, or of a message seen: the clock may be behind Discord's."""
     return max(history.newest_id, snowflake_at(now()))
 
 
@@ -301,7 +313,7 @@ class RunbookCommands:
         if text is not None and title is None:
             raise CommandRefused(phrases(call.language).text_needs_title)
         try:
-            kept = await self._kept(call, file, text, title)
+            kept = await self._keep(call, file, text, title)
         except Withdrawn as withdrawn:
             raise CommandRefused(phrases(call.language).withdrawn) from withdrawn
         except TooManyWaiting as refused:
@@ -315,24 +327,24 @@ class RunbookCommands:
             raise CommandRefused(phrases(call.language).not_downloaded) from error
         hidden = sum(kept.redactions.values())
         say = phrases(call.language)
-        told = [say.kept(runbook_line(kept))]
+        lines = [say.kept(runbook_line(kept))]
         if hidden:
-            told.append(say.secrets_hidden(hidden))
+            lines.append(say.secrets_hidden(hidden))
         if not self.runbooks.shown_in_threads(call.user_id):
-            told += [say.runbooks_private, say.visibility_changes_that]
-        return " ".join(told)
+            lines += [say.runbooks_private, say.visibility_changes_that]
+        return " ".join(lines)
 
-    async def _kept(self, call: Call, file: Attachment | None, text: str | None, title: str | None) -> Document:
+    async def _keep(self, call: Call, file: Attachment | None, text: str | None, title: str | None) -> Document:
         name = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md"
         if file is not None:
             name = file.filename
             check_file(name, file.size, self.runbooks.limits)
         async with self.runbooks.turn(call.user_id) as token:
-            data = (text or "").encode() if file is None else await self._downloaded(file)
+            data = (text or "").encode() if file is None else await self._download(file)
             with _store_errors(call):
                 return await self.runbooks.add(call.user_id, name, data, (title or name).strip(), token)
 
-    async def _downloaded(self, file: Attachment) -> bytes:
+    async def _download(self, file: Attachment) -> bytes:
         return await self.attachments.content(file, self.runbooks.limits.max_file_bytes)
 
     async def list(self, call: Call) -> str:
@@ -463,9 +475,12 @@ def answer_text(result: AIResult, say: Phrases) -> str:
     """Return the reply to `/ask`: the answer, or a short reason why there is no answer."""
     if result.reply_text is not None:
         return result.reply_text
-    if result.debug["result"] == OutcomeKind.FAILED:
-        return say.failed
-    return getattr(say, traits_of(result.debug["reason"]).private_reply)
+    return reason_text(result.debug["result"], result.debug["reason"], say)
+
+
+def reason_text(result: OutcomeKind, reason: str | None, say: Phrases) -> str:
+    """Return the sentence that tells the caller why a private question has no answer."""
+    return say.failed if result == OutcomeKind.FAILED else getattr(say, traits_of(reason).private_reply)
 
 
 class Answerers(NamedTuple):
@@ -477,13 +492,13 @@ class Answerers(NamedTuple):
 
 def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
     """Make the answerers of each server. Their searches are closed with `opened`."""
-    rules, personal, shared_search = parts.rules.answers, parts.services.in_flight.work, None
+    rules, personal_work, shared_search = parts.rules.answers, parts.services.in_flight.work, None
     internal = any(each.kb.internal_topics for each in settings.servers.values())
     libraries = server_libraries(settings, for_team=True) if internal else None
     found: dict[int | None, Answerers] = {}
     for guild_id, server in parts.servers.items():
         context = parts.services.servers[guild_id]
-        everybody = team = Answerer(context, rules, personal)
+        everybody = team = Answerer(context, rules, personal_work)
         if libraries is not None:
             own, library = libraries[guild_id]
             shared = server.search.shared_search if settings.has_own_team(guild_id) else shared_search
@@ -492,9 +507,13 @@ def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, op
             assistant = assistant_of(settings, search, llm, guild_id)
             lookup = context.lookup and context.lookup.with_search(search)
             context = replace(context, assistant=assistant, library=library, search=search, lookup=lookup)
-            team = Answerer(context, rules, personal)
+            team = Answerer(context, rules, personal_work)
         found[guild_id] = Answerers(everybody, team)
     return Servers(found)
+
+
+def author_of(call: Call) -> Author:
+    return Author(call.user_id, "", role_ids=call.role_ids)
 
 
 class AnswerSlots:
@@ -521,31 +540,57 @@ class AnswerSlots:
 
 @dataclass(frozen=True, slots=True)
 class QuestionCommands:
-    """Runs the answer chain for the caller, and counts against the budget."""
+    """Private questions: each command runs the answer chain for its caller, and counts against the budget."""
 
     parts: Parts
     answerers: Servers[Answerers]
     slots: AnswerSlots
 
     async def ask(self, call: Call, question: str) -> str:
-        conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
-        author = Author(call.user_id, "", role_ids=call.role_ids)
-        from_team = self.parts.services.people.is_team(author, call.guild_id)
-        here = self.answerers[call.guild_id]
-        context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
-        if self.slots.is_full:
-            result = AIResult(False, None, (), {"result": OutcomeKind.SKIPPED, "reason": Reason.OVERLOADED})
-        else:
-            try:
-                with self.parts.services.in_flight.work.handling({call.user_id}):
-                    async with self.slots.slot():
-                        answerer = here.for_team if from_team else here.for_everybody
-                        result = await answerer.generate_reply(conversation, context)
-            except Withdrawn as withdrawn:
-                raise CommandRefused(phrases(call.language).withdrawn) from withdrawn
-        self.parts.state.changed.set()
+        result = await self.run("ask", call, question, Answerer.generate_reply)
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
         return answer_text(result, phrases(call.language))
+
+    async def run(
+        self,
+        name: str,
+        call: Call,
+        question: str,
+        use: Callable[[Answerer, Conversation, RequestContext], Coroutine[Any, Any, T]],
+    ) -> T:
+        """Wait for a slot, and return what `use` makes of the question with the answerer for this caller. `name`: of
+        the command, for the log. Raises CommandRefused: too many questions wait, or the caller has withdrawn this one.
+        """
+        if self.slots.is_full:
+            log.info("/%s: %s", name, Reason.OVERLOADED)
+            raise CommandRefused(reason_text(OutcomeKind.SKIPPED, Reason.OVERLOADED, phrases(call.language)))
+        conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
+        from_team = self.parts.services.people.is_team(author_of(call), call.guild_id)
+        here = self.answerers[call.guild_id]
+        answerer = here.for_team if from_team else here.for_everybody
+        context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
+        try:
+            with self.parts.services.in_flight.work.handling({call.user_id}):
+                async with self.slots.slot():
+                    result = await use(answerer, conversation, context)
+        except Withdrawn as withdrawn:
+            raise CommandRefused(phrases(call.language).withdrawn) from withdrawn
+        self.parts.state.changed.set()
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class TeachCommand:
+    """Has the team teach a question and its answer. What it says is for the team, and in English."""
+
+    teaching: Teaching
+
+    async def teach(self, call: Call, question: str, answer: str) -> str:
+        form = LessonForm(call.guild_id, question, answer, call.id, call.place_id, call.user_id)
+        try:
+            return (await self.teaching.teach(form)).text
+        except LessonRefused as refused:
+            raise CommandRefused(f"{refused} This is what you wrote:\n{question}\n\n{answer}") from refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,6 +608,10 @@ class SlashServices:
     forget: Callback
     questions: QuestionCommands
     documents: Documents | None
+
+    @property
+    def teaching(self) -> TeachCommand:
+        return TeachCommand(Teaching(self.parts, Redactor(self.settings.secrets)))
 
     @property
     def runbooks(self) -> RunbookCommands:
@@ -587,6 +636,17 @@ Row: TypeAlias = SlashCommand[SlashServices]
 COMMANDS: Mapping[str, Row] = {
     "ask": Row(
         "Ask the bot; only you see the answer.", lambda services: services.questions.ask, {"question": QUESTION}
+    ),
+    "teach": Row(
+        "Teach the bot a question and its answer (for the team).",
+        lambda services: services.teaching.teach,
+        {
+            "question": CommandOption("As somebody would ask it.", Range[str, 1, MOST_QUESTION_CHARS]),
+            "answer": CommandOption("As it is quoted to whoever asks this.", Range[str, 1, MOST_ANSWER_CHARS]),
+        },
+        is_unredacted=True,  # the secrets are taken out later, and counted
+        team_only=True,
+        form="Teach the bot",
     ),
     "privacy opt-out": Row(
         "Leave me alone: read, learn and record nothing that I write.",
@@ -707,7 +767,11 @@ async def slash_commands(
             for name, command in COMMANDS.items()
             if documents is not None or not command.needs_documents
         }
-        commands = Commands(client, offered, GROUPS, speaks)
+
+        def is_team(call: Call) -> bool:
+            return parts.services.people.is_team(author_of(call), call.guild_id)
+
+        commands = Commands(client, offered, GROUPS, speaks, is_team)
         try:
             yield commands
         finally:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import PurePath
 
 from assembly import Unusable
 from clock import Processes
@@ -12,17 +13,19 @@ from services.knowledge import (
     AnyKind,
     FetchStatus,
     PathFilter,
+    Record,
     RefreshSchedule,
     SourceSetup,
     TextFiles,
     WebFetchers,
+    cache,
     kinds,
 )
 from services.telemetry import number_of
 from settings import KnowledgeSettings
 
 _REASONS = 4
-"""At most this many reasons for leaving files out are named."""
+"""At most this many reasons for leaving files out, and endings of documents, are named."""
 
 
 def source_kinds(
@@ -38,6 +41,7 @@ def source_kinds(
     fresh, again = kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds
     setup = SourceSetup(
         sources_dir=kb.sources_dir,
+        source_folders=kb.source_folders,
         links_file=kb.links_file_path,
         cache_dir=kb.web_fetch_cache_dir,
         max_bytes=kb.max_source_bytes,
@@ -51,12 +55,23 @@ def source_kinds(
     return tuple(kind(setup) for kind in kinds.KINDS)
 
 
+def read_records(kb: KnowledgeSettings, kinds: Sequence[AnyKind]) -> Mapping[str, Record]:
+    """Read the records of sources by id, without namespace; none if there is no cache. Blocking."""
+    try:
+        data = kb.index_cache_path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    return cache.parse(data, [kind.record for kind in kinds], str(kb.index_cache_path))
+
+
 def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
-    """Count the documents in the folder and describe them, with what an update leaves out. Reads no file. Raises
-    CannotList.
+    """Count the documents in the folder and describe them by their endings, with what an update leaves out. Reads no
+    file. Raises CannotList.
     """
     listing = next(kind for kind in source_kinds(kb) if isinstance(kind, TextFiles)).list_sources({}, 0)
-    return len(listing.due), f"{number_of(len(listing.due), 'document')}{left_out_of(listing.left_out)}"
+    endings = Counter(PurePath(name).suffix.lower() or "without an ending" for name in listing.due).most_common()
+    kinds = f" ({', '.join(f'{count} {ending}' for ending, count in endings[:_REASONS])})" if endings[1:] else ""
+    return len(listing.due), f"{number_of(len(listing.due), 'document')}{kinds}{left_out_of(listing.left_out)}"
 
 
 def left_out_of(left_out: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from services.assistant import CURATING_RULES, Curator, Describer, ModelCurator,
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
-from services.team import Action, By, CapturedMessage, Decision, PendingFolder, TeamLibrary, TeamPaths, open_library
+from services.team import Action, Actor, CapturedMessage, Decision, PendingFolder, TeamLibrary, TeamPaths, open_library
 from settings import Settings
 from sinks.team import RawArchive
 from streams.captures import Images
@@ -89,7 +89,7 @@ class FailedCurations:
         return undecided is None and not self.failed
 
 
-def capture_images(
+def image_services(
     settings: Settings,
     parts: CurationServices,
     source: ImageSource | None,
@@ -98,7 +98,7 @@ def capture_images(
     redact: Callable[[str], str],
 ) -> Images | None:
     """Make the services that describe images of captures; None without a model or without access to images."""
-    if source is None or parts.curator.by is By.EXTRACTIVE:
+    if source is None or parts.curator.actor is Actor.EXTRACTIVE:
         return None
     pending = PendingFolder(DataFolder(settings.app.data_dir).pending)
     summarise = summarise_images(parts.curator, source, pending, parts.usage, redact=redact)

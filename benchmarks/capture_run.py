@@ -18,7 +18,7 @@ from services.knowledge.index_file import IndexEntry
 from services.llm.usage import Usage
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, CapturedMessage, Captures
-from services.team.decisions import By
+from services.team.decisions import Actor
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from sinks.team import RawArchive
@@ -53,7 +53,7 @@ class AtOnce:
     """Thinks for `seconds`, and files one after another under each of the topics."""
 
     seconds: float = 0.0
-    by: By = By.LLM
+    actor: Actor = Actor.LLM
 
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
         await asyncio.sleep(self.seconds)

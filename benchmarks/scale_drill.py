@@ -1,7 +1,7 @@
 """Everything at once on NATS: processes killed, frozen and joining, the server restarted, and not one message lost.
 
     python -m benchmarks.scale_drill [--messages 20000] [--channels 300] [--rate 150] [--frozen 60]
-                                     [--parts faults,same,throughput,answers] [--keep FOLDER]
+                                     [--parts faults,same,throughput,answers,cluster] [--keep FOLDER]
 
 It starts the real server of NATS and real processes of the program, with a scripted Discord and model on loopback.
 """
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.scale import findings, same, throughput
+from benchmarks.scale.cluster import CLUSTER_STEPS, ClusterFaults, of_disturbances
 from benchmarks.scale.faults import STEPS, Faults
 from benchmarks.scale.findings import Requirement
 from benchmarks.scale.scene import scene
@@ -25,7 +26,7 @@ from benchmarks.scale.traffic import plan
 from benchmarks.verdicts import verdict
 from tests.loopback.nats_server import binary
 
-PARTS = ("faults", "same", "throughput", "answers")
+PARTS = ("faults", "same", "throughput", "answers", "cluster")
 LATENCY_SECONDS = 0.1
 
 
@@ -37,6 +38,8 @@ class Size:
         rate: messages a second while things go wrong, which are those of `steps`.
         same_rate: of the part that compares with one process: slow enough for the bot to answer before the team does.
         questions: of the part about answers.
+        cluster_rate: of the part with three servers; it says so many messages a second until its last step is over.
+        cluster_steps: what goes wrong there.
     """
 
     messages: int = 20_000
@@ -46,6 +49,9 @@ class Size:
     same_messages: int = 5_000
     same_rate: float = 50.0
     questions: int = 1_200
+    cluster_messages: int = 2_500
+    cluster_rate: float = 25.0
+    cluster_steps: Sequence[str] = CLUSTER_STEPS
     steps: Sequence[str] = STEPS
     workers: int = 2
 
@@ -99,6 +105,20 @@ async def faults_part(folder: Path, size: Size) -> list[Requirement]:
         sent, posts = await here.discord.report()
         log = here.watch.log
         return findings.of_messages(sent, posts, log) + findings.of_story(story, sent, log)
+
+
+async def cluster_part(folder: Path, size: Size) -> list[Requirement]:
+    sayings = plan(size.cluster_messages, size.channels, size.cluster_messages / size.cluster_rate, seed=11)
+    async with scene(folder, sayings, size.channels, LATENCY_SECONDS, three_servers=True) as here:
+        faults = ClusterFaults(here, size.channels)
+        story = await faults.run(size.cluster_steps)
+        sent, posts = await here.discord.report()
+        log = here.watch.log
+        return [
+            *findings.of_messages(sent, posts, log),
+            *findings.of_story(story, sent, log),
+            *of_disturbances(faults.disturbances, story, sent, log),
+        ]
 
 
 async def same_part(folder: Path, size: Size) -> list[Requirement]:

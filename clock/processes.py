@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 MAX_PROCESSES = 2
 MEMORY_BYTES = 768 * 1024 * 1024
+START_SECONDS = 60.0
+"""The time within which a process has to be ready, also on a busy machine."""
 IDLE_SECONDS = 60.0
 """The time without work after which a process ends, to free its memory."""
 
@@ -113,8 +115,8 @@ class Processes:
         memory_bytes: int = MEMORY_BYTES,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        """`seconds`: the limit of one piece of work, of real time and of CPU. `memory_bytes`: its limit of memory,
-        beyond what its process has at the start.
+        """`seconds`: the limit of one piece of work, of real time and of CPU, once its process is ready.
+        `memory_bytes`: its limit of memory, beyond what its process has at the start.
         """
         self._seconds = seconds
         self._memory = memory_bytes
@@ -203,6 +205,16 @@ class Processes:
             start_new_session=True,  # Ctrl-C in the terminal is for the parent
         )
         self._all.add(process)
+        ready = False
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await _next_number(process)
+            ready = True
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            raise _ProcessEnded("before it was ready") from None
+        finally:
+            if not ready:
+                await self._kill(process)
         return process
 
     async def _kill(self, process: Process) -> None:
@@ -236,16 +248,19 @@ class Processes:
 
 async def _exchange(process: Process, request: bytes) -> list[bytes]:
     assert process.stdin is not None  # noqa: S101 (tells the type checker)
-    assert process.stdout is not None  # noqa: S101 (likewise)
     process.stdin.write(LENGTH.pack(len(request)))
     process.stdin.write(request)
     await process.stdin.drain()
-    count = await _read_number(process.stdout)
-    return [await process.stdout.readexactly(await _read_number(process.stdout)) for _ in range(count)]
+    return [await _read(process, await _next_number(process)) for _ in range(await _next_number(process))]
 
 
-async def _read_number(stream: asyncio.StreamReader) -> int:
-    return int(LENGTH.unpack(await stream.readexactly(LENGTH.size))[0])
+async def _next_number(process: Process) -> int:
+    return int(LENGTH.unpack(await _read(process, LENGTH.size))[0])
+
+
+async def _read(process: Process, count: int) -> bytes:
+    assert process.stdout is not None  # noqa: S101 (likewise)
+    return await process.stdout.readexactly(count)
 
 
 def _environment() -> dict[str, str]:

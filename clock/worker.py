@@ -34,6 +34,8 @@ def main() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # libraries must not print into the answer
     _restrict()
+    answers.write(LENGTH.pack(0))  # it is ready: the limit of the first job begins
+    answers.flush()
     while request := _read_request(requests):
         answers.writelines(_run(request, memory))
         answers.flush()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assembly import Unusable
+from model.messages import is_snowflake
 from model.processes import ROLES
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
@@ -42,10 +43,14 @@ def check_path_given(option: str, path: Path, what: str) -> None:
         raise Unusable(f"{option} needs the name of a {what}")
 
 
-def check_data_dir(root: Path) -> None:
-    """Refuse a data folder that does not exist. Raises Unusable."""
+def check_data_dir(root: Path, option: str = "") -> None:
+    """Refuse a data folder that does not exist. `option`: the one that names it; empty: the configuration does. Raises
+    Unusable.
+    """
     if not root.is_dir():
-        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
+        right = "the right one" if option else "this the right --config"
+        key, asked = option or "app.data_dir", f"is {'it ' if option else ''}{right}?"
+        raise Unusable(f"{key}: {root} is no folder, so nothing is kept there; {asked}")
 
 
 MAX_SHARDS = 100_000  # no bot has so many
@@ -84,6 +89,14 @@ def parse_positive(text: str) -> float:
     return number
 
 
+def parse_count(text: str) -> int:
+    """Parse a whole number above zero for argparse."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS and int(text)):
+        raise argparse.ArgumentTypeError("write a whole number above 0, such as 14")
+    return int(text)
+
+
+MOST_DIGITS = 9
 MOST_DAYS = 36_525.0
 
 
@@ -109,7 +122,6 @@ def parse_server_id(text: str) -> int:
 
 
 def _parse_id(text: str, of: str) -> int:
-    # Not int() alone, which accepts signs, underscores and the digits of other scripts.
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:21]) < 1 << 64):
+    if not is_snowflake(text):
         raise argparse.ArgumentTypeError(f"write the id of a Discord {of}, such as 1458745245675032710")
     return int(text)

@@ -20,7 +20,7 @@ from clock import rfc3339
 from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, visible
 from commands.progress import Count, show_progress
 from services.storage import lock
-from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up
+from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up, prune, series_of
 from services.storage.backups import restore as restore_files
 from services.telemetry import number_of
 from settings import Settings
@@ -39,12 +39,19 @@ BACK_AGAIN = (
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--backup` or `--restore`. Returns the exit code."""
     with terminated_as_interrupted():
-        return backup(settings, options.backup) if options.restore is None else restore(settings, options.restore)
+        if options.restore is not None:
+            return restore(settings, options.restore)
+        return backup(settings, options.backup, options.keep)
 
 
-def backup(settings: Settings, file: Path) -> int:
-    """Copy the data folder into `file`, and print the result. Returns the exit code: 1 if a database is damaged."""
+def backup(settings: Settings, file: Path, keep: int | None = None) -> int:
+    """Copy the data folder into `file`, and print the result. Returns the exit code: 1 if a database is damaged.
+
+    `keep`: how many backups of the series of `file` stay; None: all.
+    """
     check_path_given("--backup", file, "file")
+    if keep is not None and series_of(Path(os.path.realpath(file)).name) is None:
+        raise Unusable(f"--keep: the name of {file} has no number in it that tells backups apart; put the date into it")
     root = Path(os.path.realpath(settings.app.data_dir))  # as the order of the copy has it
     check_data_dir(root)
     count = CopyProgress()
@@ -59,7 +66,22 @@ def backup(settings: Settings, file: Path) -> int:
     _print_list("Not in it:", [*made.left_out, *files_not_in_backup(settings)])
     _print_list("Damaged, and not in it:", made.damaged)
     _print(NOT_FORGOTTEN)
+    if keep is not None:
+        _prune(file, keep, whole=not made.damaged)
     return FAILED if made.damaged else DONE
+
+
+def _prune(file: Path, keep: int, *, whole: bool) -> None:
+    """Delete older backups of the series of `file`, and print which. None is deleted where `file` lacks a database,
+    which an older one may hold.
+    """
+    if not whole:
+        _print("No older backup was deleted, as this one lacks what is damaged.")
+        return
+    pruned = prune(file, keep)
+    names = ", ".join(map(visible, pruned.deleted)) or "none"
+    _print(f"Older backups deleted (--keep {keep}): {names}.")
+    _print_list("No backups that can be used, and left there:", pruned.left)
 
 
 def restore(settings: Settings, file: Path) -> int:

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import itertools
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -21,13 +24,24 @@ from rich.text import Text
 from assembly import Unusable
 from assembly.answering import endpoint_settings, open_llm
 from assembly.data_folder import read_state
+from assembly.health import disk_condition
 from assembly.running import meters_of, run_async, serving
-from assembly.sources import documents_in, source_kinds, web_for
+from assembly.sources import documents_in, read_records, source_kinds, web_for
 from assembly.team import team_paths
 from commands.arguments import DONE, UNUSABLE, requires_nats_extra
 from commands.dispatch import transport_problems
+from model.permissions import OWNER, Operator
 from services.documents.store import SUFFIX, chroma_unreachable_because
-from services.knowledge import CannotList, belongs_to, read_links
+from services.knowledge import (
+    AnyKind,
+    CannotList,
+    LineResult,
+    Record,
+    belongs_to,
+    kind_of,
+    read_links,
+    site_host,
+)
 from services.llm import CallOptions, EndpointSettings, LLMError, Prompt, Usage, why_unreachable
 from services.search.embedding import REMEDY, is_model_installed
 from services.storage import DataFolder, describe_error, lock_refusal
@@ -39,6 +53,7 @@ from settings import (
     KnowledgeSettings,
     LLMSettings,
     NatsSettings,
+    SettingMissing,
     Settings,
     SettingsError,
     config_files,
@@ -50,15 +65,19 @@ from transport.address import ASK_FOR_CREDENTIALS, Address
 
 
 class Verdict(StrEnum):
-    """`WARNING`: the bot runs, but not with everything; `MISSING`: it cannot do its work."""
+    """`WARNING`: the bot runs, but not with everything; `MISSING`, `WRONG`: it cannot do its work, as something is not
+    there, or is set and cannot be used.
+    """
 
     OK = "ok"
     SKIPPED = "skipped"
     WARNING = "warning"
     MISSING = "missing"
+    WRONG = "wrong"
 
 
-STYLES = {Verdict.OK: "green", Verdict.SKIPPED: "dim", Verdict.WARNING: "yellow", Verdict.MISSING: "bold red"}
+STYLES = {Verdict.OK: "green", Verdict.SKIPPED: "dim", Verdict.WARNING: "yellow"}
+"""The colours of verdicts; others are red."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,36 +105,90 @@ def why_unwritable(folder: Path) -> str | None:
 
 
 LINKS_KEY = "kb.links_file_path"
-LAST_ATTEMPT_FAILED = "the last attempt failed; app.py --init-kb tries again and says why"
+LAST_ATTEMPT_FAILED = "the last attempt failed"
+TRY_AGAIN = "app.py --init-kb tries again"
 NOT_ASKED_YET = "not asked yet; app.py --init-kb does that, and so does the running bot"
+MAX_NAMED = 5
+"""The most pages that are named because they could not be fetched."""
+LOOKUP_SECONDS = 5.0
 
 
 def links_rows(kb: KnowledgeSettings) -> Iterator[Finding]:
-    """Check the list of pages: a row for each line that brings several sources or is wrong, and one for all pages."""
+    """Check the list of pages: a row for each line that brings several sources or is wrong, one for all pages, and one
+    for each page whose last attempt failed. Such pages are not counted.
+    """
     try:
         found = read_links(kb.links_file_path)
     except CannotList:
         return  # another row says so
     if found is None:
         return
+    kinds = source_kinds(kb)
+    records = read_records(kb, kinds)
+    asked = ((line, kind.line_result(line)) for kind in reversed(kinds) for line in found.lines)
+    results = [(line, result) for line, result in asked if result is not None]
+    # What the list does not bring any more still has a record until the next update.
+    listed = {*found.pages, *itertools.chain.from_iterable(result.sources for _, result in results)}
+    failures = {source_id: why for source_id, why in failed_sources(kinds, records) if source_id in listed}
     if found.pages:
-        yield Finding(LINKS_KEY, Verdict.OK, f"named by themselves: {number_of(len(found.pages), 'page')}")
-    for kind in reversed(source_kinds(kb)):
-        for line in found.lines:
-            result = kind.line_result(line)
-            if result is not None:
-                count = "" if result.count is None else number_of(result.count, kind.noun, kind.plural)
-                yield _links_row(line.position, line.text, count, result.note, failed=result.failed)
+        text = _count_fetched(kinds, found.pages, failures)
+        new = sum(url not in records for url in found.pages)
+        waiting = f"; {new} of them {NOT_ASKED_YET}" if new else ""
+        yield Finding(LINKS_KEY, Verdict.OK, f"named by themselves: {text}{waiting}")
+    for line, result in results:
+        count = "" if result.count is None else _count_fetched(kinds, result.sources, failures)
+        yield _links_row(f"{line.position}: {line.text}", count, result)
+    for source_id, failure in itertools.islice(failures.items(), MAX_NAMED):
+        yield Finding(LINKS_KEY, Verdict.WARNING, f"{source_id}: {failure}; {TRY_AGAIN}")
     for position, reason in found.left_out.items():
         yield Finding(LINKS_KEY, Verdict.WARNING, f"{position}: {reason}")
 
 
-def _links_row(position: str, line: str, count: str, note: str, *, failed: bool) -> Finding:
-    text = f"{count}; left out: {note}" if note else count
-    if failed:
-        text = f"{text}; {LAST_ATTEMPT_FAILED}" if text else LAST_ATTEMPT_FAILED
-    verdict = Verdict.OK if count and not failed else Verdict.WARNING
-    return Finding(LINKS_KEY, verdict, f"{position}: {line}: {text or NOT_ASKED_YET}")
+def failed_sources(kinds: Sequence[AnyKind], records: Mapping[str, Record]) -> Iterator[tuple[str, str]]:
+    """Yield the sources whose last attempt failed, and why."""
+    for source_id, record in records.items():
+        kind = next(each for each in kinds if isinstance(record, each.record))
+        if record.gone_at is None and (trouble := kind.details(record).trouble):
+            yield source_id, trouble
+
+
+def _count_fetched(kinds: Sequence[AnyKind], sources: Collection[str], failures: Mapping[str, str]) -> str:
+    failed = sum(source_id in failures for source_id in sources)
+    kind = kind_of(kinds, next(iter(sources), ""))
+    noun, plural = ("source", "sources") if kind is None else (kind.noun, kind.plural)
+    return number_of(len(sources) - failed, noun, plural) + (f", and {failed} not fetched" if failed else "")
+
+
+def _links_row(line: str, count: str, result: LineResult) -> Finding:
+    text = f"{count}; left out: {result.note}" if result.note else count
+    if result.failed:
+        why = f": {result.failure}" if result.failure else ""
+        text = f"{text}; {LAST_ATTEMPT_FAILED}{why}; {TRY_AGAIN}".removeprefix("; ")
+    verdict = Verdict.OK if count and not result.failed else Verdict.WARNING
+    return Finding(LINKS_KEY, verdict, f"{line}: {text or NOT_ASKED_YET}")
+
+
+async def address_rows(settings: Settings) -> list[Finding]:
+    """Look up the hosts of the lists of pages, and report each that would be refused because its address is private."""
+    # Imported late: extraction has many dependencies that no other command needs.
+    from services.knowledge.web import why_not_public  # noqa: PLC0415
+
+    async def look_up(about: str, host: str, url: str, kb: KnowledgeSettings) -> Finding | None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                if trouble := await why_not_public(url, kb.web_fetch_private_hosts):
+                    return Finding(about, Verdict.WARNING, f"{host}: {trouble}")
+        return None
+
+    hosts: dict[tuple[str, str], tuple[str, KnowledgeSettings]] = {}
+    for guild_id, server in settings.servers.items():
+        about = LINKS_KEY if guild_id is None else f"guilds.{guild_id}.{LINKS_KEY}"
+        with contextlib.suppress(CannotList):
+            found = read_links(server.kb.links_file_path)
+            for url in () if found is None else (*found.pages, *(line.url for line in found.lines)):
+                hosts.setdefault((about, site_host(url)), (url, server.kb))
+    rows = await asyncio.gather(*(look_up(*where, *given) for where, given in hosts.items()))
+    return [row for row in rows if row is not None]
 
 
 async def nats_rows(settings: Settings) -> list[Finding]:
@@ -186,6 +259,7 @@ async def network_rows(settings: Settings) -> list[Finding]:
         nats_rows(settings),
         metrics_rows(settings),
         renderer_rows(settings.kb),
+        address_rows(settings),
         document_rows(settings),
         model_rows(settings),
     )
@@ -208,7 +282,67 @@ async def discord_rows(settings: Settings) -> list[Finding]:
     if bot.unknown is not None:
         return [Finding(about, Verdict.WARNING, f"{bot.unknown}; a start tries again until it is there")]
     name = one_line(bot.name)
-    return [Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")]
+    known = Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")
+    rows, channel_id = [known], settings.alerts.channel_id
+    if channel_id is not None:
+        rows.append(await alert_channel_row(token, channel_id, bot.user_id))
+    for channel_id in review_channels(settings):
+        about, without = "discord.review_channel_id", "the team is not shown what waits for approval"
+        rows.append(await channel_row(token, channel_id, bot.user_id, about, without))
+    return rows
+
+
+async def alert_channel_row(token: str, channel_id: int, bot_id: int) -> Finding:
+    """Check that the bot may post in the channel of alerts. Posts nothing."""
+    found = await channel_row(token, channel_id, bot_id, "alerts.channel_id", "nobody is told there")
+    return replace(found, verdict=Verdict.WARNING) if found.verdict is Verdict.MISSING else found
+
+
+async def channel_row(token: str, channel_id: int, bot_id: int, about: str, without: str) -> Finding:
+    """Check that the bot may post in a channel. `without`: what follows if it may not. Posts nothing."""
+    from services.discord.live import Identity, why_not_postable  # noqa: PLC0415 (as above)
+
+    trouble = await why_not_postable(token, channel_id, bot_id)
+    if isinstance(trouble, Identity):
+        return Finding(about, Verdict.WARNING, f"{channel_id}: {trouble.refused or trouble.unknown}")
+    says = None if trouble is None else f"{channel_id}: {trouble}; until then {without}"
+    return make_finding(about, says, f"{channel_id}: the bot may post there; nothing was posted")
+
+
+def review_channels(settings: Settings) -> list[int]:
+    """Return the channels in which the team decides about answers, if any wait for it."""
+    found = set[int]()
+    for server in settings.servers.values():
+        modes = [server.ai_response.approval, *map(server.approval_in, server.discord.channels)]
+        if server.discord.review_channel_id is not None and any(mode != "off" for mode in modes):
+            found.add(server.discord.review_channel_id)
+    return sorted(found)
+
+
+def alert_rows(settings: Settings) -> Iterator[Finding]:
+    """Check where alerts go, as far as that can be told without Discord, and the room on the disk."""
+    chosen = settings.alerts
+    if not chosen.enabled:
+        says = "neither it nor alerts.webhook_url is set: nobody is told when something is wrong"
+        yield Finding("alerts.channel_id", Verdict.SKIPPED, says)
+    if address := chosen.webhook_url.get_secret_value():
+        parts = urlsplit(address)
+        local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+        open_ = None if parts.scheme == "https" or local else "http:// shows it to whoever listens; write https://"
+        found = f"alerts are posted at {parts.hostname}; nothing was posted"
+        yield make_finding("alerts.webhook_url", open_, found, Verdict.WARNING)
+    disk = disk_condition(settings.app.data_dir, chosen.disk_free_mb, time.time())
+    full = None if disk.is_well else f"{disk.detail}: {disk.words.remedy}"
+    yield make_finding("alerts.disk_free_mb", full, disk.detail, Verdict.WARNING)
+
+
+def operator_rows(settings: Settings) -> Iterator[Finding]:
+    """Tell who has a token of the dashboard, and what they may do."""
+    chosen = settings.dashboard
+    if chosen.enabled and chosen.has_login:
+        owners = [OWNER] if chosen.token.get_secret_value() else []
+        named = [Operator(name, each.role) for name, each in chosen.operators.items()]
+        yield make_finding("dashboard.operators", None, ", ".join(map(str, [*owners, *named])))
 
 
 async def metrics_rows(settings: Settings) -> list[Finding]:
@@ -270,12 +404,12 @@ async def store_row(chosen: DocumentSettings, folder: DataFolder) -> Finding:
 async def embedder_row(settings: Settings) -> Finding:
     """Check that embeddings can be computed."""
     about = "search.embeddings" if settings.documents.embeddings is None else "documents.embeddings"
-    at = settings.document_embeddings
-    if at == "none":
+    chosen = settings.document_embeddings
+    if chosen == "none":
         return Finding(about, Verdict.SKIPPED, "none: keyword search only")
-    if isinstance(at, str):
+    if isinstance(chosen, str):
         return make_finding(about, None if is_model_installed() else REMEDY, "the packaged model", Verdict.WARNING)
-    endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
+    endpoint = EndpointSettings(chosen.base_url, chosen.model, chosen.api_key.get_secret_value())
     trouble = await why_unreachable(endpoint)
     says = None if trouble is None else f"{trouble}; until then documents have keyword search only"
     return make_finding(about, says, f"{endpoint.name} is there", Verdict.WARNING)
@@ -331,22 +465,24 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def check(settings: Settings, config: Path) -> int:
-    """Print all findings. `config`: the file of the settings. Returns the exit code: 2 if something is missing, else
-    0.
+    """Print all findings. `config`: the file of the settings. Returns the exit code: 2 if something is missing or
+    wrong, else 0.
     """
     found = [
         configuration_row(config, os.environ),
         token_row(settings),
         *(local_rows(settings) if settings.local else rows_with_nats(settings)),
         log_file_row(settings),
+        *alert_rows(settings),
+        *operator_rows(settings),
         *run_async(network_rows(settings)),
     ]
     console, width = Console(), max(len(finding.about) for finding in found)
     for finding in found:
-        verdict = (f"{finding.verdict:<8}", STYLES[finding.verdict])
+        verdict = (f"{finding.verdict:<8}", STYLES.get(finding.verdict, "bold red"))
         # Not wrapped, so that paths can be copied and lines can be searched.
         console.print(Text.assemble(f"{finding.about:<{width}}  ", verdict, f" {finding.says}"), soft_wrap=True)
-    return UNUSABLE if any(finding.verdict is Verdict.MISSING for finding in found) else DONE
+    return UNUSABLE if any(finding.verdict in {Verdict.MISSING, Verdict.WRONG} for finding in found) else DONE
 
 
 def local_rows(settings: Settings) -> Iterator[Finding]:
@@ -355,7 +491,7 @@ def local_rows(settings: Settings) -> Iterator[Finding]:
     yield lock_row(settings)
     yield from state_rows(settings)
     yield from knowledge_rows(settings)
-    yield staff_row(settings)
+    yield members_row(settings)
     yield team_row(settings)
     yield from internal_topic_rows(settings)
     yield from server_rows(settings)
@@ -370,7 +506,7 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     for guild_id, each in settings.servers.items():
         about = "" if guild_id is None else f"guilds.{guild_id}."
         yield replace(documents_row_with_nats(each.kb), about=f"{about}kb.sources_dir")
-        yield replace(staff_row(each), about=f"{about}discord.team_member_ids")
+        yield replace(members_row(each), about=f"{about}discord.team_member_ids")
 
 
 def documents_row_with_nats(kb: KnowledgeSettings) -> Finding:
@@ -394,13 +530,15 @@ def configuration_row(config: Path, environ: Mapping[str, str]) -> Finding:
 
 
 def token_row(settings: Settings) -> Finding:
-    trouble = None
+    about, verdict = "discord.token", Verdict.WRONG
+    says = "is not a bot token, which is three words joined by dots; client secrets and public keys are not"
     try:
-        if not TOKEN.fullmatch(discord_token(settings)):
-            trouble = "is not a bot token, which is three words joined by dots; client secrets and public keys are not"
+        if TOKEN.fullmatch(discord_token(settings)):
+            verdict, says = Verdict.OK, "has the form of a bot token"
     except SettingsError as error:
-        trouble = str(error).removeprefix("discord.token ")
-    return make_finding("discord.token", trouble, "has the form of a bot token")
+        verdict = Verdict.MISSING if isinstance(error, SettingMissing) else verdict
+        says = str(error).removeprefix(f"{about} ")
+    return Finding(about, verdict, says)
 
 
 def folder_rows(settings: Settings) -> Iterator[Finding]:
@@ -464,7 +602,7 @@ def file_row(about: str, path: Path, if_missing: str) -> Finding:
     return make_finding(about, trouble, str(path))
 
 
-def staff_row(settings: Settings) -> Finding:
+def members_row(settings: Settings) -> Finding:
     people, roles = len(settings.discord.team_member_ids), len(settings.discord.team_role_ids)
     nobody = None if people or roles else "nobody is in the team, so nothing is learned"
     configured = f"{number_of(people, 'person', 'people')} and {number_of(roles, 'role')}"
@@ -490,7 +628,7 @@ def server_rows(settings: Settings) -> Iterator[Finding]:
         named = settings.guilds[guild_id].kb.sources_dir is not None
         rows = [
             *server_document_rows(server, named=named),
-            staff_row(server),
+            members_row(server),
             team_row(server),
             *internal_topic_rows(server),
         ]

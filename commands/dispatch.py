@@ -8,7 +8,7 @@ import importlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -63,8 +63,15 @@ def check_transport(options: argparse.Namespace, command: str, settings: Setting
             raise Unusable(f"{flag(name)} needs transport: local; leave it out")
 
 
-KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
-"""The actions of `--kb`, with their arguments."""
+KB: Mapping[str, tuple[str, ...]] = {
+    "list": (),
+    "show": ("TOPIC",),
+    "remove": ("QA_ID",),
+    "restore": ("QA_ID",),
+    "add": ("[FILE]",),
+    "edit": ("QA_ID", "[FILE]"),
+}
+"""The actions of `--kb`, with their arguments; one in brackets may be left out."""
 
 
 class CommandModule(Protocol):
@@ -94,6 +101,9 @@ def check_combination(options: argparse.Namespace) -> None:
         check_kb(*options.kb)
         if options.conflicts and options.kb[0] != "list":
             raise Unusable("--conflicts works only with --kb list; leave it out")
+        for name in ("question", "answer", "author"):
+            if options.kb[0] not in {"add", "edit"} and _is_given(options, name):
+                raise Unusable(f"{flag(name)} works only with --kb add and --kb edit; leave it out")
 
 
 def check_eval(options: argparse.Namespace) -> None:
@@ -101,8 +111,9 @@ def check_eval(options: argparse.Namespace) -> None:
     if options.from_votes is None:
         if options.eval is True:
             raise Unusable("--eval needs a file of questions: --eval questions.yaml; --eval --from-votes makes one")
-        if options.since is not None:
-            raise Unusable("--since: with --eval works only together with --from-votes; leave it out")
+        for option in ("since", "data"):
+            if _is_given(options, option):
+                raise Unusable(f"{flag(option)}: with --eval works only together with --from-votes; leave it out")
         return
     if options.eval is not True:
         raise Unusable("--eval: with --from-votes no file is read; write --eval --from-votes FILE")
@@ -114,12 +125,15 @@ def check_eval(options: argparse.Namespace) -> None:
 def check_kb(action: str, *names: str) -> None:
     """Refuse an unknown action of `--kb`, or wrong arguments. Raises Unusable."""
     if action not in KB:
-        forms = " | ".join(f"{known} {what}" if what else known for known, what in KB.items())
+        forms = " | ".join(" ".join((known, *what)) for known, what in KB.items())
         raise Unusable(f"--kb {action}: write --kb {forms}")
-    if (what := KB[action]) is None and names:
+    taken = KB[action]
+    if not taken and names:
         raise Unusable(f"--kb {action} takes nothing more")
-    if what is not None and len(names) != 1:
-        raise Unusable(f"--kb {action} needs one {what}")
+    if not sum(not each.startswith("[") for each in taken) <= len(names) <= len(taken):
+        if taken[-1].startswith("["):
+            raise Unusable(f"--kb {action}: write --kb {' '.join((action, *taken))}")
+        raise Unusable(f"--kb {action} needs one {taken[0]}")
 
 
 def check_files(settings: Settings, options: argparse.Namespace) -> None:

@@ -41,7 +41,7 @@ from settings import Settings
 
 OUT_OF_REACH = (
     "Discord itself: the person's messages, and the bot's replies and threads",
-    "what others wrote about or quoted from them; the id stays in author_ids, and in opt-outs",
+    "what others wrote about or quoted from them; the id stays in author_ids and addressee_ids, and in opt-outs",
     "ids of messages, in the raw archive and in places.jsonl",
     "what is read of theirs again (a conversation goes on, --import, --replay): /privacy opt-out keeps it out",
     "log files, recordings and LLM recordings outside of the data folder",

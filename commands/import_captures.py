@@ -123,7 +123,7 @@ def assemble_import(
         captures = Captures(pairs, state.withheld_captured, kept=sys.maxsize)
         archive = RawArchive(raw, captures, clock, places=DataFolder(server.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
-        keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, captures=captures)
+        keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, recent=captures)
         return ServerParts(settings=server, assistant=assistant, library=library, search=search, captures=keeping)
 
     servers = Servers({guild_id: server_parts(guild_id, server) for guild_id, server in settings.servers.items()})

@@ -1,22 +1,55 @@
-"""`--kb list | show TOPIC | remove QA_ID | restore QA_ID`: shows and corrects the knowledge of the team."""
+"""`--kb list | show | remove | restore | add | edit`: shows, corrects and adds to the knowledge of the team."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from rich.console import Console
 
 from assembly import Unusable
 from assembly.data_folder import lock_data_folder
+from assembly.running import run_async
 from assembly.team import open_team, team_paths
 from clock import rfc3339
-from commands.arguments import DONE, check_data_dir
+from commands.arguments import DONE, check_data_dir, requires_nats_extra
+from model.messages import snowflake_at
+from model.permissions import TERMINAL
+from model.words import clean
 from services.knowledge import is_topic_name, topic_name
-from services.team import Overview, Pair, corrections, labelled_turns, overview
+from services.redaction import Redactor
+from services.storage import DataFolder
+from services.team import (
+    REMOVED,
+    AuditLog,
+    Captures,
+    Lesson,
+    LessonForm,
+    LessonRefused,
+    LibraryUnwritable,
+    Overview,
+    Pair,
+    Speaker,
+    TeamLibrary,
+    archive,
+    archive_files,
+    asker_among,
+    corrections,
+    exchanges_of,
+    labelled_turns,
+    lesson_of,
+    names_users,
+    overview,
+)
 from services.telemetry import number_of
 from settings import Settings
+from sinks.team import RawArchive
 from sinks.terminal import one_line, visible_lines
 
 _INDENT = "    "
@@ -26,7 +59,45 @@ _DAY, _MINUTE = 10, 16
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--kb`. Returns the exit code."""
+    action, *names = options.kb
+    if not settings.local:
+        return _run_over_nats(settings, options)
+    if action in {"add", "edit"}:
+        check_data_dir(settings.app.data_dir)
+        return _print(_teach(settings, settings.servers[options.guild], action, names, options))
     return team_knowledge(settings.servers[options.guild], *options.kb, conflicts=options.conflicts, locked=settings)
+
+
+def _run_over_nats(settings: Settings, options: argparse.Namespace) -> int:
+    """As `run`, on a copy of what NATS holds; what changes it is done by the process that keeps the archive."""
+    with requires_nats_extra():
+        from assembly.distributed import keepers  # noqa: PLC0415 (nothing of it is imported for one process)
+    (action, *names), guild_id = options.kb, options.guild
+
+    def correct(action: str, pair_id: str) -> str:
+        try:
+            return run_async(keepers.correct_from_command(settings, guild_id, action, pair_id))
+        except corrections.CorrectionRefused as error:
+            raise Unusable(f"--kb {action}: {error}") from None
+
+    if action in {"remove", "restore"}:
+        return _print([correct(action, *names)])
+    with TemporaryDirectory() as folder:
+        run_async(keepers.copy_archive(settings, Path(folder)))
+        copied = settings.with_data_in(Path(folder))
+        if action not in {"add", "edit"}:
+            return team_knowledge(copied.servers[guild_id], action, *names, conflicts=options.conflicts)
+        written = _read_lesson(action, names[int(action == "edit") :], options)
+        library = open_team(copied.servers[guild_id])
+        made = _make_lesson(settings, library, action, names, written, options)
+    said = made.said
+    taught = partial(made.lesson.capture, made.number, conversation_id=made.conversation_id)
+    said.append(run_async(keepers.teach_from_command(settings, made.form, made.number, made.action, taught)))
+    if made.replaced is not None and made.conversation_id:
+        said.append(f"It replaces {made.replaced.id}.")
+    elif made.replaced is not None and not made.is_withdrawn:
+        said.append(correct("remove", made.replaced.id))
+    return _print(said)
 
 
 def team_knowledge(
@@ -50,9 +121,152 @@ def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) ->
         library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:
-            return correct(library, pair_id, rfc3339(time.time()))
+            note = partial(audit_log(locked).note, time.time(), TERMINAL, f"{action} conversation")
+            return correct(library, pair_id, rfc3339(time.time()), note)
         except corrections.CorrectionRefused as error:
             raise Unusable(f"--kb {action}: {error}") from None
+
+
+def audit_log(settings: Settings) -> AuditLog:
+    """The audit log of a data folder."""
+    return AuditLog(DataFolder(settings.app.data_dir).audit)
+
+
+def _teach(
+    whole: Settings, settings: Settings, action: str, names: list[str], options: argparse.Namespace
+) -> Iterator[str]:
+    """Store a question and its answer, the newer version of the pair `names[0]` if it is to be edited. `whole`: the
+    settings of the data folder; `settings`: those of the server.
+    """
+    written = _read_lesson(action, names[int(action == "edit") :], options)
+    with lock_data_folder(whole, f"app.py --kb {action}"):
+        library = open_team(settings)
+        made = _make_lesson(whole, library, action, names, written, options)
+        yield from made.said
+        now = time.time()
+        capture = made.lesson.capture(made.number, conversation_id=made.conversation_id)
+        audit_log(whole).note(now, TERMINAL, made.action, capture.conversation_id)
+        archived = RawArchive(settings.kb.team_raw_dir, Captures(), on_stored=library.add_block)
+        try:
+            [pair] = archived.write([capture], now)
+        except archive_files.ArchiveUnwritable as error:
+            raise LibraryUnwritable(str(error)) from error
+        yield f"{pair.id} is stored, and will be filed at the next start of the bot."
+        if made.replaced is not None and made.conversation_id:
+            yield f"It replaces {made.replaced.id} then."
+        elif made.replaced is not None and not made.is_withdrawn:
+            yield corrections.remove(library, made.replaced.id, rfc3339(now))
+
+
+class _MadeLesson(NamedTuple):
+    """A lesson to store.
+
+    Attributes:
+        number: the id of its first message, unused so far.
+        conversation_id: of the lesson that it replaces; empty: it begins a conversation.
+        replaced: the pair that was edited; None: the lesson is new.
+        is_withdrawn: the edited pair is in no topic.
+        said: lines for the operator.
+    """
+
+    lesson: Lesson
+    form: LessonForm
+    number: int
+    conversation_id: str
+    replaced: Pair | None
+    is_withdrawn: bool
+    said: list[str]
+
+    @property
+    def action(self) -> str:
+        """The word for the audit log."""
+        return "teach" if self.replaced is None else "edit conversation"
+
+
+def _make_lesson(
+    whole: Settings,
+    library: TeamLibrary,
+    action: str,
+    names: list[str],
+    written: tuple[str | None, str | None],
+    options: argparse.Namespace,
+) -> _MadeLesson:
+    """Make the lesson of `add` or `edit`. `written`: its question and answer, as far as they are given. Raises
+    Unusable.
+    """
+    question, answer = written
+    old, author_id, asker_id, conversation_id = None, options.author or archive.UNKNOWN, None, ""
+    said: list[str] = []
+    is_withdrawn = False
+    try:
+        if action == "edit":
+            old = corrections.find_pair(library, names[0])
+            said += [*_pair_lines(old), ""]
+            if question is None:
+                question, asker_id = _question_answered(old)
+                said += ["The new answer is to:", *_indented(question)]
+            else:
+                asker_id = asker_among(question, _questions_of(old))
+            is_withdrawn = old.key in library.fold.placement.withdrawn
+            if not old.kind.is_on_discord:
+                author_id = options.author or old.author_ids[-1]
+                # What was removed keeps later versions out.
+                is_removed = old.key in library.fold.placement.removed or library.fold.removed_with(old)
+                conversation_id = "" if is_removed else old.conversation_id
+        form = LessonForm(options.guild, question or "", answer or "", author_id=author_id, asker_id=asker_id)
+        lesson = lesson_of(form, Redactor(whole.secrets).redact_and_count)
+    except (LessonRefused, corrections.CorrectionRefused) as error:
+        raise Unusable(f"--kb {action}: {error}") from None
+    if lesson.hidden:
+        said.append(lesson.note)
+    number = snowflake_at(time.time())
+    return _MadeLesson(lesson, form, number, conversation_id, old, is_withdrawn, said)
+
+
+def _question_answered(pair: Pair) -> tuple[str, int]:
+    """Return the question that the team answered, and who asked it. Raises LessonRefused: that is not certain, or there
+    are several.
+    """
+    asked = pair.turns[0]
+    if not pair.kind.is_on_discord and asked.speaker is Speaker.USER and asked.text != REMOVED:
+        return asked.text, pair.author_ids[0]
+    found = list(exchanges_of(pair))
+    # What the team told the only user may be no answer, such as "let me check".
+    is_certain = [each.asker_known or not (each.answer or names_users(pair)) for each in found]
+    if is_certain != [True] or not found[0].question or found[0].context:
+        raise LessonRefused(
+            'It answers several questions, or it is not certain which: write the question with --question "…".'
+        )
+    label, _ = labelled_turns(pair)[found[0].turns[0]]
+    return found[0].question, dict(zip(archive.labels_of(pair), pair.author_ids, strict=True))[label]
+
+
+def _questions_of(pair: Pair) -> Iterator[tuple[int, str]]:
+    """Yield the users of a conversation, each with all that this user wrote."""
+    turns = zip(pair.author_ids, pair.turns, strict=True)
+    said = [(author, turn.text) for author, turn in turns if turn.speaker is Speaker.USER]
+    for user in dict.fromkeys(author for author, _ in said):
+        yield user, "\n".join(text for author, text in said if author == user)
+
+
+def _read_lesson(action: str, files: list[str], options: argparse.Namespace) -> tuple[str | None, str | None]:
+    """Return the question and the answer as they were given; None: it was not. Raises Unusable."""
+    if not files:
+        if options.answer is None or (action == "add" and options.question is None):
+            raise Unusable(f'--kb {action} needs --question "…" and --answer "…", or a FILE with both (- is the input)')
+        return options.question, options.answer
+    if options.question is not None or options.answer is not None:
+        raise Unusable(f"--kb {action}: write a FILE, or --question and --answer, not both")
+    try:
+        text = sys.stdin.read() if files[0] == "-" else Path(files[0]).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise Unusable(f"--kb {action}: {files[0]} is not a text in UTF-8") from None
+    except OSError as error:
+        raise Unusable(f"--kb {action}: {files[0]}: {error.strerror}") from None
+    question, blank, answer = clean(text).strip().partition("\n\n")
+    if not blank:
+        raise Unusable(f"--kb {action}: {files[0]} needs the question, an empty line, and the answer")
+    return question, answer
 
 
 def _list_lines(found: Overview) -> Iterator[str]:
@@ -99,16 +313,29 @@ def _topic_lines(found: Overview, asked: str) -> Iterator[str]:
     yield from _indented(found.descriptions[name])
     for pair in topic.pairs:
         yield ""
-        yield f"{pair.id}  (said {_minute(pair)}, {pair.conversation_id})"
+        yield _heading(pair)
         if replaced := found.replaced.get(pair.id):
             yield f"{_INDENT}[replaces {', '.join(replaced)}]"
         for by, what in found.corrected.get(pair.id, ()):
             [shown] = visible_lines(what)
             yield f"{_INDENT}[superseded in part by {by.id}, said {_minute(by)}: {shown}]"
-        for label, turn in labelled_turns(pair):
-            first, *rest = visible_lines(turn.text)
-            yield f"{_INDENT}{label}: {first}"
-            yield from (f"{_INDENT}  {line}".rstrip() for line in rest)
+        yield from _turn_lines(pair)
+
+
+def _pair_lines(pair: Pair) -> Iterator[str]:
+    yield _heading(pair)
+    yield from _turn_lines(pair)
+
+
+def _heading(pair: Pair) -> str:
+    return f"{pair.id}  (said {_minute(pair)}, {pair.conversation_id})"
+
+
+def _turn_lines(pair: Pair) -> Iterator[str]:
+    for label, turn in labelled_turns(pair):
+        first, *rest = visible_lines(turn.text)
+        yield f"{_INDENT}{label}: {first}"
+        yield from (f"{_INDENT}  {line}".rstrip() for line in rest)
 
 
 def _minute(pair: Pair) -> str:

@@ -7,15 +7,19 @@ import asyncio
 import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from assembly.alerts import alert_parts
 from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.bot import gateway_for, maintain_evidence, open_discord, record_dispatches, warn_if_unreachable
 from assembly.data_folder import autosave, lock_data_folder, read_state
 from assembly.graph_parts import keep_all_knowledge_current
+from assembly.health import HealthMonitor
 from assembly.knowledge import keep_search_current
 from assembly.opening import LIVE, REHEARSAL, open_bot
 from assembly.reports import post_weekly_reports
+from assembly.reviewing import TeamDesk
 from assembly.running import (
     GraphRun,
     collect_garbage_less_often,
@@ -33,6 +37,7 @@ from commands.arguments import DONE, FAILED, requires_nats_extra
 from model.processes import ROLES
 from operators.screen import decode
 from services.discord import Health
+from services.discord.live import watch_presses
 from services.llm import import_client
 from services.telemetry import raise_descriptor_limit
 from settings import Settings, discord_token
@@ -92,22 +97,28 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
-        meters = meters_of(settings)
+        monitor = HealthMonitor(settings)
+        monitor.watch_gateway(health)
+        await enter(monitor.watching_errors())
+        meters = replace(meters_of(settings), health=monitor)
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
-        mode, models = REHEARSAL if rehearsal else LIVE, replace(options.models, observe=meters.observe)
+        mode = REHEARSAL if rehearsal else LIVE
+        models = replace(options.models, observe=meters.observe, on_call=meters.on_call)
         bot = await enter(open_bot(settings, mode, state, discord, models, meters.gauge))
         parts = bot.assemble(state, [*meters.results, journal, state.record.add])
-        slash = None
+        slash, alerting = None, None
         if not rehearsal:
+            alerting = alert_parts(settings, monitor, partial(monitor.sample, state.budgets), discord.poster, meters)
             await enter(autosave(state))
             await enter(post_weekly_reports(settings, discord.poster, discord.fetcher))
             slash = await enter(slash_commands(discord.client, settings, parts, bot.llm, bot.documents))
+            watch_presses(discord.client, TeamDesk(lambda _draft_id: state.drafts, parts.services.people))
         add_pages = None
         if meters.flow is not None:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
-            add_pages = dashboard_pages(settings, parts, meters.flow)
+            add_pages = dashboard_pages(settings, parts, meters.flow, health=partial(monitor.sample, state.budgets))
             log.info("the dashboard is at %s", address_of(settings.metrics))
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
@@ -120,7 +131,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             await enter(in_background(asyncio.to_thread(import_client)))
         await enter(in_background(warn_if_unreachable(settings)))
         events = dispatches.pipe(decode(discord.decoder))
-        run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
+        services = replace(parts.services, alerts=alerting)
+        run = GraphRun(graph(events, services, parts.sinks, parts.rules), services.in_flight)
         async with (
             keep_all_knowledge_current(settings, bot.knowledge_llm, state.usages, meters),
             keep_search_current(

@@ -206,7 +206,7 @@ async def build_library(settings: Settings, build: Build, report: RebuildReport,
     report.undescribed = len(await in_thread(library.undescribed))
     if report.done and report.done == report.actions[Action.FAILED]:
         raise GivenUp("not one conversation could be decided about")
-    await in_thread(build.finish, report.plan, curator.by, begun.at)
+    await in_thread(build.finish, report.plan, curator.actor, begun.at)
     try:
         await in_thread(build.adopt)
     except OSError as error:

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reactivex import operators as ops
 from rich.console import Console
 
 from assembly.answering import AS_CONFIGURED, ModelOptions
@@ -21,16 +22,18 @@ from assembly.knowledge import temporary_index
 from assembly.opening import REPLAY, open_bot
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
 from assembly.team import FailedCurations
-from clock import VirtualLoop, with_bounded_shutdown
+from clock import VirtualLoop, now, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from commands.progress import explain_interruption
+from reporting.reading import end_of_replay
 from services.discord import DryRunPoster, RecordedAttachments
+from services.storage import DataFolder
 from services.telemetry import number_of
 from settings import Settings
 from sinks.results import JsonLines, OrderedOutcomes, ResultCounts
-from sinks.terminal import Terminal
+from sinks.terminal import PipedConsole, Terminal
 from streams.graph import graph
-from streams.recording import first_time
+from streams.recording import RecordedVotes, first_time
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +69,22 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
+        warn_if_repeated(data, start)
         settings = stack.enter_context(temporary_index(settings))
         runner = stack.enter_context(
             asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start, speed=options.speed)))
         )
         tally = ResultCounts()
         stack.enter_context(explain_interruption(lambda: f"{number_of(tally.messages, 'message')} replayed so far"))
-        return runner.run(_replay(settings.for_replay(data), options, console or Console(), tally))
+        return runner.run(_replay(settings.for_replay(data), options, console or PipedConsole(), tally))
+
+
+def warn_if_repeated(data: Path, start: float) -> None:
+    """Warn if a data folder holds outcomes or votes that are newer than the start of a recording. Raises OSError."""
+    folder = DataFolder(data)
+    end = end_of_replay(folder.outcomes, folder.feedback)
+    if end is not None and end > start:
+        log.warning("--data: %s holds a replay of this time: --report counts both; a new folder holds one alone", data)
 
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console, tally: ResultCounts) -> int:
@@ -97,14 +109,15 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
         uncut = not console.is_terminal and "COLUMNS" not in os.environ
         lines = JsonLines(sys.stdout) if options.as_json else None
-        out = lines or Terminal(console, name_of, headline, answers_by, uncut=uncut)
+        out = lines or Terminal(console, name_of, headline, answers_by, now(), uncut=uncut)
         in_order = OrderedOutcomes(out.write)
         sinks = replace(
             parts.sinks, results=[tally.add, in_order.add, *meters.results, state.record.add], decided=count.add
         )
+        votes = RecordedVotes(parts.services.posts)
         finished = await play(
             options.file,
-            through=lambda events: graph(events, parts.services, sinks, parts.rules),
+            through=lambda events: graph(events.pipe(ops.map(votes.redirect)), parts.services, sinks, parts.rules),
             in_flight=parts.services.in_flight,
             tally=tally,
         )

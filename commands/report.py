@@ -9,18 +9,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly import Unusable
 from assembly.reports import read_costs, report_from_folder
 from assembly.running import run_async
+from commands.arguments import check_data_dir
 from reporting.document import Block, cost_document, document, markdown, page, show
-from reporting.reading import TimeSpan, read_newest
+from reporting.reading import TimeSpan, end_of_replay
 from services.storage import DataFolder, files
 from settings import Settings
 
 WEEK, MONTH = 7.0, 30.0
 """Days."""
-LAST, MOMENT = 100, 0.001
-"""The number of entries whose latest is the end of a replay; the seconds after it that are included."""
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
@@ -38,7 +36,7 @@ def report(
     `html`: also write a page to this file; `data`: report the last days of the replay in this folder; `guild_id`: only
     of this server.
     """
-    settings, period = _choose_period(settings, days or WEEK, data)
+    settings, period = choose_period(settings, days or WEEK, data)
     blocks = list(document(run_async(report_from_folder(settings, period, guild_id=guild_id))))
     if html is not None:
         files.replace(html, page(blocks).encode())
@@ -48,21 +46,21 @@ def report(
 
 def usage(settings: Settings, days: float | None, data: Path | None = None) -> int:
     """Print the calls of models in the last `days` (default: 30), and their cost. Returns the exit code."""
-    settings, period = _choose_period(settings, days or MONTH, data)
+    settings, period = choose_period(settings, days or MONTH, data)
     _print([*cost_document(read_costs(settings, period))])
     return 0
 
 
-def _choose_period(settings: Settings, days: float, data: Path | None) -> tuple[Settings, TimeSpan]:
-    root, key = (settings.app.data_dir, "app.data_dir") if data is None else (data, "--data")
-    if not root.is_dir():
-        raise Unusable(f"{key}: {root} is no folder, so nothing is kept there; is it the right one?")
+def choose_period(settings: Settings, days: float | None, data: Path | None) -> tuple[Settings, TimeSpan]:
+    """Return the settings of a report and its period: the last `days` (None: all) until now, or those of the replay in
+    the folder `data`. Raises Unusable: there is no data folder.
+    """
+    check_data_dir(data or settings.app.data_dir, "" if data is None else "--data")
     until = time.time()
     if data is not None:
         settings = settings.for_replay(data)
-        ends = [entry.at for entry in read_newest(DataFolder(data).outcomes, LAST)]
-        until = max(ends) + MOMENT if ends else until
-    return settings, TimeSpan(until - days * 86_400, until)
+        until = end_of_replay(DataFolder(data).outcomes, DataFolder(data).feedback) or until
+    return settings, TimeSpan(0.0 if days is None else until - days * 86_400, until)
 
 
 def _print(blocks: list[Block]) -> None:

@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from commands.arguments import parse_days, parse_positive, parse_roles, parse_server_id, parse_shards, parse_user_id
+from commands.arguments import (
+    parse_count,
+    parse_days,
+    parse_positive,
+    parse_roles,
+    parse_server_id,
+    parse_shards,
+    parse_user_id,
+)
 
 LOCAL, NATS = "local", "nats"
 """The transports that a command or option may need."""
@@ -67,6 +75,7 @@ COMMANDS: Mapping[str, Command] = {
     "eval": Command("evaluating", "ask your own questions, and judge the answers", FILE_OR_NONE, transport=LOCAL),
     "report": Command("report", "what was asked and not answered, votes, cost", transport=LOCAL),
     "usage": Command("report", "tokens and their price, by step, day and channel", transport=LOCAL),
+    "dashboard": Command("dashboard", "show what the data folder holds as pages, read only", transport=LOCAL),
     "forget": Command("forget", "remove what is stored about a person", {"type": parse_user_id, "metavar": "USER_ID"}),
     "backup": Command("backup", "copy the data folder, also while the bot runs", FILE, transport=LOCAL),
     "restore": Command("backup", "bring a backup back, into an empty data folder", FILE, transport=LOCAL),
@@ -74,29 +83,35 @@ COMMANDS: Mapping[str, Command] = {
     "adopt": Command("export", "with NATS: take over what a data folder holds", FOLDER, transport=NATS),
     "kb": Command(
         "kb",
-        "team knowledge: list | show TOPIC | remove QA_ID | restore QA_ID",
+        "team knowledge: list | show TOPIC | remove QA_ID | restore QA_ID | add [FILE] | edit QA_ID [FILE]",
         {"nargs": "+", "metavar": ("ACTION", "NAME")},
-        LOCAL,
     ),
     "mcp": Command(
         "mcp_server",
         "serve search, answers and posted files to assistants (Model Context Protocol), over stdio or HTTP",
         {"nargs": "?", "const": "stdio", "choices": ("stdio", "http")},
-        LOCAL,
     ),
 }
 
 _EVALUATION, _REPLAY, _RUNNING, _MODEL = "with --eval", "with --replay", "while running", "the language model"
-_REPORT = "with --report and --usage"
+_REPORT, _TEACHING = "with --report and --usage", "with --kb add and --kb edit"
 _ASKING = ("replay", "ask", "eval", "init_kb", "regen", BOT)
 
 OPTIONS: Mapping[str, Option] = {
     "conflicts": Option("with --kb list", "only conversations that contradict each other", FLAG, ("kb",)),
+    "question": Option(_TEACHING, "the question, instead of FILE", {"metavar": "TEXT"}, ("kb",)),
+    "answer": Option(_TEACHING, "the answer to it", {"metavar": "TEXT"}, ("kb",)),
+    "author": Option(
+        _TEACHING,
+        "who answers, so that --forget USER_ID removes it (nobody)",
+        {"type": parse_user_id, "metavar": "USER_ID"},
+        ("kb",),
+    ),
     "data": Option(
         _REPLAY,
-        "the data folder to work in (a temporary one); --report reads it",
+        "the data folder to work in (a temporary one); --report, --dashboard and --eval --from-votes read it",
         FOLDER,
-        ("replay", "report", "usage"),
+        ("replay", "report", "usage", "dashboard", "eval"),
     ),
     "speed": Option(
         _REPLAY,
@@ -120,6 +135,12 @@ OPTIONS: Mapping[str, Option] = {
         "a server with knowledge of its own (guilds in the configuration)",
         {"type": parse_server_id, "metavar": "ID"},
         ("ask", "eval", "import", "kb", "report"),
+    ),
+    "keep": Option(
+        "with --backup",
+        "then delete older backups, of the names that differ in digits only, but for the newest N in all",
+        {"type": parse_count, "metavar": "N"},
+        ("backup",),
     ),
     "restart": Option("with --regen", "start over instead of resuming a rebuild that was cut off", FLAG, ("regen",)),
     "record": Option(_RUNNING, "record the live stream", FILE, (BOT,), LOCAL),

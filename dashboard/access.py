@@ -1,4 +1,4 @@
-"""Access to the dashboard: token, sessions, allowed host names, and keys for forms."""
+"""Access to the dashboard: tokens, sessions, allowed host names, and keys for forms."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
+from model.permissions import OWNER, Operator
+
 COOKIE = "millrace"
 SESSION_SECONDS = 12 * 3600.0
 SESSIONS = 200
-"""The most sessions at a time; the oldest ends first."""
+"""The most sessions of one operator at a time; the oldest ends first."""
 FREE_TRIES = 5
 """After so many wrong tokens an address has to wait, each time twice as long."""
 LONGEST_WAIT = 300.0
@@ -36,39 +38,48 @@ class AccessControl:
     """Decides about requests by their headers.
 
     Attributes:
-        token: empty: everybody who reaches the server may look, which the assembly allows on loopback only.
+        operators: by their tokens. Empty: everybody who reaches the server is its owner, which the assembly allows on
+            loopback only.
         names: the allowed `Host`s, in lower case. With a token every name is allowed: a page of another name has no
             cookie of this one, and only gets the form to log in.
         clock: gives seconds that only grow.
+
+    Sessions are kept in memory: with the settings, which are read at a start, they end.
     """
 
-    token: str = field(repr=False)
+    operators: Mapping[str, Operator] = field(repr=False)
     names: frozenset[str]
     clock: Callable[[], float]
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    _sessions: OrderedDict[str, float] = field(default_factory=OrderedDict[str, float], repr=False)
+    _sessions: dict[str, tuple[float, Operator]] = field(default_factory=dict[str, tuple[float, Operator]], repr=False)
     _tries: OrderedDict[str, _Tries] = field(default_factory=OrderedDict[str, _Tries], repr=False)
 
     def is_allowed_host(self, host: str) -> bool:
         """Return True if a `Host` header names this server; this prevents DNS rebinding."""
         name = _name_of(host)
-        return bool(name) and (bool(self.token) or name in LOOPBACK or name in self.names)
+        return bool(name) and (bool(self.operators) or name in LOOPBACK or name in self.names)
 
-    def is_valid(self, session: str) -> bool:
-        """Return True if a session is still valid."""
-        return self._sessions.get(session, 0.0) > self.clock()
+    def operator_in(self, session: str) -> Operator | None:
+        """Return whose session it is; None: it is not valid any more. Without tokens everybody may do everything."""
+        if not self.operators:
+            return OWNER
+        until, operator = self._sessions.get(session, (0.0, OWNER))
+        return operator if until > self.clock() else None
 
     def session_of(self, cookie: str | None) -> str | None:
-        """Return the valid session of a cookie. If there is none: a new one without a token, else None."""
-        if cookie and self.is_valid(cookie):
-            return cookie
-        return None if self.token else self.begin_session()
+        """Return the valid session of a cookie, or None. Without operators everybody is in one, which is empty and
+        keeps nothing: a page of another origin, whose requests bring no cookie, could fill a list of them.
+        """
+        if not self.operators:
+            return ""
+        return cookie if cookie and self.operator_in(cookie) is not None else None
 
-    def begin_session(self) -> str:
+    def begin_session(self, operator: Operator) -> str:
         session = secrets.token_urlsafe(32)
-        self._sessions[session] = self.clock() + SESSION_SECONDS
-        while len(self._sessions) > SESSIONS:
-            self._sessions.popitem(last=False)
+        self._sessions[session] = self.clock() + SESSION_SECONDS, operator
+        theirs = [each for each, (_, owner) in self._sessions.items() if owner == operator]
+        for oldest in theirs[:-SESSIONS]:
+            del self._sessions[oldest]
         return session
 
     def end_session(self, session: str) -> None:
@@ -79,14 +90,17 @@ class AccessControl:
         tries = self._tries.get(address)
         return 0.0 if tries is None else max(0.0, tries.not_before - self.clock())
 
-    def accepts_token(self, given: str, address: str) -> bool:
-        """Return True if this is the token. The right token is accepted at any time, as all visitors may come from the
-        address of one proxy. A wrong one counts against the address.
+    def find_operator(self, given: str, address: str) -> Operator | None:
+        """Return whose token this is. A right token is accepted at any time, as all visitors may come from the address
+        of one proxy. A wrong one counts against the address.
         """
-        if self.token and hmac.compare_digest(_digest(given), _digest(self.token)):
-            return True
+        digest = _digest(given)
+        # All are compared, so that the time tells nothing about which one it is.
+        found = [who for token, who in self.operators.items() if hmac.compare_digest(digest, _digest(token))]
+        if found:
+            return found[0]
         if self.seconds_to_wait(address):
-            return False
+            return None
         tries = self._tries.setdefault(address, _Tries())
         self._tries.move_to_end(address)
         tries.wrong += 1
@@ -94,7 +108,7 @@ class AccessControl:
             tries.not_before = self.clock() + min(LONGEST_WAIT, 2.0 ** min(9, tries.wrong - FREE_TRIES))
         while len(self._tries) > ADDRESSES:
             self._tries.popitem(last=False)
-        return False
+        return None
 
     def form_key(self, session: str) -> str:
         """Make the key that each form of this session has to send."""
@@ -130,11 +144,13 @@ class AdmittedRequest(NamedTuple):
     """One request that passed the access check.
 
     Attributes:
-        session: empty if the request had the token in a header, and needs no key.
+        session: empty if there is no token, or the request had it in a header and needs no key.
         key: the key for forms of this session.
         logged_in: True if the visitor can log out.
+        operator: who it is.
     """
 
     session: str
     key: str
     logged_in: bool
+    operator: Operator

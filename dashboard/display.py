@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from clock import rfc3339
 from model.messages import discord_address
 from model.outcomes import is_library_source
+from model.words import plain
 
 HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -45,11 +45,6 @@ class DisplayRules:
     def said_in(self, source_id: str, written: str) -> str:
         """Return a text or heading of a source. In topics both are by people, and headings are questions."""
         return self.text(written) if source_id.startswith("team:") else plain(written)
-
-
-def plain(text: str) -> str:
-    """Remove control characters and marks of writing direction from a text."""
-    return "".join(each for each in text if each in "\n\t" or not unicodedata.category(each).startswith("C"))
 
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:

@@ -59,15 +59,11 @@ class FlowPicture:
 
 
 class OperatorCells(NamedTuple):
-    """One operator's figures as texts."""
+    """One operator's figures as texts. `state`: the classes of its box: `busy`, `hurt`, `idle`."""
 
     in_flight: str
-    waiting: str
-    done: str
-    failed: str
-    median: str
-    p95: str
     line: str
+    state: str
 
 
 class InHandRow(NamedTuple):
@@ -83,7 +79,7 @@ class InHandRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NowView:
-    """The figures of the first page, sent again with each event."""
+    """The figures of the picture, sent again with each event."""
 
     cells: Mapping[str, OperatorCells]
     ends: Mapping[str, int]
@@ -159,14 +155,17 @@ SHOWN_IN_HAND = 12
 
 
 def cells(figures: Figures) -> OperatorCells:
-    median, p95 = seconds(figures.median), seconds(figures.p95)
     parts = [f"{figures.done} done"] if figures.done else []
     parts += [f"{figures.waiting} waiting"] if figures.waiting else []
     parts += [f"{figures.failed} failed"] if figures.failed else []
-    parts += [f"{median} / {p95}"] if figures.median is not None else []
-    counts = (figures.in_flight, figures.waiting, figures.done, figures.failed)
-    in_flight, waiting, done, failed = map(str, counts)
-    return OperatorCells(in_flight, waiting, done, failed, median, p95, " · ".join(parts) or "–")
+    parts += [f"{seconds(figures.median)} / {seconds(figures.p95)}"] if figures.median is not None else []
+    states = (
+        ("busy", figures.in_flight > 0),
+        ("hurt", figures.failed > 0),
+        ("idle", not figures.in_flight and not figures.done),
+    )
+    in_flight = f"{figures.in_flight} now" if figures.in_flight else ""
+    return OperatorCells(in_flight, " · ".join(parts) or "–", " ".join(name for name, holds in states if holds))
 
 
 def _row(each: PartInProgress, showing: DisplayRules) -> InHandRow:

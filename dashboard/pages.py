@@ -8,26 +8,43 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from yarl import URL
 
-from dashboard import flow, views
+from dashboard import display, flow, overview, views
 from dashboard.access import AdmittedRequest
-from dashboard.display import DisplayRules
-from dashboard.meter import FlowMeter
+from dashboard.display import DisplayRules, minute
+from dashboard.drafts import DraftList, count_waiting, decide, draft_view
+from dashboard.meter import FlowMeter, StepDuration
+from dashboard.teaching import Teacher, lesson_form, question_to_fill_in, refuse_private_wording
 from dashboard.views import KnownSource
+from model.health import Condition
+from model.messages import is_snowflake
+from model.permissions import Act
 from model.processes import Fleet
 from reporting.cost import Costs
-from reporting.report import find_gaps, is_gap
+from reporting.reading import TimeSpan, VotedQuestion
+from reporting.report import Gap, OwnerOf, find_gaps, is_gap, without_owner
 from services.knowledge import Search
-from services.team import LibraryUnwritable, Overview, corrections
+from services.storage import in_thread
+from services.team import (
+    MOST_ANSWER_CHARS,
+    MOST_QUESTION_CHARS,
+    AuditEntry,
+    LessonRefused,
+    LibraryUnusable,
+    LibraryUnwritable,
+    Overview,
+    corrections,
+)
 from services.telemetry import PartOutcome
 
 
@@ -42,8 +59,8 @@ class Team(Protocol):
         """Return the Discord address of a pair."""
         ...
 
-    async def correct(self, action: str, qa_id: str) -> str:
-        """`remove` or `restore` a pair, as `--kb` does. Returns a line about it.
+    async def correct(self, action: str, qa_id: str, operator: str) -> str:
+        """`remove` or `restore` a pair, as `--kb` does, and note who did. Returns a line about it.
 
         Raises:
             CorrectionRefused: there is nothing to correct.
@@ -52,29 +69,72 @@ class Team(Protocol):
         ...
 
 
+class History(Protocol):
+    """The outcomes of questions, the votes on their answers, and what was decided by whom."""
+
+    async def last(self) -> Sequence[PartOutcome]:
+        """Read the newest outcomes, oldest first."""
+        ...
+
+    async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
+        """Read the outcomes of a period, oldest first."""
+        ...
+
+    async def votes(self, period: TimeSpan) -> Sequence[VotedQuestion]:
+        """Read the votes on answers whose last vote was in the period."""
+        ...
+
+    async def audit(self) -> Sequence[AuditEntry]:
+        """Read the audit log, oldest first. Raises OSError."""
+        ...
+
+
+class Dismissed(Protocol):
+    """The questions whose gaps were dismissed, by the ids of their first messages. Its methods raise OSError."""
+
+    async def read(self) -> Collection[int]: ...
+
+    async def change(self, action: str, asked_ids: Collection[int], operator: str) -> None:
+        """`dismiss` or `restore` questions, and note who did."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardData:
     """The data that the pages read.
 
     Attributes:
-        entries: gives the outcomes of the last parts, oldest first.
+        meter: None: nothing runs, so there is no page about the flow.
         costs: gives the calls of models in the last days; its argument is the number of days.
         known_sources: gives the sources of the knowledge base.
-        may_correct: True if the team's library may be corrected here; else its pages are read-only.
+        may_correct: True if the team's library may be corrected here, and gaps be dismissed; else all is read-only.
         now: gives seconds since 1970, in the time of the stream.
+        health: gives the conditions of what the program needs; None: nothing is connected.
+        notice: a sentence about what is shown, where it is not a running bot.
         fleet: gives the state of all processes; None: there is only this one, and no page about processes.
+        drafts: the answers that wait for approval; None: no answer does.
+        teacher: takes answers to gaps; None: nothing is kept here.
+        owner_of: gives whose knowledge a server has.
     """
 
-    meter: FlowMeter
-    entries: Callable[[], Awaitable[Sequence[PartOutcome]]]
+    meter: FlowMeter | None
+    history: History
+    dismissed: Dismissed
     costs: Callable[[int], Awaitable[Costs]]
     known_sources: Callable[[], Awaitable[Sequence[KnownSource]]]
     search: Search
     team: Team
     may_correct: bool
     now: Callable[[], float]
+    health: Callable[[], Awaitable[Sequence[Condition]]] | None = None
+    notice: str = ""
     fleet: Callable[[], Awaitable[Fleet]] | None = None
+    drafts: DraftList | None = None
+    teacher: Teacher | None = None
+    owner_of: OwnerOf = without_owner
 
+
+log = logging.getLogger(__name__)
 
 POLICY = (
     "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -132,6 +192,60 @@ def redirect(path: str) -> web.Response:
 
 
 LONGEST_QUERY = 1_000
+_NO_GAP = "This question is no gap any more, or was dropped from the record."
+_NOT_FILLED_IN = (
+    "No question is filled in, as it is told to everybody: it was asked where not everybody can read it, or has been"
+    " deleted or changed since. Write it in your own words."
+)
+HEALTH_SECONDS, ACTIVITY_SECONDS, GROUPS_SECONDS = 5.0, 30.0, 5.0
+"""How long the pages show what was read once."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Recent(Generic[T]):
+    """Reads something at most once in `seconds` of real time, and once for several pages that ask together."""
+
+    read: Callable[[], Awaitable[T]]
+    seconds: float
+    _known: tuple[float, T] | None = None
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def get(self) -> T:
+        async with self._reading:
+            if self._known is None or time.monotonic() - self._known[0] > self.seconds:
+                self._known = (time.monotonic(), await self.read())
+            return self._known[1]
+
+
+class Gaps:
+    """The gaps among the last questions, with what was dismissed and what the team has answered since."""
+
+    def __init__(self, sources: DashboardData, showing: DisplayRules) -> None:
+        self._sources = sources
+        self._showing = showing
+        self._groups = _Recent(self._find, GROUPS_SECONDS)  # grouping takes a thread for seconds
+        self._taught = _Recent(self._topics, ACTIVITY_SECONDS)
+
+    async def _find(self) -> Sequence[Gap]:
+        return await find_gaps(await self._sources.history.last(), None, self._sources.owner_of)
+
+    async def _topics(self) -> Mapping[int, str]:
+        return views.topics_by_message(await self._sources.team.overview())
+
+    async def views(self) -> tuple[list[views.GapView], list[views.GapView]]:
+        """Return the gaps, those with the most open questions first, and the dismissed ones."""
+        found, taught = await self._groups.get(), await self._taught.get()
+        dismissed = await self._sources.dismissed.read()
+        shown = [(gap.is_dismissed(dismissed), views.gap_view(gap, self._showing, taught)) for gap in found]
+        left = sorted((view for is_out, view in shown if not is_out), key=lambda view: -view.open)
+        return left, [view for is_out, view in shown if is_out]
+
+    async def find(self, gap_id: str) -> Gap | None:
+        """Return the gap with this question."""
+        found = await self._groups.get()
+        return next((gap for gap in found if any(views.id_of(entry) == gap_id for entry in gap.asked)), None)
 
 
 class Pages:
@@ -139,59 +253,196 @@ class Pages:
         self._sources = sources
         self._showing = showing
         self._picture = flow.picture()
-        self._grouping = asyncio.Lock()  # grouping takes a thread for seconds: one at a time
+        self._gaps = Gaps(sources, showing)
+        self._health = _Recent(self._read_health, HEALTH_SECONDS)
+        self._activity = _Recent(self._read_activity, ACTIVITY_SECONDS)
 
-    def now_json(self) -> str:
+    async def now_json(self) -> str:
         """Return the content of one live event as JSON."""
-        view = flow.now_view(self._sources.meter, self._showing, self._sources.now())
-        cells = {name: each._asdict() for name, each in view.cells.items()}
-        rows = [each._asdict() for each in view.in_hand]
-        return json.dumps({"cells": cells, "ends": view.ends, "in_hand": rows, "at": view.at})
+        now = self._now_view()
+        if now is None:
+            return "{}"
+        health = await self._health.get()
+        cells = {name: each._asdict() for name, each in now.cells.items()}
+        rows = [each._asdict() for each in now.in_hand]
+        known: dict[str, object] = {"cells": cells, "ends": now.ends, "in_hand": rows, "at": now.at}
+        if health is not None:
+            known["health"] = {**asdict(health), "rows": [each._asdict() for each in health.rows]}
+        return json.dumps(known)
 
-    async def now(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        view = flow.now_view(self._sources.meter, self._showing, self._sources.now())
-        return self._page("now.html", visit, "now", view=view, picture=self._picture)
+    def _now_view(self) -> flow.NowView | None:
+        meter = self._sources.meter
+        return None if meter is None else flow.now_view(meter, self._showing, self._sources.now())
+
+    async def _read_health(self) -> overview.HealthView | None:
+        read, now = self._sources.health, self._sources.now
+        return None if read is None else overview.health_view(await read(), self._showing, now())
+
+    async def _read_activity(self) -> tuple[overview.ActivityView, Sequence[VotedQuestion]]:
+        period = overview.period_of(self._sources.now())
+        votes = await self._sources.history.votes(period)
+        return overview.activity_view(await self._sources.history.of(period), votes, period), votes
+
+    async def overview(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
+        sources, first, gaps = self._sources, list[overview.NextStep](), list[views.GapView]()
+        try:
+            gaps = [gap for gap in (await self._gaps.views())[0] if gap.open]
+        except (OSError, LibraryUnusable) as error:  # what is well and what is not is shown all the same
+            first.append(overview.NextStep("See why the team's library cannot be read", "/knowledge", str(error)))
+        entries, known = await sources.history.last(), await sources.known_sources()
+        activity, votes = await self._activity.get()
+        drafts = [] if sources.drafts is None else [each.held_at for each in await sources.drafts.waiting()]
+        steps = first + overview.next_steps(gaps, known, votes, entries, self._showing, sources.now(), drafts)
+        health, at = await self._health.get(), minute(sources.now())
+        return self._page("overview.html", visit, "overview", health=health, activity=activity, steps=steps, at=at)
+
+    async def flow(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
+        view = self._now_view()
+        if view is None:
+            return self.missing(visit, "Nothing runs here: this page shows a running bot.", "/")
+        return self._page("flow.html", visit, "flow", view=view, picture=self._picture)
 
     async def answers(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        query, result = _asked(request, "q"), _asked(request, "result")
-        rows = views.answer_rows(await self._sources.entries(), self._showing, query, result)
-        at = min(max(0, _number(request, "from")), len(rows))
-        before, after = max(0, at - views.SHOWN), at + views.SHOWN
+        query, chosen = _asked(request, "q"), _asked(request, "show")
+        entries, votes = await self._sources.history.last(), await self._sources.history.votes(ALL_TIME)
+        found = views.answer_rows(entries, self._showing, query, votes, self._steps_of)
+        counts = {name: sum(row.group == name for row in found) for name in views.GROUPS} | {"all": len(found)}
+        chosen = chosen if chosen in views.GROUPS else views.REPLIES
+        rows = [row for row in found if chosen in (row.group, "all")]
+        shown = _PageOfRows.of(request, rows, "/answers", q=query, show=chosen)
+        groups = [
+            (_address("/answers", q=query, show=name), title, counts[name], name == chosen)
+            for name, title in views.GROUPS.items()
+        ]
+        since, drafts = minute(entries[0].at) if entries else "", self._sources.drafts
+        waiting = None if drafts is None else await count_waiting(drafts, self._sources.now())
         return self._page(
             "answers.html",
             visit,
             "answers",
-            rows=rows[at:after],
-            count=len(rows),
+            shown=shown,
+            groups=groups,
             query=query,
-            result=result,
-            results=views.result_kinds(),
-            newer=_address("/answers", q=query, result=result, **{"from": str(before)}) if at else "",
-            older=_address("/answers", q=query, result=result, **{"from": str(after)}) if after < len(rows) else "",
+            chosen=chosen,
+            since=since,
+            most=len(entries),
+            waiting=waiting,
+            waiting_for="" if waiting is None else display.seconds(waiting.oldest_seconds),
         )
 
+    async def drafts(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        """Show the drafts; after a form, also what has become of it."""
+        drafts = self._sources.drafts
+        if drafts is None:
+            return self.missing(visit, "No answer waits for approval: ai_response.approval is off.", "/answers")
+        told = await decide(request, visit, drafts) if request.method == "POST" else ""
+        shown = [draft_view(each, self._showing, self._sources.now()) for each in await drafts.waiting()]
+        may_decide = visit.operator.may(Act.DRAFTS)
+        return self._page("drafts.html", visit, "drafts", views=shown, told=told, may_decide=may_decide)
+
     async def answer(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        entry = views.find_answer(await self._sources.entries(), request.match_info["id"])
+        entry = views.find_answer(await self._sources.history.last(), request.match_info["id"])
         if entry is None:
-            return missing("It is not among the last ones any more, or never was.", "/answers")
-        took = self._sources.meter.steps_of(entry.message_ids)
-        view = views.answer_view(entry, took, self._showing)
+            return self.missing(visit, "It is not among the last ones any more, or never was.", "/answers")
+        votes = await self._sources.history.votes(ALL_TIME)
+        vote = next((each for each in votes if each.asked_id in entry.message_ids[-1:]), None)
+        view = views.answer_view(entry, self._steps_of(entry.message_ids), self._showing, vote)
         return self._page("answer.html", visit, "answers", view=view, is_gap=is_gap(entry))
 
+    def _steps_of(self, message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
+        return () if self._sources.meter is None else self._sources.meter.steps_of(message_ids)
+
     async def gaps(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        async with self._grouping:
-            found = await find_gaps(await self._sources.entries(), None)
-        shown = [views.gap_view(gap, self._showing) for gap in found]
-        return self._page("gaps.html", visit, "gaps", views=shown, count=sum(view.count for view in shown))
+        shown, dismissed = await self._gaps.views()
+        count, allowed = sum(view.count for view in shown), visit.operator.may(Act.GAPS)
+        may_correct = allowed and self._sources.may_correct
+        may_teach = allowed and self._sources.teacher is not None
+        return self._page(
+            "gaps.html",
+            visit,
+            "gaps",
+            views=shown,
+            dismissed=dismissed,
+            count=count,
+            may_correct=may_correct,
+            may_teach=may_teach,
+        )
+
+    async def ask_answer(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        """Show the form for an answer to a gap. A question that is none any more can still be answered."""
+        gap, teacher = await self._gaps.find(request.match_info["id"]), self._sources.teacher
+        if gap is None:
+            return self._answer_form(visit, request, _NO_GAP, {})
+        given, said = {"guild": str(gap.asked[0].guild_id or "")}, ""
+        if self._showing.texts and teacher is not None:
+            given["question"] = self._showing.text(await question_to_fill_in(gap, teacher))
+            said = "" if given["question"] else _NOT_FILLED_IN
+        return self._answer_form(visit, request, said, given)
+
+    async def teach(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        gap, sent = await self._gaps.find(request.match_info["id"]), await request.post()
+        teacher, given = self._sources.teacher, {name: str(text) for name, text in sent.items()}
+        if teacher is None:
+            return self._answer_form(visit, request, "", given)
+        try:
+            form = await in_thread(lesson_form, given, gap)
+            if gap is not None:
+                await refuse_private_wording(form.question, gap, teacher)
+            told, is_filed = await teacher.teach(form, visit.operator.name)
+        except LessonRefused as refused:
+            return self._answer_form(visit, request, str(refused), given, 422)
+        who = visit.operator.name
+        log.info("dashboard: %s: an answer to the gap of question %s: %s", who, request.match_info["id"], told)
+        if gap is None:
+            told = f"{told} {_NO_GAP}"
+        elif is_filed and self._sources.may_correct:
+            told = f"{told} {await self._dismiss_answered(gap, who)}"
+        return self.message(visit, 200, "Answered", told, "/gaps")
+
+    async def _dismiss_answered(self, gap: Gap, who: str) -> str:
+        """Dismiss a gap that was answered. Returns a sentence about it."""
+        try:
+            await self._sources.dismissed.change("dismiss", gap.asked_ids, who)
+        except OSError as error:
+            return f"The gap is not dismissed: {error}."
+        return "The gap is dismissed."
+
+    def _answer_form(
+        self, visit: AdmittedRequest, request: web.Request, said: str, given: Mapping[str, str], status: int = 200
+    ) -> web.Response:
+        if self._sources.teacher is None:
+            return self.missing(visit, "Nothing can be taught here.", "/gaps")
+        values = {name: given.get(name, "") for name in ("question", "answer", "author", "guild")}
+        most, gap_id = (MOST_QUESTION_CHARS, MOST_ANSWER_CHARS), request.match_info["id"]
+        only_in = self._sources.owner_of(int(values["guild"])) if is_snowflake(values["guild"]) else None
+        more = {"most": most, "gap_id": gap_id, "only_in": only_in}
+        return self._page("teach.html", visit, "gaps", status, said=said, **more, **values)
+
+    async def dismiss(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        """Dismiss or restore a gap."""
+        action, gap = request.match_info["action"], await self._gaps.find(request.match_info["id"])
+        if gap is None or not self._sources.may_correct:
+            return self.missing(visit, f"There is nothing to {action}.", "/gaps")
+        who = visit.operator.name
+        try:
+            await self._sources.dismissed.change(action, gap.asked_ids, who)
+        except OSError as error:
+            log.error("dashboard: the gap of question %s: not %sed: %s", request.match_info["id"], action, error)  # noqa: TRY400 (one line for the operator)
+            return self.message(visit, 500, "Not written", f"The gap stays as it is: {error}", "/gaps")
+        log.info("dashboard: %s: the gap of question %s: %s", who, request.match_info["id"], action)
+        return redirect("/gaps#dismissed" if action == "dismiss" else "/gaps")
 
     async def knowledge(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        entries, query, gap = await self._sources.entries(), _asked(request, "q"), _asked(request, "gap")
+        entries, query, gap = await self._sources.history.last(), _asked(request, "q"), _asked(request, "gap")
+        state, filtered = _asked(request, "state"), _asked(request, "source")
         asked = views.find_answer(entries, gap) if gap else None
         words = asked.question if asked is not None else query
         found = await self._sources.search.find(words) if words else None
         used = views.uses(entries)
         known = await self._sources.known_sources()
         team = views.team_view(await self._sources.team.overview(), used, self._showing)
+        known_rows = views.source_rows(known, used, self._sources.now())
+        rows = views.chosen_sources(known_rows, filtered, state)
         return self._page(
             "knowledge.html",
             visit,
@@ -199,17 +450,30 @@ class Pages:
             query=self._showing.text(words) if asked is not None else query,
             from_gap=asked is not None,
             found=None if found is None else views.search_view(found, self._showing),
-            sources=views.source_rows(known, used, self._sources.now()),
+            shown=_PageOfRows.of(request, rows, "/knowledge", "sources", source=filtered, state=state),
+            count=len(known_rows),
+            failing=sum(row.trouble for row in known_rows),
+            filtered=filtered,
+            state=state,
+            states=views.SOURCE_STATES,
             team=team,
-            may_correct=self._sources.may_correct,
+            may_correct=self._may_correct(visit),
         )
 
     async def topic(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         team = self._sources.team
         view = views.topic_view(await team.overview(), request.match_info["name"], team.address, self._showing)
         if view is None:
-            return missing("There is no such topic any more.", "/knowledge")
-        return self._page("topic.html", visit, "knowledge", view=view, may_correct=self._sources.may_correct)
+            return self.missing(visit, "There is no such topic any more.", "/knowledge")
+        return self._page("topic.html", visit, "knowledge", view=view, may_correct=self._may_correct(visit))
+
+    def _may_correct(self, visit: AdmittedRequest) -> bool:
+        return self._sources.may_correct and visit.operator.may(Act.CONVERSATIONS)
+
+    async def audit(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        history = self._sources.history
+        rows = views.audit_rows(await history.audit(), await history.last(), self._showing)
+        return self._page("audit.html", visit, "audit", shown=_PageOfRows.of(request, rows, "/audit"))
 
     async def cost(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         view = views.cost_view(await self._sources.costs(views.DAYS), self._showing)
@@ -217,17 +481,94 @@ class Pages:
 
     async def processes(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         if self._sources.fleet is None:
-            return missing("One process does all of the work.", "/")
+            return self.missing(visit, "One process does all of the work.", "/")
         view = views.fleet_view(await self._sources.fleet())
         return self._page("processes.html", visit, "processes", view=view)
 
-    def _page(self, template: str, visit: AdmittedRequest, section: str, **values: Any) -> web.Response:
-        texts, several = self._showing.texts, self._sources.fleet is not None
-        return render_page(template, visit=visit, section=section, texts=texts, several=several, **values)
+    def _page(
+        self, template: str, visit: AdmittedRequest | None, section: str, status: int = 200, **values: Any
+    ) -> web.Response:
+        sources = self._sources
+        return render_page(
+            template,
+            status,
+            visit=visit,
+            section=section,
+            texts=self._showing.texts,
+            several=sources.fleet is not None,
+            runs=sources.meter is not None,
+            has_drafts=sources.drafts is not None,
+            notice=sources.notice,
+            **values,
+        )
+
+    def message(self, visit: AdmittedRequest | None, status: int, title: str, text: str, back: str) -> web.Response:
+        return self._page("message.html", visit, "", status, title=title, text=text, back=back)
+
+    def missing(self, visit: AdmittedRequest, text: str, back: str) -> web.Response:
+        return self.message(visit, 404, "Not found", text, back)
+
+    async def nowhere(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
+        return self.missing(visit, "There is no such page.", "/")
+
+    # Corrections
+
+    async def ask_correction(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        """Show the page that asks for confirmation."""
+        qa_id, action = request.match_info["id"], request.match_info["action"]
+        held = await self._sources.team.overview()
+        topic = _topic_of(held, qa_id, action)
+        if topic is None or not self._sources.may_correct:
+            return self.missing(visit, f"There is nothing to {action}.", "/knowledge")
+        pair = next((pair for each in held.topics.values() for pair in each.pairs if pair.id == qa_id), None)
+        shown = None if pair is None else views.pair_view(pair, held, self._sources.team.address, self._showing)
+        return self._page("confirm.html", visit, "knowledge", qa_id=qa_id, action=action, topic=topic, pair=shown)
+
+    async def correct(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        qa_id, action = request.match_info["id"], request.match_info["action"]
+        if not self._sources.may_correct:
+            return self.missing(visit, f"There is nothing to {action}.", "/knowledge")
+        try:
+            told = await self._sources.team.correct(action, qa_id, visit.operator.name)
+        except corrections.CorrectionRefused as refused:
+            return self._corrected(visit, 409, told=str(refused), qa_id="", undo="")
+        except (LibraryUnwritable, OSError) as error:
+            log.error("dashboard: %s was not %sd: %s", qa_id, action, error)  # noqa: TRY400 (one line for the operator)
+            return self._corrected(visit, 500, told=f"It was not written: {error}", qa_id="", undo="")
+        log.info("dashboard: %s: %s", visit.operator.name, told)
+        undo = "restore" if action == "remove" else "remove"
+        return self._corrected(visit, told=told, qa_id=qa_id, undo=undo)
+
+    def _corrected(self, visit: AdmittedRequest, status: int = 200, **values: str) -> web.Response:
+        return self._page("corrected.html", visit, "knowledge", status, **values)
 
 
-def missing(text: str, back: str) -> web.Response:
-    return render_page("message.html", 404, title="Not found", text=text, back=back)
+@dataclass(frozen=True, slots=True)
+class _PageOfRows:
+    """Some of many rows. `first`, `last`: the numbers of its rows, from 1; `newer`, `older`: the other pages."""
+
+    rows: Sequence[Any]
+    count: int
+    first: int
+    last: int
+    newer: str
+    older: str
+
+    @classmethod
+    def of(cls, request: web.Request, rows: Sequence[Any], path: str, fragment: str = "", **query: str) -> _PageOfRows:
+        """Choose the rows from the number in the request's `from`; `query`: the other parameters."""
+        at = min(max(0, _number(request, "from")), len(rows))
+        before, after = max(0, at - views.SHOWN), at + views.SHOWN
+
+        def address(start: int) -> str:
+            return _address(path, fragment, **query, **{"from": str(start)})
+
+        last = min(after, len(rows))
+        newer, older = address(before) if at else "", address(after) if after < len(rows) else ""
+        return cls(rows[at:last], len(rows), min(at + 1, last), last, newer, older)
+
+
+ALL_TIME = TimeSpan(0.0, float("inf"))
 
 
 def _asked(request: web.Request, name: str) -> str:
@@ -239,47 +580,9 @@ def _number(request: web.Request, name: str) -> int:
     return int(given[:9]) if given.isascii() and given.isdigit() else 0
 
 
-def _address(path: str, **query: str) -> str:
-    return str(URL.build(path=path, query={name: value for name, value in query.items() if value}))
-
-
-log = logging.getLogger(__name__)
-
-
-class CorrectionPages:
-    def __init__(self, sources: DashboardData, showing: DisplayRules) -> None:
-        self._sources = sources
-        self._showing = showing
-
-    async def ask(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        """Show the page that asks for confirmation."""
-        qa_id, action = request.match_info["id"], request.match_info["action"]
-        held = await self._sources.team.overview()
-        topic = _topic_of(held, qa_id, action)
-        if topic is None or not self._sources.may_correct:
-            return missing(f"There is nothing to {action}.", "/knowledge")
-        pair = next((pair for each in held.topics.values() for pair in each.pairs if pair.id == qa_id), None)
-        shown = None if pair is None else views.pair_view(pair, held, self._sources.team.address, self._showing)
-        return self._page("confirm.html", visit, qa_id=qa_id, action=action, topic=topic, pair=shown)
-
-    async def correct(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        qa_id, action = request.match_info["id"], request.match_info["action"]
-        if not self._sources.may_correct:
-            return missing(f"There is nothing to {action}.", "/knowledge")
-        try:
-            told = await self._sources.team.correct(action, qa_id)
-        except corrections.CorrectionRefused as refused:
-            return self._page("corrected.html", visit, 409, told=str(refused), qa_id="", undo="")
-        except (LibraryUnwritable, OSError) as error:
-            log.error("dashboard: %s was not %sd: %s", qa_id, action, error)  # noqa: TRY400 (one line for the operator)
-            return self._page("corrected.html", visit, 500, told=f"It was not written: {error}", qa_id="", undo="")
-        log.info("dashboard: %s", told)
-        undo = "restore" if action == "remove" else "remove"
-        return self._page("corrected.html", visit, told=told, qa_id=qa_id, undo=undo)
-
-    def _page(self, template: str, visit: AdmittedRequest, status: int = 200, **values: object) -> web.Response:
-        texts, several = self._showing.texts, self._sources.fleet is not None
-        return render_page(template, status, visit=visit, section="knowledge", texts=texts, several=several, **values)
+def _address(path: str, fragment: str = "", **query: str) -> str:
+    given = {name: value for name, value in query.items() if value}
+    return str(URL.build(path=path, query=given, fragment=fragment))
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:

@@ -8,11 +8,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
+from yarl import URL
 
 from dashboard.access import COOKIE, AccessControl, AdmittedRequest, is_same_origin
 from dashboard.display import DisplayRules
 from dashboard.meter import FlowMeter
-from dashboard.pages import HEADERS, TYPES, CorrectionPages, DashboardData, Pages, redirect, render_page, static_file
+from dashboard.pages import HEADERS, TYPES, DashboardData, Pages, redirect, render_page, static_file
+from model.permissions import Act, refusal
 from services.team import LibraryUnusable
 from services.telemetry.exporter import CONNECTIONS, peer_of
 
@@ -25,7 +27,11 @@ STREAMS = 20
 
 class EventStream:
     def __init__(
-        self, meter: FlowMeter, content: Callable[[], str], pace: float, is_admitted: Callable[[AdmittedRequest], bool]
+        self,
+        meter: FlowMeter,
+        content: Callable[[], Awaitable[str]],
+        pace: float,
+        is_admitted: Callable[[AdmittedRequest], bool],
     ) -> None:
         """`content`: makes one event, as JSON. `pace`: seconds of the loop in a real one. `is_admitted`: returns True
         as long as the visitor may look.
@@ -38,6 +44,8 @@ class EventStream:
         self._closing = False
 
     async def events(self, request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
+        if not is_same_origin(request.headers):  # else a page of another origin could take all places
+            return web.Response(text="This is for pages of this dashboard.\n", status=403, headers=HEADERS)
         if len(self._open) >= STREAMS or self._closing:
             return web.Response(text="Too many pages are open.\n", status=503, headers=HEADERS)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
@@ -48,7 +56,7 @@ class EventStream:
             await response.prepare(request)
             while not self._closing and self._is_admitted(visit):
                 changed.clear()
-                await response.write(f"data: {self._content()}\n\n".encode())
+                await response.write(f"data: {await self._content()}\n\n".encode())
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(HEARTBEAT_SECONDS * self._pace):
                         await changed.wait()
@@ -88,51 +96,64 @@ def add_pages(
     pace: float = 1.0,
 ) -> None:
     """Add the dashboard's routes. `pace`: seconds of the loop in a real one; others than 1 in a replay."""
-    pages, correcting = Pages(sources, showing), CorrectionPages(sources, showing)
-    live = EventStream(
-        sources.meter, pages.now_json, pace, lambda visit: not visit.session or access.is_valid(visit.session)
-    )
+    pages, live = Pages(sources, showing), None
+    if sources.meter is not None:
+        live = EventStream(
+            sources.meter,
+            pages.now_json,
+            pace,
+            lambda visit: not visit.session or access.operator_in(visit.session) is not None,
+        )
+        application.on_shutdown.append(live.close)
 
     async def log_in(request: web.Request) -> web.StreamResponse:
         return await _log_in(request, access)
 
     async def log_out(_request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
         access.end_session(visit.session)
-        live.recheck()
+        if live is not None:
+            live.recheck()
         answer = redirect("/login")
         answer.del_cookie(COOKIE, path="/")
         return answer
 
-    def get(path: str, handler: Handler) -> web.RouteDef:
-        return web.get(path, _guarded(handler, access), allow_head=False)
+    def get(path: str, handler: Handler, act: Act = Act.LOOK) -> web.RouteDef:
+        return web.get(path, _guarded(handler, access, pages, act), allow_head=path != "/events")
 
-    def post(path: str, handler: Handler) -> web.RouteDef:
-        return web.post(path, _guarded(handler, access))
+    def post(path: str, handler: Handler, act: Act) -> web.RouteDef:
+        return web.post(path, _guarded(handler, access, pages, act))
 
     application.add_routes(
         [
-            get("/", pages.now),
-            get("/events", live.events),
+            get("/", pages.overview),
+            get("/flow", pages.flow),
+            get("/events", pages.nowhere if live is None else live.events),
             get("/answers", pages.answers),
             get("/answers/{id}", pages.answer),
+            get("/drafts", pages.drafts),
+            post("/drafts/{id:[0-9]{1,20}}/{action:post|edit|discard|keep}", pages.drafts, Act.DRAFTS),
             get("/gaps", pages.gaps),
+            post("/gaps/{id}/{action:dismiss|restore}", pages.dismiss, Act.GAPS),
+            get("/gaps/{id}/answer", pages.ask_answer, Act.GAPS),
+            post("/gaps/{id}/answer", pages.teach, Act.GAPS),
             get("/knowledge", pages.knowledge),
             get("/knowledge/topics/{name}", pages.topic),
-            get("/knowledge/pairs/{id}/{action:remove|restore}", correcting.ask),
-            post("/knowledge/pairs/{id}/{action:remove|restore}", correcting.correct),
+            get("/knowledge/pairs/{id}/{action:remove|restore}", pages.ask_correction, Act.CONVERSATIONS),
+            post("/knowledge/pairs/{id}/{action:remove|restore}", pages.correct, Act.CONVERSATIONS),
+            get("/audit", pages.audit, Act.AUDIT),
             get("/cost", pages.cost),
             get("/processes", pages.processes),
-            web.get("/login", _at_home(log_in, access), allow_head=False),
-            web.post("/login", _at_home(log_in, access)),
-            post("/logout", log_out),
-            web.get("/static/{name}", _at_home(_static, access), allow_head=False),
+            web.get("/login", _at_home(log_in, access, pages)),
+            web.post("/login", _at_home(log_in, access, pages)),
+            post("/logout", log_out, Act.LOOK),
+            web.get("/static/{name}", _at_home(_static, access, pages)),
+            web.route("*", "/{other:.*}", _guarded(pages.nowhere, access, pages, Act.LOOK)),
         ]
     )
-    application.on_shutdown.append(live.close)
 
 
 def _at_home(
-    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: AccessControl
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: AccessControl, pages: Pages
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Wrap a handler so that it answers only requests with an allowed `Host`."""
 
@@ -148,65 +169,94 @@ def _at_home(
             raise  # whoever asked is gone
         except (OSError, LibraryUnusable) as error:
             log.error("dashboard: %s", error)  # noqa: TRY400 (one line for the operator)
-            return render_page("message.html", 500, title="Not read", text=str(error), back="/")
+            return pages.message(None, 500, "Not read", str(error), "/")
 
     return asked
 
 
-def _guarded(handler: Handler, access: AccessControl) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def guarded(request: web.Request) -> web.StreamResponse:
-        if access.token and request.headers.get("Authorization", "").startswith(BEARER):
-            return await _by_header(request, handler, access)
-        cookie = request.cookies.get(COOKIE)
-        session = access.session_of(cookie)
-        if session is None:
-            if request.method != "GET" or request.path == "/events":
-                return web.Response(text="Log in first.\n", status=401, headers=HEADERS)
-            return redirect("/login")
-        if request.method == "POST":
-            form = await _form(request)
-            if not is_same_origin(request.headers) or not access.has_form_key(session, str(form.get("key", ""))):
-                return render_page("message.html", 403, title="Not sent", text=_STRANGE_FORM, back="/")
-        if access.token:  # without one, everybody has a session who asks for it
-            _let_in(request)
-        answer = await handler(
-            request, AdmittedRequest(session, access.form_key(session), logged_in=bool(access.token))
-        )
-        if session != cookie and not answer.prepared:
-            _set_cookie(request, answer, session)
-        return answer
+def _guarded(
+    handler: Handler, access: AccessControl, pages: Pages, act: Act
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Wrap a handler so that it answers only operators whose role may do `act`."""
 
-    return _at_home(guarded, access)
+    async def answer_if_allowed(request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
+        if not visit.operator.may(act):
+            return pages.message(visit, 403, "Not allowed", refusal(visit.operator, act), "/")
+        return await handler(request, visit)
+
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        if access.operators and request.headers.get("Authorization", "").startswith(BEARER):
+            return await _by_header(request, answer_if_allowed, access)
+        return await _by_cookie(request, answer_if_allowed, access, pages)
+
+    return _at_home(guarded, access, pages)
+
+
+async def _by_cookie(request: web.Request, handler: Handler, access: AccessControl, pages: Pages) -> web.StreamResponse:
+    """Answer a browser that has a session; the others are asked to log in."""
+    session = access.session_of(request.cookies.get(COOKIE))
+    operator = None if session is None else access.operator_in(session)
+    if session is None or operator is None:
+        if request.method not in {"GET", "HEAD"} or request.path == "/events":
+            return web.Response(text="Log in first.\n", status=401, headers=HEADERS)
+        return redirect("/login" if request.path_qs == "/" else str(URL("/login").with_query(to=request.path_qs)))
+    if request.method == "POST":
+        form = await _form(request)
+        if not is_same_origin(request.headers) or not access.has_form_key(session, str(form.get("key", ""))):
+            return pages.message(None, 403, "Not sent", _STRANGE_FORM, "/")
+    if access.operators:  # without any, everybody has a session
+        _let_in(request)
+    visit = AdmittedRequest(session, access.form_key(session), logged_in=bool(access.operators), operator=operator)
+    return await handler(request, visit)
 
 
 async def _by_header(request: web.Request, handler: Handler, access: AccessControl) -> web.StreamResponse:
-    """Answer a program that sends the token as a Bearer header. No browser does this by itself: forms need no key."""
+    """Answer a program that sends a token as a Bearer header. No browser does this by itself: forms need no key."""
     address = _address(request)
     wait = access.seconds_to_wait(address)
-    if not access.accepts_token(request.headers["Authorization"].removeprefix(BEARER).strip(), address):
+    operator = access.find_operator(request.headers["Authorization"].removeprefix(BEARER).strip(), address)
+    if operator is None:
         if wait > 0:
             return _slower(wait)
         return web.Response(text="This is not the token.\n", status=401, headers=HEADERS)
     _let_in(request)
-    return await handler(request, AdmittedRequest("", "", logged_in=False))
+    return await handler(request, AdmittedRequest("", "", logged_in=False, operator=operator))
 
 
 _STRANGE_FORM = "This form was not sent from a page of this dashboard, or that page is too old. Open it again."
 
 
 async def _log_in(request: web.Request, access: AccessControl) -> web.StreamResponse:
-    if not access.token:
-        return redirect("/")
+    wanted = _own_page(request.query.get("to", ""))
+    if not access.operators:
+        return redirect(wanted)
     if request.method != "POST":
-        return render_page("login.html", wrong=False)
+        return render_page("login.html", wrong=False, to=wanted)
     address, form = _address(request), await _form(request)
+    wanted = _own_page(str(form.get("to", "")))
     wait = access.seconds_to_wait(address)
-    if not is_same_origin(request.headers) or not access.accepts_token(str(form.get("token", "")), address):
-        return _slower(wait) if wait > 0 else render_page("login.html", 401, wrong=True)
+    operator = None
+    if is_same_origin(request.headers):
+        operator = access.find_operator(str(form.get("token", "")), address)
+    if operator is None:
+        return _slower(wait) if wait > 0 else render_page("login.html", 401, wrong=True, to=wanted)
     _let_in(request)
-    answer = redirect("/")
-    _set_cookie(request, answer, access.begin_session())
+    answer = redirect(wanted)
+    _set_cookie(request, answer, access.begin_session(operator))
     return answer
+
+
+def _own_page(path: str) -> str:
+    """Return the path of a page of this dashboard with its query; `/` for anything else, such as another server's."""
+    try:
+        wanted = URL(path)
+    except ValueError:
+        return "/"
+    strange = wanted.absolute or not path.startswith("/") or path.startswith("//") or not path.isprintable()
+    return "/" if strange or "\\" in path or len(path) > LONGEST_PATH else str(wanted)
+
+
+LONGEST_PATH = 2_000
 
 
 class Unreadable(Exception):

@@ -10,26 +10,43 @@ from typing import Any, NamedTuple, cast
 from dashboard.display import DisplayRules, ago, link_to, minute, plain, seconds, size
 from dashboard.display import seconds as duration
 from dashboard.meter import StepDuration
-from model.messages import AuthorType
+from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
 from model.processes import Fleet, ProcessStatus
 from model.steps import DECISIONS, STEPS
 from reporting.cost import Costs, Expense
-from reporting.report import Gap, reason_of
+from reporting.reading import VotedQuestion
+from reporting.report import Gap, reason_of, team_answer
 from services.knowledge import Source
 from services.search import SearchResult
-from services.team import Overview, Pair, labelled_turns
+from services.team import AuditEntry, Overview, Pair, labelled_turns
 from services.telemetry import PartOutcome, number_of
 
-SHOWN = 100
+SHOWN = 40
 """Rows of one page."""
 _QUESTION_CHARS = 160
 
+REPLIES, UNANSWERED, CAPTURES, OTHERS = "replies", "unanswered", "captures", "others"
+GROUPS = {
+    REPLIES: "Replies",
+    UNANSWERED: "Without a reply",
+    CAPTURES: "From the team",
+    OTHERS: "Not for the bot",
+    "all": "All",
+}
+"""The groups of parts in the list, each with its title; the first is shown first."""
+
 
 class AnswerRow(NamedTuple):
-    """One part in the list."""
+    """One part in the list.
+
+    Attributes:
+        group: the key of one of `GROUPS`.
+        took: the time of the work; votes: such as `2 up, 1 down`.
+    """
 
     id: str
+    group: str
     at: str
     result: str
     reason: str
@@ -40,6 +57,7 @@ class AnswerRow(NamedTuple):
     took: str
     tokens: int
     excerpt: str
+    votes: str
 
 
 class Fact(NamedTuple):
@@ -86,16 +104,27 @@ class AnswerView:
 _ORDER = tuple(name for each in STEPS if each.handles_parts for name in each.path_keys)
 
 
+StepsOf = Callable[[tuple[int, ...]], Sequence[StepDuration]]
+"""Gives the durations of the steps of a part, by the ids of its messages; none if they are not known."""
+
+
+def steps_unknown(_message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
+    return ()
+
+
 def answer_rows(
-    entries: Sequence[PartOutcome], showing: DisplayRules, query: str = "", result: str = ""
+    entries: Sequence[PartOutcome],
+    showing: DisplayRules,
+    query: str = "",
+    votes: Iterable[VotedQuestion] = (),
+    steps: StepsOf = steps_unknown,
 ) -> list[AnswerRow]:
     """The rows, newest first, whose shown texts contain all words of `query`."""
-    words = query.casefold().split()
+    words, voted = query.casefold().split(), {each.asked_id: each for each in votes}
     found: list[AnswerRow] = []
     for entry in reversed(entries):
-        if result and entry.result != result:
-            continue
-        row = answer_row(entry, showing)
+        vote = voted.get(entry.message_ids[-1]) if entry.message_ids else None
+        row = answer_row(entry, showing, vote, steps(entry.message_ids))
         if all(word in _searchable(row, entry, showing) for word in words):
             found.append(row)
     return found
@@ -106,10 +135,13 @@ def _searchable(row: AnswerRow, entry: PartOutcome, showing: DisplayRules) -> st
     return " ".join((*shown, showing.text(entry.question), showing.text(entry.reply))).casefold()
 
 
-def answer_row(entry: PartOutcome, showing: DisplayRules) -> AnswerRow:
+def answer_row(
+    entry: PartOutcome, showing: DisplayRules, vote: VotedQuestion | None = None, took: Sequence[StepDuration] = ()
+) -> AnswerRow:
     text = " ".join(showing.text(entry.question).split())
     return AnswerRow(
         id_of(entry),
+        group_of(entry),
         minute(entry.at),
         str(entry.result),
         entry.reason or ("only points" if entry.level == "point" else ""),
@@ -117,10 +149,62 @@ def answer_row(entry: PartOutcome, showing: DisplayRules) -> AnswerRow:
         showing.person(entry.author_id),
         showing.place(entry.place_id),
         tuple(map(showing.source, entry.sources)),
-        seconds(entry.seconds),
+        seconds(work_seconds(entry, took)),
         sum(map(sum, entry.tokens.values())),
         text if len(text) <= _QUESTION_CHARS else f"{text[:_QUESTION_CHARS]}…",
+        "" if vote is None else votes_of(vote),
     )
+
+
+def group_of(entry: PartOutcome) -> str:
+    """Return the key of `GROUPS` that a part belongs to."""
+    if entry.author_type is AuthorType.TEAM_MEMBER:
+        return CAPTURES
+    if entry.result is OutcomeKind.REPLIED:
+        return REPLIES
+    return UNANSWERED if entry.question else OTHERS
+
+
+def votes_of(vote: VotedQuestion) -> str:
+    return ", ".join(f"{count} {way}" for way, count in (("up", vote.ups), ("down", vote.downs)) if count)
+
+
+def work_seconds(entry: PartOutcome, took: Sequence[StepDuration]) -> float | None:
+    """Return how long the work on a part took, without waiting for a typing team member: the sum of its steps in real
+    time, or if they are not known, the time from the close of its window. None: a recording took no time.
+    """
+    if took:
+        return sum(each.seconds for each in took if each.step != "hold")
+    held: object = entry.path.get("hold")
+    waited = cast("Mapping[str, Any]", held).get("seconds", 0.0) if isinstance(held, Mapping) else 0.0
+    return max(0.0, entry.seconds - (waited if isinstance(waited, int | float) else 0.0)) or None
+
+
+def find_answer_of_vote(entries: Sequence[PartOutcome], vote: VotedQuestion) -> PartOutcome | None:
+    """Return the outcome whose answer was voted on; None if it is not among `entries`."""
+    return next((entry for entry in reversed(entries) if vote.asked_id in entry.message_ids[-1:]), None)
+
+
+class AuditRow(NamedTuple):
+    """A line of the audit log. `link`: the page of the question, if it is among the last ones."""
+
+    at: str
+    who: str
+    action: str
+    about: str
+    link: str
+
+
+def audit_rows(entries: Sequence[AuditEntry], answers: Sequence[PartOutcome], showing: DisplayRules) -> list[AuditRow]:
+    """Make the rows of the audit log, newest first. Members of the team on Discord are pseudonyms."""
+    pages = {str(each): f"/answers/{id_of(answer)}" for answer in answers for each in answer.message_ids}
+
+    def row(entry: AuditEntry) -> AuditRow:
+        who = showing.person(int(entry.by)) if is_snowflake(entry.by) else entry.by or "somebody"
+        about = plain(entry.about)
+        return AuditRow(minute(entry.at), plain(who), plain(entry.action), about, pages.get(about, ""))
+
+    return [row(entry) for entry in reversed(entries)]
 
 
 def id_of(entry: PartOutcome) -> str:
@@ -133,11 +217,13 @@ def find_answer(entries: Sequence[PartOutcome], answer_id: str) -> PartOutcome |
     return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
 
 
-def answer_view(entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayRules) -> AnswerView:
+def answer_view(
+    entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayRules, vote: VotedQuestion | None = None
+) -> AnswerView:
     """`took`: the durations of its steps, if known."""
     reply_place = entry.reply_place_id
     return AnswerView(
-        answer_row(entry, showing),
+        answer_row(entry, showing, vote, took),
         showing.text(entry.question) if showing.texts else None,
         showing.text(entry.reply) if showing.texts else None,
         link_to(entry.guild_id, entry.place_id, entry.message_ids[-1] if entry.message_ids else None),
@@ -209,11 +295,11 @@ def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str
     return plain(str(value))
 
 
-def result_kinds() -> list[str]:
-    return [str(each) for each in OutcomeKind]
-
-
 class Asked(NamedTuple):
+    """A question of a gap. `text`: empty if it is the title; `topic`: the one in which the team has answered it since,
+    empty if it has not.
+    """
+
     id: str
     at: str
     where: str
@@ -221,6 +307,7 @@ class Asked(NamedTuple):
     link: str
     reason: str
     text: str
+    topic: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,38 +316,56 @@ class GapView:
 
     Attributes:
         id: of its newest question, for a search with its words.
-        title: that question, if texts are shown; else empty.
+        title: the question that is typical of it, or if texts are not shown, the nearest page.
+        open: the number of questions that the team has not answered since.
         nearest: the page that the search ranked first for one of the questions.
     """
 
     id: str
     title: str
     count: int
+    open: int
     people: int
     reasons: str
     nearest: str
     asked: Sequence[Asked]
 
 
-def gap_view(gap: Gap, showing: DisplayRules) -> GapView:
-    newest = gap.asked[0]
-    reasons = gap.reasons
+def gap_view(gap: Gap, showing: DisplayRules, taught: Mapping[int, str] | None = None) -> GapView:
+    """`taught`: the topics of what the team has answered, by the ids of the messages."""
+    reasons, asked = gap.reasons, [_asked(entry, showing, taught or {}) for entry in gap.asked]
+    same = gap.title.casefold()  # once is enough
+    asked = [each._replace(text="") if each.text.casefold() == same else each for each in asked]
+    nearest = next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, showing))), "")
+    about = f"Something near {nearest.removeprefix('kb:')}" if nearest else f"Something in {asked[0].where}"
     return GapView(
-        id_of(newest),
-        showing.text(newest.question),
-        len(gap.asked),
+        asked[0].id,
+        showing.text(gap.title) or about,
+        len(asked),
+        sum(not each.topic for each in asked),
         gap.askers,
         ", ".join(f"{reason} ({count})" if len(reasons) > 1 else reason for reason, count in reasons.most_common()),
-        next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, showing))), ""),
-        [_asked(entry, showing) for entry in gap.asked],
+        nearest,
+        asked,
     )
 
 
-def _asked(entry: PartOutcome, showing: DisplayRules) -> Asked:
+def topics_by_message(held: Overview) -> dict[int, str]:
+    """Return the topics of all conversations of the team, by the ids of their messages."""
+    return {
+        message_id: name
+        for name, topic in held.topics.items()
+        for pair in topic.pairs
+        for message_id in pair.message_ids
+    }
+
+
+def _asked(entry: PartOutcome, showing: DisplayRules, taught: Mapping[int, str]) -> Asked:
     last = entry.message_ids[-1] if entry.message_ids else None
     link = link_to(entry.guild_id, entry.place_id, last)
     where, who = showing.place(entry.place_id), showing.person(entry.author_id)
-    return Asked(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), showing.text(entry.question))
+    text, topic = showing.text(entry.question), team_answer(entry, taught) or ""
+    return Asked(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), text, topic)
 
 
 HITS = 20
@@ -274,10 +379,10 @@ class KnownSource(NamedTuple):
 
     Attributes:
         id: with its namespace.
-        state: in a few words.
+        state: in a few words; why it cannot be read.
         trouble: True if the state needs a person.
         size: in bytes; None: unknown.
-        changed_at: the time when its text last changed, seconds since 1970; None: unknown.
+        changed_at, read_at: when its text last changed, and was last read, in seconds since 1970; None: unknown.
     """
 
     id: str
@@ -287,6 +392,7 @@ class KnownSource(NamedTuple):
     size: int | None
     changed_at: float | None
     description: str
+    read_at: float | None = None
 
 
 class SourceRow(NamedTuple):
@@ -296,7 +402,8 @@ class SourceRow(NamedTuple):
     state: str
     trouble: bool
     size: str
-    age: str
+    read: str
+    changed: str
     used: int
     description: str
 
@@ -379,6 +486,22 @@ def uses(entries: Iterable[PartOutcome]) -> Counter[str]:
     return Counter(source for entry in entries for source in set(entry.sources))
 
 
+SOURCE_STATES = {"": "all", "failing": "failing", "unused": "never used"}
+"""The filters of sources, each with its name."""
+
+
+def chosen_sources(rows: Iterable[SourceRow], query: str, state: str) -> list[SourceRow]:
+    """Return the rows of a state (`SOURCE_STATES`) whose id, state or description contains all words of `query`."""
+    words = query.casefold().split()
+    return [
+        row
+        for row in rows
+        if (state != "failing" or row.trouble)
+        and (state != "unused" or not row.used)
+        and all(word in f"{row.id} {row.kind} {row.state} {row.description}".casefold() for word in words)
+    ]
+
+
 def source_rows(held: Iterable[KnownSource], used: Counter[str], now: float) -> list[SourceRow]:
     """Make the rows of sources, those with trouble first."""
     rows = [
@@ -389,6 +512,7 @@ def source_rows(held: Iterable[KnownSource], used: Counter[str], now: float) -> 
             each.state,
             each.trouble,
             size(each.size),
+            "–" if each.read_at is None else ago(each.read_at, now),
             "–" if each.changed_at is None else ago(each.changed_at, now),
             used[each.id],
             plain(each.description),

@@ -1,4 +1,4 @@
-"""Takes `docs/dashboard.png`: the page "Now" of the dashboard while the demo is replayed. Durations differ each time.
+"""Takes `docs/dashboard.png`: the page "Flow" of the dashboard while the demo is replayed. Durations differ each time.
 
 python examples/dashboard.py          takes it; needs the extra `browser` and a Chromium
 """
@@ -20,7 +20,7 @@ PICTURE = ROOT / "docs" / "dashboard.png"
 SPEED = 2400
 """The day takes 36 seconds."""
 WAITED_MS = 120_000
-WIDTH, HEIGHT = 680, 1060
+WIDTH, HEIGHT = 680, 1170
 PATHS = ("sources_dir", "links_file_path", "web_fetch_cache_dir")
 
 
@@ -53,9 +53,9 @@ def take(address: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
-        page.goto(address)
+        page.goto(f"{address}flow")
         # The file of 20:10 is read after all that a picture should show.
-        expect(page.locator('[data-row="chunk"] [data-cell="done"]')).not_to_have_text("0", timeout=WAITED_MS)
+        expect(page.locator('[data-op="chunk"] [data-cell="line"]')).to_contain_text("done", timeout=WAITED_MS)
         page.screenshot(path=PICTURE)
         browser.close()
 

@@ -5,7 +5,7 @@ captured conversations, with the form of their ids, such as `thread_17`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -39,6 +39,10 @@ class Turn:
     """Belongs to the part that is being answered."""
     by_asker: bool = False
     """Written by the person whose part is being answered."""
+    maybe_to_others: bool = False
+    """Written by a team member, perhaps to another user."""
+    message_id: int = field(default=0, compare=False)
+    """0: it is no message of Discord."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,9 @@ class Conversation:
 
     @property
     def of_asker_and_team(self) -> Conversation:
-        """The conversation without what others and the bot have said."""
-        return Conversation(tuple(turn for turn in self.turns if turn.asked_now or turn.by_asker or turn.from_team))
+        """The conversation without what others, the bot, and the team to others have said."""
+        kept = (t for t in self.turns if t.asked_now or t.by_asker or (t.from_team and not t.maybe_to_others))
+        return Conversation(tuple(kept))
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -79,6 +84,7 @@ class ConversationKind:
             itself: it cancels no answer, and is captured, filed, named after its own words, and quoted.
         settles: True if its batch waits for its author, and its capture for `kb.settle_minutes`. If not, it is filed at
             once.
+        is_on_discord: True if its messages can be seen on Discord, so that answers link to them.
     """
 
     prefix: str
@@ -86,6 +92,7 @@ class ConversationKind:
     joins_by_messages: bool = False
     needs_question: bool = True
     settles: bool = True
+    is_on_discord: bool = True
 
     def make_id(self, number: int) -> str:
         return f"{self.prefix}{number}"
@@ -96,7 +103,10 @@ THREAD = ConversationKind(prefix="thread_")
 REPLY = ConversationKind(prefix="reply_", joins_by_messages=True)
 """Any other conversation, by the id of its first message; or of the first message in its chain of replies, if that
 begins before the start of the program."""
-KINDS = (THREAD, REPLY)
+TAUGHT = ConversationKind(prefix="taught_", settles=False, is_on_discord=False)
+"""A question and its answer as the team wrote them in a form, by the id that the question got first. A newer version
+has the same id and new messages."""
+KINDS = (THREAD, REPLY, TAUGHT)
 
 READING_SECONDS = 10.0
 """What a user wrote or edited less than this before an answer of the team cannot have been read for it."""

@@ -56,6 +56,8 @@ class Edited:
     text: str | None
     """None: the text is not part of the change."""
     attachments: tuple[Attachment, ...] | None = None
+    author_id: int = 0
+    """0: the event does not name the author."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,12 @@ DISCORD_EPOCH_MS = 1_420_070_400_000
 """Snowflakes count milliseconds from 2015-01-01 UTC (Discord API reference, "Snowflakes")."""
 
 
+def is_snowflake(text: str) -> bool:
+    """Return True if a text is an id of Discord."""
+    # Not `int` alone, which accepts signs, underscores and the digits of other scripts.
+    return text.isascii() and text.isdigit() and 0 < int(text[:21]) < 1 << 64
+
+
 def snowflake_time(snowflake: int) -> float:
     """Return when an id was made, in seconds since 1970, UTC."""
     return ((snowflake >> 22) + DISCORD_EPOCH_MS) / 1000
@@ -120,6 +126,8 @@ class Message:
     mentions: tuple[tuple[int, str], ...] = ()
     """The mentioned people: id and name."""
     attachments: tuple[Attachment, ...] = ()
+    edited_at: float | None = field(default=None, compare=False)
+    """When it was last edited, seconds since 1970, UTC; None: never, as far as is known."""
 
     @property
     def is_empty(self) -> bool:

@@ -12,6 +12,7 @@ from model.messages import Part
 
 class OutcomeKind(StrEnum):
     REPLIED = "replied"
+    HELD = "held"
     CAPTURED = "captured"
     SKIPPED = "skipped"
     CANCELLED = "cancelled"
@@ -36,6 +37,10 @@ class Reason(StrEnum):
     CANNOT_POST = "cannot post"
     DUPLICATE = "duplicate"
     NOTHING_TO_LEARN = "nothing to learn"
+    # held, and how it ends unless it is posted or cancelled
+    HELD_FOR_APPROVAL = "held for approval"
+    DISCARDED = "discarded by a person"
+    EXPIRED = "nobody decided"
     # cancelled
     DELETED = "deleted"
     TEAM_ANSWERED = "team answered"
@@ -99,6 +104,9 @@ REASONS: Mapping[Reason, ReasonTraits] = {
     Reason.CANNOT_POST: _PLAIN,
     Reason.DUPLICATE: ReasonTraits(import_captures="captures that the archive holds already"),
     Reason.NOTHING_TO_LEARN: ReasonTraits(is_textless=True, import_captures="with nothing to learn from"),
+    Reason.HELD_FOR_APPROVAL: _PLAIN,
+    Reason.DISCARDED: ReasonTraits(is_gap=True),
+    Reason.EXPIRED: ReasonTraits(is_gap=True),
     Reason.DELETED: ReasonTraits(is_textless=True),
     Reason.TEAM_ANSWERED: _PLAIN,
     Reason.SHUTDOWN: _PLAIN,
@@ -121,7 +129,11 @@ _BY_VALUE: Mapping[str, ReasonTraits] = {reason.value: traits for reason, traits
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one part that was routed to an answer or a capture."""
+    """The end of one part that was routed to an answer or a capture.
+
+    A part whose answer waits for a person ends as `HELD`. When its draft has ended, another outcome follows, with
+    `ends_draft`: it counts no message again.
+    """
 
     part: Part
     at: float
@@ -142,6 +154,7 @@ class Outcome:
     """By step and kind (`prompt`, `completion`)."""
     decisions: dict[str, object] = field(default_factory=dict[str, object])
     """The path through the steps, for logs and `--ask`; never posted."""
+    ends_draft: bool = False
 
 
 @dataclass(frozen=True, slots=True)

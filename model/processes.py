@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from model.health import Condition
+
 VERSION = "0.1.0"
 ROLES = ("gateway", "worker", "team", "knowledge")
 """In the order in which a process stops them: a later role still receives what an earlier one sends."""
@@ -19,6 +21,7 @@ class ProcessStatus:
         results: the number of parts since its start, by the kind of their outcome.
         failures: the number of failures since its start, of parts and of background work.
         connection: the server that it is connected to.
+        conditions: what it knows of the health of the program.
     """
 
     name: str
@@ -30,6 +33,7 @@ class ProcessStatus:
     failures: int = 0
     memory_mb: float = 0.0
     connection: str = ""
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def in_flight(self) -> int:

@@ -32,6 +32,10 @@ class Servers(Mapping[int | None, T_co]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def owner_of(self, guild_id: int | None) -> int | None:
+        """Return whose value a server has: its own id, or None for the default."""
+        return guild_id if guild_id in self._values else None
+
     @property
     def own(self) -> Mapping[int, T_co]:
         """The values without the default, by server id."""

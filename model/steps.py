@@ -284,6 +284,14 @@ STEPS = (
         decision=DecisionInfo(name="hold", is_recorded=True),
     ),
     StepInfo(
+        name="approve",
+        lane=Lane.ANSWERS,
+        title="approve",
+        subtitle="keeps the draft for a person, where the operator wants that",
+        handles_parts=True,
+        decision=DecisionInfo(name="approve", is_recorded=True),
+    ),
+    StepInfo(
         name="reply",
         lane=Lane.ANSWERS,
         title="reply",

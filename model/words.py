@@ -1,6 +1,7 @@
 """Numbers with their nouns, as people read them; and text from outside without invisible characters."""
 
 import re
+import unicodedata
 
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"  # control characters without a use in text
@@ -27,6 +28,14 @@ def clean(text: str) -> str:
         return text
     text = _SURROGATE.sub("\ufffd", text)
     return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
+
+
+def plain(text: str) -> str:
+    """Return `text` without signs that nobody sees: control characters other than line feed and tab, marks of writing
+    direction, joiners, and what Unicode has not assigned.
+    """
+    hidden = {ord(each) for each in set(text).difference("\n\t") if unicodedata.category(each).startswith("C")}
+    return text.translate(dict.fromkeys(hidden)) if hidden else text
 
 
 def one_line(text: str) -> str:

@@ -71,7 +71,7 @@ def gather(
         else:
             around, reply_place_id = await reusable_thread(inquiry)
             if reply_place_id is not None:
-                in_flight.reply_in(part, reply_place_id)
+                in_flight.move_to(part, reply_place_id)
         messages = {message.id: message for message in around}
         messages |= {message.id: message for message in await context.replies(part.messages)}
         # Later messages of the person belong to the next part.
@@ -154,19 +154,18 @@ def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[A
 
     `public`: others than the asker read the answer.
     """
+    # Where nobody has asked the bot, it says nothing of its own accord that the asker has written.
+    unasked = lookup.without_runbooks() if public else lookup
 
     async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
-        part = inquiry.part
-        toolset = await lookup.toolset(
-            part.author.id,
-            part.place,
+        toolset = await (lookup if inquiry.addressed else unasked).toolset(
+            inquiry.part,
             inquiry.case_id,
             public=public,
             opened=inquiry.reply_place_id is not None,
             in_view=inquiry.asker_can_view,
+            messages=inquiry.messages,
             earlier=earlier_in(inquiry.conversation),
-            asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
-            execution_id=part.correlation_id,
         )
         if toolset is None:
             return inquiry
@@ -508,6 +507,8 @@ def generate(
             unknown = tuple(each for each in unknown if not toolset.valid_citations([each]))
             quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
             text = toolset.mark_unsupported(text, quotable)
+            # A runbook may be called like a page: what is cited by that name may be either.
+            text = "\n".join(filter(None, (toolset.notice((*citations, *named) if citations else ()), text)))
         if unknown:
             log.warning("generate: citations of nothing that was given were dropped: %.200r", unknown)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}

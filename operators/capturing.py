@@ -17,9 +17,19 @@ from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import is_expected
 from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
-from services.conversations import Context, PersonalWork, Withdrawn
-from services.llm import ImageFailed, ImageSource, ImageUnusable, TimedOut, Unavailable, Usage, choose_images
+from services.conversations import Context, PersonalWork, Withdrawn, find_addressees
+from services.llm import (
+    ImageFailed,
+    ImageSource,
+    ImageUnusable,
+    PromptRefused,
+    TimedOut,
+    Unavailable,
+    Usage,
+    choose_images,
+)
 from services.team import (
+    REMOVED,
     Capture,
     CapturedImage,
     CapturedMessage,
@@ -29,7 +39,9 @@ from services.team import (
     PendingFolder,
     Revision,
     Speaker,
+    archive,
     captured_images,
+    leave_out,
 )
 from services.telemetry import current_people
 
@@ -60,11 +72,17 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
         name, messages = await context.captured(part)
         said: list[CapturedMessage] = []
         image_refs: list[CapturedImage] = []
+        types = {message.id: await context.author_type(message) for message in messages}
+        texts = {message.id: context.text_of(message) for message in messages}
+        with_words = [message for message in messages if texts[message.id]]
+        addressees = await find_addressees(with_words, types, context.written_by_users)
         for message in messages:
-            speaker = SPEAKERS.get(await context.author_type(message))
-            text = context.text_of(message)
+            # A message that was edited until nothing is known of its words keeps its place.
+            text = texts[message.id] or (REMOVED if message.edited_at is not None else "")
+            speaker = SPEAKERS.get(types[message.id])
             if speaker is not None and text:
-                said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text)))
+                to = addressees.get(message.id, archive.UNKNOWN)
+                said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text), to))
                 image_refs += captured_images(message)
         capture = Capture(part, name, tuple(said))
         if not capture.is_exchange:
@@ -101,9 +119,9 @@ def summarise_images(
 ) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
     """Describe a capture's images, the newest within the limits of one call; the model sees the whole conversation.
 
-    An image that is none, is too large or is gone stays a placeholder. On any other failure the capture is saved to the
-    pending folder, with the images loaded so far; one that has waited for `PENDING_SECONDS` is returned with
-    placeholders instead. On success the caller removes it from there, once the capture is stored.
+    An image that is none, is too large, is gone or is refused by the endpoint stays a placeholder. On any other failure
+    the capture is saved to the pending folder, with the images loaded so far; one that has waited for `PENDING_SECONDS`
+    is returned with placeholders instead. On success the caller removes it from there, once the capture is stored.
 
     Raises:
         ImageFailed: an image cannot be loaded now.
@@ -144,13 +162,27 @@ def summarise_images(
         new = [picture for picture in wanted if picture in loaded]
         if not new:
             return capture
-        conversation = conversation_of_capture(capture, {picture: loaded[picture] for picture in new})
-        message_ids = [said.message_id for said in capture.said]
-        current_people.set({said.author_id for said in capture.said})
-        summaries = match_summaries(await curator.summarise_images(conversation, message_ids, usage), new)
-        for picture, summary in summaries.items():
-            known[picture.attachment.id] = summary
+        current_people.set({each.author_id for each in capture.messages})
+        summaries = await describe(capture, {picture: loaded[picture] for picture in new})
         return with_image_summaries(capture, summaries, redact)
+
+    async def describe(capture: Capture, images: dict[CapturedImage, Image]) -> dict[CapturedImage, str]:
+        """Return what the images show. Anybody may post one that the endpoint refuses: then each is shown alone, and
+        those that are refused stay placeholders.
+        """
+        conversation = conversation_of_capture(capture, images)
+        message_ids = [each.message_id for each in capture.messages]
+        try:
+            found = match_summaries(await curator.summarise_images(conversation, message_ids, usage), [*images])
+        except PromptRefused as error:
+            if len(images) > 1:
+                alone = [await describe(capture, {picture: image}) for picture, image in images.items()]
+                return {picture: summary for each in alone for picture, summary in each.items()}
+            log.info("an image stays a placeholder: %s", error)
+            found = {}
+        for picture in images:
+            known[picture.attachment.id] = found.get(picture)
+        return found
 
     async def load(pictures: list[CapturedImage], loaded: dict[CapturedImage, Image], *, all_required: bool) -> None:
         """Load all that are available, so that a later try needs only the rest: addresses expire."""
@@ -174,17 +206,17 @@ def summarise_images(
 
 def without_withheld(waiting: PendingCapture, withheld: Callable[[CapturedMessage], bool]) -> PendingCapture:
     """Return a capture without `withheld` messages, and without their images."""
-    said = tuple(each for each in waiting.capture.said if not withheld(each))
-    ids = {each.message_id for each in said}
+    messages = leave_out(waiting.capture.messages, withheld)
+    ids = {each.message_id for each in messages}
     refs = tuple(ref for ref in waiting.image_refs if ref.message_id in ids)
     images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
-    return replace(waiting, capture=replace(waiting.capture, said=said), image_refs=refs, images=images)
+    return replace(waiting, capture=replace(waiting.capture, messages=messages), image_refs=refs, images=images)
 
 
 def without_withdrawn(
     summarise: Callable[[PendingCapture], Coroutine[Any, Any, Capture]],
     withheld: Callable[[CapturedMessage], bool],
-    personal: PersonalWork,
+    personal_work: PersonalWork,
 ) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
     """Wrap what describes the images of a capture. When somebody withdraws what they said, it begins again without
     their `withheld` messages.
@@ -194,7 +226,7 @@ def without_withdrawn(
         while True:
             left = without_withheld(waiting, withheld)
             try:
-                with personal.handling({said.author_id for said in left.capture.said}):
+                with personal_work.handling({each.author_id for each in left.capture.messages}):
                     return await summarise(left)
             except Withdrawn:
                 log.info("%s: its images are described again, without what was withdrawn", waiting.name)

@@ -1,4 +1,4 @@
-"""The steps of curating team knowledge: classify a captured conversation and integrate it into its topic (`study`),
+"""The steps of curating team knowledge: classify a captured conversation and integrate it into its topic (`curate`),
 and describe a topic (`describe_topics`). Async functions; they touch no Observable.
 """
 
@@ -26,6 +26,7 @@ from services.team import (
     Topic,
     allowed_remarks,
     allowed_removals,
+    is_certainly_addressed,
     merge_decisions,
     of_asker_and_team,
     parts_by_topic,
@@ -48,37 +49,41 @@ R = TypeVar("R")
 
 
 @contextmanager
-def showing(pairs: Iterable[Pair], personal: PersonalWork | None) -> Generator[None]:
-    """Note whose texts are shown to a model during the block: in the log context, and in `personal`, which stops the
-    block when one of these people withdraws theirs. Raises Withdrawn: one of them is being forgotten.
+def showing(pairs: Iterable[Pair], personal_work: PersonalWork | None) -> Generator[None]:
+    """Note whose texts are shown to a model during the block: in the log context, and in `personal_work`, which stops
+    the block when one of these people withdraws theirs. Raises Withdrawn: one of them is being forgotten.
     """
     people = {user_id for pair in pairs for user_id in pair.writer_ids}
     before = current_people.set(people)
     try:
-        if personal is None:
+        if personal_work is None:
             yield
         else:
-            with personal.handling(people, archived=True):
+            with personal_work.handling(people, archived=True):
                 yield
     finally:
         current_people.reset(before)
 
 
-def study(
+class _NothingLeft(Exception):
+    """The model refuses a pair, and nothing is left to ask again with."""
+
+
+def curate(
     library: TeamLibrary,
     curator: Curator,
     usage: Usage,
     gauge: Gauge | None = None,
     time: Callable[[], str] = lambda: rfc3339(now()),
-    personal: PersonalWork | None = None,
+    personal_work: PersonalWork | None = None,
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
     """Classify a pair and integrate it into its topic. `library` is only read: the caller writes the decision before
-    the next pair is studied. `time`: returns the time of a decision, RFC 3339, UTC. `personal`: as for `showing`.
+    the next pair comes. `time`: returns the time of a decision, RFC 3339, UTC. `personal_work`: as for `showing`.
 
-    A prompt that the model refuses is tried once more with the turns of the askers and the team alone; if it can then
-    be classified, only these are filed. An unusable answer or a refused request costs the pair a try, also over several
-    calls; after three, the decision is `failed`. Pairs may come in any order. Raises the errors of `NOT_NOW`, which
-    cost no try.
+    A prompt that the model refuses is tried once more with the turns of the first asker and those of the team that are
+    certainly to that user; if it can then be classified, only these are filed; if there are none, it is skipped. An
+    unusable answer or a refused request costs the pair a try; tries add up over several calls. After three, the
+    decision is `failed`. Pairs may come in any order. Raises the errors of `NOT_NOW`, which cost no try.
 
         pair ── classify ── topic ── integrate ── added, or skipped
                      └──── skipped
@@ -95,18 +100,18 @@ def study(
             raise
         topic = "" if result.skip else topic_name(result.topic_name)
         pieces = () if result.skip else result.pieces or ()
-        parts = parts_by_topic(pair, [(each.message_ids, topic_name(each.topic_name)) for each in pieces])
-        if topic and not parts:
-            parts = {topic: shown}
-        log.info("topic_classified %s: %s", pair.id, ", ".join(parts) or "skipped")
-        if not result.skip and not parts:
+        by_topic = parts_by_topic(pair, [(each.message_ids, topic_name(each.topic_name)) for each in pieces])
+        if topic and not by_topic:
+            by_topic = {topic: shown}
+        log.info("topic_classified %s: %s", pair.id, ", ".join(by_topic) or "skipped")
+        if not result.skip and not by_topic:
             log.warning("%s: neither a topic nor a reason to skip was given; it is left out", pair.id)
         reason = "classified as not worth keeping" if result.skip else "no topic was named"
-        return parts or Decision(pair.id, time(), Action.SKIPPED, curator.by, reason=reason)
+        return by_topic or Decision(pair.id, time(), Action.SKIPPED, curator.actor, reason=reason)
 
     async def integrated(pair: Pair, topic: str) -> Decision:
         """Return whether the pair is added to its topic, and which pairs there it makes obsolete."""
-        # Only an added pair replaces earlier captures of its conversation; in other topics the library does that.
+        # Earlier captures of the conversation are not compared: the pair replaces them once it is added.
         existing = library.pairs_of_topic(topic)
         others = [each for each in existing if each.conversation_id != pair.conversation_id]
         result = FIRST_IN_TOPIC
@@ -120,20 +125,24 @@ def study(
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
-        removed = allowed_removals(pair, existing, result.remove_ids)
+        replaces = bool(result.remove_ids or result.superseded_parts)
+        is_certain = is_certainly_addressed(pair)
+        if replaces and not is_certain:
+            log.info("%s replaces nothing: it is not certain whom the team answers", pair.id)
+        removed = allowed_removals(pair, existing, result.remove_ids if is_certain else ())
         at = time()
         if result.skip:
             reason = "the topic says the same"
-            return Decision(pair.id, at, Action.SKIPPED, curator.by, topic, remove_ids=removed, reason=reason)
+            return Decision(pair.id, at, Action.SKIPPED, curator.actor, topic, remove_ids=removed, reason=reason)
         return Decision(
             pair.id,
             at,
             Action.ADDED,
-            curator.by,
+            curator.actor,
             topic,
             remove_ids=removed,
             replaces=replaced_by(pair, existing),
-            superseded_parts=allowed_remarks(pair, existing, removed, result.superseded_parts),
+            superseded_parts=allowed_remarks(pair, existing, removed, result.superseded_parts if is_certain else ()),
             conflicts=allowed_remarks(pair, existing, removed, result.conflicts),
         )
 
@@ -142,17 +151,20 @@ def study(
     ) -> tuple[R, Sequence[Pair]]:
         """Return the model's answer, and the pairs as they were shown to it."""
         try:
-            with measure_item(gauge, step), showing(pairs, personal):
+            with measure_item(gauge, step), showing(pairs, personal_work):
                 return await ask(pairs), pairs
         except PromptRefused as error:
-            left = [of_asker_and_team(pair) for pair in pairs]
+            first, *others = map(of_asker_and_team, pairs)
+            if first is None:
+                raise _NothingLeft from error
+            left = [first, *filter(None, others)]
             if left == list(pairs):
                 raise
             log.info("%s: asked again without what others have said: %s", pairs[0].id, error)
-        with measure_item(gauge, step), showing(left, personal):
+        with measure_item(gauge, step), showing(left, personal_work):
             return await ask(left), left
 
-    async def studied(pair: Pair) -> Decision:
+    async def curated(pair: Pair) -> Decision:
         while True:
             try:
                 found = await classified(pair)
@@ -163,6 +175,9 @@ def study(
                     decision = merge_decisions(pair, found, decided)
             except NOT_NOW:
                 raise
+            except _NothingLeft:
+                reason = "the model refuses it, and nothing of the team is certainly to the first user"
+                decision = Decision(pair.id, time(), Action.SKIPPED, curator.actor, reason=reason)
             except Exception as error:
                 tries[pair.id] += 1
                 if not is_expected(error):  # a bug of ours must not hold up the other pairs
@@ -171,11 +186,11 @@ def study(
                     continue
                 reason = _reason(error)[:REASON_CHARS]
                 log.error("%s failed %d times and is left for --regen: %s", pair.id, TRIES, reason)  # noqa: TRY400 (for the operator)
-                decision = Decision(pair.id, time(), Action.FAILED, curator.by, reason=reason)
+                decision = Decision(pair.id, time(), Action.FAILED, curator.actor, reason=reason)
             del tries[pair.id]
             return decision
 
-    return studied
+    return curated
 
 
 def _reason(error: Exception) -> str:
@@ -185,7 +200,7 @@ def _reason(error: Exception) -> str:
 
 
 def describe_topics(
-    describer: Describer, seconds: float, gauge: Gauge | None = None, personal: PersonalWork | None = None
+    describer: Describer, seconds: float, gauge: Gauge | None = None, personal_work: PersonalWork | None = None
 ) -> Callable[[Topic], Coroutine[Any, Any, str | None]]:
     """Describe a topic; None if there is no description.
 
@@ -193,7 +208,7 @@ def describe_topics(
     text  ---s--x--s-|      x: the answer cannot be used, which is logged
 
     `seconds`: for one description, retries included. A topic is tried three times, and then no more until it changes.
-    `personal`: as for `showing`. Raises the errors of `NOT_NOW`, which do not count.
+    `personal_work`: as for `showing`. Raises the errors of `NOT_NOW`, which do not count.
     """
     tries: Counter[tuple[str, int]] = Counter()  # by topic and content
 
@@ -202,7 +217,7 @@ def describe_topics(
         if tries[known] >= TRIES:
             return None
         try:
-            with measure_item(gauge, "describe"), showing(topic.pairs, personal):
+            with measure_item(gauge, "describe"), showing(topic.pairs, personal_work):
                 written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
             if not (summary := make_harmless(written)):
                 raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)

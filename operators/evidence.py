@@ -116,7 +116,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
                 check_share(candidate.filename, size, intake.limits, **room_taken(own))
 
         check_limits = partial(check_file, candidate.filename, limits=intake.limits)
-        # Not cut off, as it may make the collection: a deletion waits for its end.
+        # Never cancelled: it may make the collection, and deletions wait for it.
         expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
             # A copy of an earlier file takes no room.

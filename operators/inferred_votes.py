@@ -61,7 +61,7 @@ def inferred_votes(
         if post is None or not is_in_thread_or_conversation(message, post):
             return None
         to_another = any(user_id != people.bot_id for user_id, _ in message.mentions)
-        return None if to_another or tracker.is_among_people(message.id, since_id=post.message_id) else post
+        return None if to_another or tracker.others_wrote(message.id, since_id=post.message_id) else post
 
     def is_in_thread_or_conversation(message: Message, post: Post) -> bool:
         """Return True if the message is in the thread of the answer, or in the conversation of its question."""

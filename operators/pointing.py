@@ -74,7 +74,7 @@ class PointRules:
 
 
 def point(
-    search: Search, repeats: RecentReplies, addresses: Addresses, rules: PointRules
+    search: Search, recent_replies: RecentReplies, addresses: Addresses, rules: PointRules
 ) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give an unanswered inquiry a draft that names the best pages: always if the bot was addressed, else if the
     operator wants that and a page resembles the question. If none does, say so to an asker who addressed the bot.
@@ -97,7 +97,7 @@ def point(
             text, named = nothing_found(found, say, addresses, rules.out_of_scope_hint)
         trusted = [rules.out_of_scope_hint, *linkable_hit_texts(found, addresses)]
         drafted = inquiry.with_draft(text, trusted, named, level=Level.POINT)
-        if repeats.was_sent(inquiry.part.author.id, drafted.draft, now()):
+        if recent_replies.was_sent(inquiry.part.author.id, drafted.draft, now()):
             return skip_outcome(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
         return drafted
@@ -106,15 +106,15 @@ def point(
 
 
 def add_links(
-    search: Search, repeats: RecentReplies, addresses: Addresses
+    search: Search, recent_replies: RecentReplies, addresses: Addresses
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]]:
-    """Add the addresses of its sections to an answer. A quote that was sent to the same person within a day counts as
+    """Add links to the sections that an answer is from. A quote that was sent to the same person within a day counts as
     no answer.
     """
 
     async def with_links(inquiry: Inquiry) -> Inquiry | Unanswered:
         # A model words each answer anew; quotes are the same each time.
-        if not inquiry.usage.calls and repeats.was_sent(inquiry.part.author.id, inquiry.draft, now()):
+        if not inquiry.usage.calls and recent_replies.was_sent(inquiry.part.author.id, inquiry.draft, now()):
             log.info("generate: the same answer was given to the same person before")
             return Unanswered(inquiry._replace(draft="", citations=()), Reason.UNSURE)
         hits = (await search.find(inquiry.query)).hits
@@ -137,16 +137,16 @@ def add_links(
 
 
 def remember_replies(
-    reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], repeats: RecentReplies
+    reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], recent_replies: RecentReplies
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Outcome]]:
-    """Wrap the step `reply`, so that `repeats` remembers each posted draft as it was before later steps changed it:
-    that is what `point` and `add_links` compare.
+    """Wrap the step `reply`, so that `recent_replies` remembers each posted draft as it was before later steps changed
+    it: `point` and `add_links` compare such drafts.
     """
 
     async def replied(inquiry: Inquiry) -> Outcome:
         outcome = await reply(inquiry)
         if outcome.result is OutcomeKind.REPLIED:
-            repeats.remember(inquiry.part.author.id, inquiry.first_draft, now())
+            recent_replies.remember(inquiry.part.author.id, inquiry.first_draft, now())
         return outcome
 
     return replied

@@ -5,7 +5,7 @@
     pair 3   classify ── integrate
     pair 4   classify ── a new topic: described ahead; later pairs wait, since the index will change
 
-Nothing here decides. When a pair's turn comes it is studied as ever, and a prefetched answer is used if the request has
+Nothing here decides. When a pair's turn comes it is curated as ever, and a prefetched answer is used if the request has
 the very same words (`services.llm.PrefetchingAsker`): so the library does not depend on the guesses.
 """
 

@@ -40,12 +40,14 @@ def follow(
         [ follow                  ]
         --m1---m2→m1---m3---edit--|      m1 and m2 are one conversation now, m3 begins another
 
-    Of people who have opted out, the tracker learns only that they spoke, and to whom. A reply to a message that is
-    deleted by then counts as no reply.
+    Of people who have opted out, the tracker learns only that they spoke, and to whom. A message that is deleted by
+    then is no address, neither for a reply to it nor for those that it mentions.
     """
 
     def follow_event(event: Event) -> None:
-        if isinstance(event, Posted) and not event.message.is_system:
+        if isinstance(event, Deleted):
+            tracker.delete(event.message_ids)
+        elif isinstance(event, Posted) and not event.message.is_system:
             message, reply = event.message, event.message.reply_to
             if reply is not None and history.is_gone(reply.message_id):
                 message = replace(message, reply_to=replace(reply, gone=True))

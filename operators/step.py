@@ -51,11 +51,11 @@ class Step:
 
     works: tuple[_Work, ...]
     max_concurrent: int
-    personal: PersonalWork | None = None
+    personal_work: PersonalWork | None = None
 
     def __call__(self, source: Observable[Item]) -> Observable[Item]:
         run = map_async(
-            _run_steps(self.works, self.personal),
+            _run_steps(self.works, self.personal_work),
             on_failure=lambda item, error: failed_outcome(item, _first_step(self.works, item).name, error),
             max_concurrent=self.max_concurrent,
             token=lambda item: item.token,
@@ -96,11 +96,11 @@ def in_turn(*steps: Step) -> Step:
     return Step(tuple(work for each in steps for work in each.works), min(each.max_concurrent for each in steps))
 
 
-def in_order(*steps: Step, personal: PersonalWork | None = None) -> Step:
+def in_order(*steps: Step, personal_work: PersonalWork | None = None) -> Step:
     """Combine steps as `in_turn` does, in the order of `model.steps.STEPS`.
 
-    `personal`: gets to know whose texts the steps work with. When somebody withdraws theirs, their own inquiries end as
-    cancelled, and those of others begin again.
+    `personal_work`: gets to know whose texts the steps work with. When somebody withdraws theirs, their own inquiries
+    end as cancelled, and those of others begin again.
 
         --q1---------------------|      q1 quotes somebody who asks to be forgotten
         [ in_order(gather, gate) ]      gather and gate take a second each
@@ -114,11 +114,11 @@ def in_order(*steps: Step, personal: PersonalWork | None = None) -> Step:
     if missing:
         raise ValueError(f"model/steps.py: STEPS has no row for {', '.join(missing)}")
     works = sorted(made.works, key=lambda work: STEP_NAMES.index(work.name))
-    return replace(made, works=tuple(works), personal=personal)
+    return replace(made, works=tuple(works), personal_work=personal_work)
 
 
 def _run_steps(
-    works: tuple[_Work, ...], personal: PersonalWork | None
+    works: tuple[_Work, ...], personal_work: PersonalWork | None
 ) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Item]]:
     """Make the function that runs `works` for one item, one after another, until a step ends it with an outcome."""
     active = Counter[str]()
@@ -129,10 +129,10 @@ def _run_steps(
         gauge(name, active[name])
 
     async def run_steps(item: Inquiry | Unanswered) -> Item:
-        while personal is not None:
+        while personal_work is not None:
             people = set[int]()
             try:
-                with personal.handling(people):
+                with personal_work.handling(people):
                     return await run_once(item, people)
             except Withdrawn as withdrawn:
                 if withdrawn.user_id == item.part.author.id:

@@ -58,7 +58,7 @@ def discover(ledger: SourceRecords, key: str) -> Callable[[AnyKind], Coroutine[A
     """
 
     async def discovered(kind: AnyKind) -> list[UpdateEvent]:
-        troubles = await kind.survey(now())
+        troubles = await kind.refresh(now())
         # Nothing else changes the records of this kind meanwhile: this is their first step in an update.
         records = ledger.records_of(kind)
         first, *rest = await in_thread(_look, kind, ledger.kinds, records, key, now())

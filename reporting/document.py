@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from clock import rfc3339
 from reporting.cost import Costs, Expense
-from reporting.report import Report, reason_of
+from reporting.report import Report, Taught, reason_of, team_answer
 from services.telemetry import PartOutcome, number_of
 from sinks.terminal import one_line
 
@@ -98,6 +98,8 @@ def summary(report: Report) -> str:
 
 def _gaps(report: Report) -> Iterator[Block]:
     yield Title("Asked, and not answered")
+    if report.dismissed:
+        yield Sentence(f"{number_of(report.dismissed, 'group')} of questions were dismissed, and are left out.")
     if not report.gaps:
         every = report.answered == report.asked  # else some failed, or were held back
         yield Sentence("Nothing: every question had an answer." if every else "Nothing that better pages would answer.")
@@ -107,19 +109,27 @@ def _gaps(report: Report) -> Iterator[Block]:
     for gap in repeated[:GAPS]:
         why = ", ".join(f"{reason} {count}" for reason, count in gap.reasons.most_common())
         counted = f"{number_of(len(gap.asked), 'question')} by {number_of(gap.askers, 'person', 'people')} ({why})"
-        yield Title(_short(gap.question), 3)
-        yield Sentence(counted)
-        yield from _questions(gap.asked, EXAMPLES)
+        answered = sum(team_answer(entry, report.answered_since) is not None for entry in gap.asked)
+        yield Title(gap.title, 3)
+        yield Sentence(f"{counted}; the team has answered {answered} of them since" if answered else counted)
+        yield from _questions(gap.asked, EXAMPLES, report.answered_since)
     if len(repeated) > GAPS:
         yield Sentence(f"And {len(repeated) - GAPS} more groups of questions.")
     if once:
         yield Title("Asked once", 3)
-        yield from _questions(once, GAPS)
+        yield from _questions(once, GAPS, report.answered_since)
 
 
-def _questions(asked: Sequence[PartOutcome], most: int) -> Iterator[Block]:
-    rows = [(entry.day, reason_of(entry), WordsWithLink(_short(entry.question), entry.link)) for entry in asked]
-    yield from _first_rows(TableRows(("asked", "no answer because", "question"), rows), most)
+def _questions(asked: Sequence[PartOutcome], most: int, taught: Mapping[int, Taught]) -> Iterator[Block]:
+    rows: list[tuple[Cell, ...]] = []
+    for entry in asked:
+        since = team_answer(entry, taught)
+        answered = "" if since is None else since.topic or since.qa_id
+        rows.append((entry.day, reason_of(entry), WordsWithLink(_short(entry.question), entry.link), answered))
+    head = ("asked", "no answer because", "question", "the team answered in")
+    if not any(row[-1] for row in rows):
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    yield from _first_rows(TableRows(head, rows), most)
 
 
 def _first_rows(table: TableRows, most: int = TABLE_ROWS) -> Iterator[Block]:

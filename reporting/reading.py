@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clock import from_rfc3339, rfc3339
+from model.outcomes import OutcomeKind
 from services.telemetry import PartOutcome, parse_part_outcome
 
 UP, DOWN = "up", "down"
+MOMENT = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class VotedQuestion:
 
     Attributes:
         at: the time of the last requested vote; ups, downs: the votes of all voters.
-        message_id: of the answer's last piece.
+        message_id: of the answer's last piece; asked_id: of the question's last message, if it was looked up.
     """
 
     message_id: int
@@ -40,6 +42,7 @@ class VotedQuestion:
     sources: tuple[str, ...]
     ups: int
     downs: int
+    asked_id: int | None = None
 
 
 def read_outcomes(outcomes: Path, period: TimeSpan) -> list[PartOutcome]:
@@ -53,7 +56,7 @@ def read_outcomes(outcomes: Path, period: TimeSpan) -> list[PartOutcome]:
     for path in _files(outcomes):
         if first <= path.stem <= last:
             read += (entry for line in _lines(path) if (entry := parse_part_outcome(line)) and entry.at in period)
-    return sorted(read, key=_order)
+    return join_drafts(sorted(read, key=_order))
 
 
 def read_newest(outcomes: Path, most: int) -> list[PartOutcome]:
@@ -63,25 +66,56 @@ def read_newest(outcomes: Path, most: int) -> list[PartOutcome]:
         if len(read) >= most:
             break
         read += (entry for line in _lines(path)[-most:] if (entry := parse_part_outcome(line)))
-    return sorted(read, key=_order)[-most:]
+    return join_drafts(sorted(read, key=_order))[-most:]
+
+
+def join_drafts(entries: Iterable[PartOutcome]) -> list[PartOutcome]:
+    """Join the two records of each answer that waited for approval: of its draft, and of its end. `entries`: in order
+    of time; the joined one is at the end.
+    """
+    joined, held = dict[int, PartOutcome](), dict[tuple[int, ...], int]()
+    for number, entry in enumerate(entries):
+        draft = joined.pop(held.pop(entry.message_ids, -1), None)
+        if entry.result is OutcomeKind.HELD:
+            held[entry.message_ids] = number
+        elif draft is not None:
+            how = {"result": entry.result, "reason": entry.reason, "level": entry.level, "reply": entry.reply}
+            more = {"reply_place_id": entry.reply_place_id, "qa_id": entry.qa_id, "path": {**draft.path, **entry.path}}
+            entry = replace(draft, at=entry.at, **how, **more)  # noqa: PLW2901
+        joined[number] = entry
+    return list(joined.values())
+
+
+def end_of_replay(outcomes: Path, feedback: Path) -> float | None:
+    """Return the moment after the newest outcome and vote, in seconds since 1970; None if there is none. Raises
+    OSError.
+    """
+    ends = [entry.at for entry in read_newest(outcomes, 1)]
+    ends += [vote.at for vote in read_voted(feedback, TimeSpan(0.0, float("inf")))]
+    return max(ends) + MOMENT if ends else None
 
 
 def read_downvoted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
     """Read the questions with a vote against their answer in the period, most votes first. Raises OSError."""
-    judged = [each for rows in _by_answer(feedback) if (each := _sum_up(rows, {DOWN})) and each.at in period]
+    judged = [each for rows in _by_answer(_lines(feedback)) if (each := _sum_up(rows, {DOWN})) and each.at in period]
     return sorted(judged, key=lambda each: (-each.downs, -each.at))
 
 
 def read_voted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
     """Read the questions with a vote on their answer in the period, oldest answer first. Raises OSError."""
-    judged = [each for rows in _by_answer(feedback) if (each := _sum_up(rows, {UP, DOWN})) and each.at in period]
+    return voted_in(_lines(feedback), period)
+
+
+def voted_in(lines: Iterable[bytes], period: TimeSpan) -> list[VotedQuestion]:
+    """As `read_voted`, from the lines of the file."""
+    judged = [each for rows in _by_answer(lines) if (each := _sum_up(rows, {UP, DOWN})) and each.at in period]
     return sorted(judged, key=lambda each: each.message_id)
 
 
-def _by_answer(feedback: Path) -> Iterable[list[dict[str, Any]]]:
+def _by_answer(lines: Iterable[bytes]) -> Iterable[list[dict[str, Any]]]:
     """The valid votes, by answer."""
     last: dict[tuple[int, str], dict[str, Any]] = {}
-    for row in _votes(feedback):
+    for row in _votes(lines):
         key = (row["message_id"], row["voter"])
         # An inferred vote counts only if there is no other (docs/operating.md, "Votes").
         if row.get("inferred") and key in last and not last[key].get("inferred"):
@@ -108,8 +142,8 @@ def _sum_up(rows: list[dict[str, Any]], wanted: Collection[str]) -> VotedQuestio
     )
 
 
-def _votes(feedback: Path) -> Iterator[dict[str, Any]]:
-    for line in _lines(feedback):
+def _votes(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for line in lines:
         try:
             row = json.loads(line)
             yield {

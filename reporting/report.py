@@ -8,7 +8,8 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from model.outcomes import OutcomeKind, Reason, traits_of
 from reporting.cost import Costs, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
 from services.llm import StepTokens
-from services.search import ENGLISH, terms
+from services.search import ENGLISH, asking_sentences, terms, without_greeting
 from services.search.embedding import Vectors
 from services.storage import in_thread
 from services.telemetry import PartOutcome
@@ -29,6 +30,7 @@ LIKE, LIKE_BY_WORDS = 0.55, 0.3
 """The least cosines of similar questions: of their vectors, and of their words."""
 READ_CHARS = 2_000
 """Characters of a question that are read for its words."""
+TITLE_CHARS = 90
 ROUNDS = 3
 _LEAST = 1e-12
 """The least squared length: a text without words is similar to none."""
@@ -37,12 +39,15 @@ _ADDRESS = re.compile(r"https?://\S+")
 """Addresses are removed: a link to the same site does not make questions similar."""
 
 Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
+OwnerOf = Callable[[int | None], int | None]
+"""Gives whose knowledge a server has, as `Servers.owner_of`."""
 Floats = NDArray[np.float32]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Similar questions.
+    """Similar questions of servers that share their knowledge.
 
     Attributes:
         question: the most typical one; of several, the shortest.
@@ -58,6 +63,22 @@ class Gap:
     def reasons(self) -> Counter[str]:
         return Counter(map(reason_of, self.asked))
 
+    @property
+    def title(self) -> str:
+        """The sentence of the most typical question that asks, in one line."""
+        return title_of(self.question)
+
+    @property
+    def asked_ids(self) -> frozenset[int]:
+        """The ids of the first messages of all questions."""
+        return frozenset(entry.message_ids[0] for entry in self.asked if entry.message_ids)
+
+    def is_dismissed(self, dismissed: Collection[int]) -> bool:
+        """Return True if at least half of the questions are among the dismissed ones. So a few more change nothing, and
+        one dismissed question hides no larger group that it joins.
+        """
+        return bool(self.asked_ids) and 2 * len(self.asked_ids.intersection(dismissed)) >= len(self.asked_ids)
+
 
 POINTED = "pointed to a page"
 
@@ -66,7 +87,23 @@ def reason_of(entry: PartOutcome) -> str:
     """Say why there was no answer, in the words of outcomes."""
     if entry.result is OutcomeKind.REPLIED:
         return POINTED
-    return (entry.reason or "") if entry.result is OutcomeKind.SKIPPED else f"{entry.result}: {entry.reason}"
+    if entry.result in {OutcomeKind.SKIPPED, OutcomeKind.HELD}:
+        return entry.reason or ""
+    return f"{entry.result}: {entry.reason}"
+
+
+def title_of(question: str) -> str:
+    """Return the sentence of a question that asks, or else its first one: without a greeting, in one short line."""
+    asking, others = asking_sentences(without_greeting(question[:READ_CHARS]))
+    words = " ".join(next(iter([*asking, *others]), question).split())
+    if len(words) > TITLE_CHARS:
+        words = f"{words[:TITLE_CHARS].rpartition(' ')[0] or words[:TITLE_CHARS]}…"
+    return words[:1].upper() + words[1:]
+
+
+def team_answer(entry: PartOutcome, taught: Mapping[int, T]) -> T | None:
+    """Return what the team has answered to a question since; None: nothing. `taught`: by the ids of all messages."""
+    return next((taught[each] for each in entry.message_ids if each in taught), None)
 
 
 def is_gap(entry: PartOutcome) -> bool:
@@ -78,8 +115,15 @@ def is_gap(entry: PartOutcome) -> bool:
     return entry.result is OutcomeKind.SKIPPED and traits_of(entry.reason).is_gap
 
 
-async def find_gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list[Gap]:
-    """Group the unanswered of `entries`; the largest group first. `embed` None: by their words.
+def without_owner(_guild_id: int | None) -> None:
+    """Return None: no server has knowledge of its own, and all share theirs."""
+
+
+async def find_gaps(
+    entries: Sequence[PartOutcome], embed: Embed | None, owner_of: OwnerOf = without_owner
+) -> list[Gap]:
+    """Group the unanswered of `entries`; the largest group first. `embed` None: by their words. `owner_of`: only
+    questions of servers with one owner make a group.
 
     Raises what `embed` raises.
     """
@@ -88,7 +132,14 @@ async def find_gaps(entries: Sequence[PartOutcome], embed: Embed | None) -> list
         return []
     texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
     vectors = None if embed is None else await embed(texts)
-    return await in_thread(_grouped, unanswered, texts, vectors)
+    by_owner = defaultdict[int | None, list[int]](list)
+    for at, entry in enumerate(unanswered):
+        by_owner[owner_of(entry.guild_id)].append(at)
+    found = list[Gap]()
+    for own in by_owner.values():
+        meaning = None if vectors is None else vectors[own]
+        found += await in_thread(_grouped, [unanswered[at] for at in own], [texts[at] for at in own], meaning)
+    return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
 
 
 def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
@@ -99,8 +150,7 @@ def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: V
         vectors, like = _unit(np.asarray(meaning, dtype=np.float32)), LIKE
         likeness = vectors @ vectors.T
     groups = _groups(likeness, like)
-    found = [_gap([unanswered[at] for at in members], likeness[np.ix_(members, members)]) for members in groups]
-    return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
+    return [_gap([unanswered[at] for at in members], likeness[np.ix_(members, members)]) for members in groups]
 
 
 def _gap(members: Sequence[PartOutcome], likeness: Floats) -> Gap:
@@ -199,11 +249,14 @@ class Knowledge:
 
     Attributes:
         pages: ids of the index, without topics.
-        taught: captured conversations by id.
+        taught: captured conversations by id; answered: the same by the ids of their messages.
+        dismissed: the questions whose gaps are not reported, by the ids of their first messages.
     """
 
     pages: Collection[str] = ()
-    taught: Mapping[str, Taught] | None = None
+    taught: Mapping[str, Taught] = field(default_factory=dict[str, Taught])
+    answered: Mapping[int, Taught] = field(default_factory=dict[int, Taught])
+    dismissed: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +269,8 @@ class Report:
         by_day: the numbers of asked and of answered questions of each day.
         seconds: the median time from question to reply; None: there was no reply.
         used: the number of times that each source was shown; unused: the pages that were never shown.
+        dismissed: the number of gaps that an operator has dismissed; they are not among `gaps`.
+        answered_since: the conversations in which the team answered, by the ids of their messages.
     """
 
     period: TimeSpan
@@ -232,6 +287,8 @@ class Report:
     unused: Sequence[str]
     pages: int
     costs: Costs
+    dismissed: int = 0
+    answered_since: Mapping[int, Taught] = field(default_factory=dict[int, Taught])
 
 
 async def build_report(
@@ -243,16 +300,20 @@ async def build_report(
     token_days: Mapping[str, Mapping[str, StepTokens]] | None = None,
     prices: Prices | None = None,
     embed: Embed | None = None,
+    owner_of: OwnerOf = without_owner,
 ) -> Report:
     """Build the report of a period. `embed`: gives the vectors by which questions are grouped; None: group them by
-    words. Raises what `embed` raises.
+    words. `owner_of`: as in `find_gaps`. Raises what `embed` raises.
     """
     knowledge = knowledge or Knowledge()
     questions = [entry for entry in entries if entry.question]
     replies = [entry for entry in questions if entry.result is OutcomeKind.REPLIED]
     answered = [entry for entry in replies if not is_gap(entry)]
     used = Counter(source for entry in replies for source in entry.sources)
-    waits = sorted(entry.seconds for entry in replies)
+    # Nobody can tell how long a person takes.
+    waits = sorted(entry.seconds for entry in replies if "end" not in entry.path.get("approve", ()))
+    found = await find_gaps(entries, embed, owner_of)
+    gaps = [gap for gap in found if not gap.is_dismissed(knowledge.dismissed)]
     return Report(
         period=period,
         asked=len(questions),
@@ -261,13 +322,15 @@ async def build_report(
         left=Counter(reason_of(entry) for entry in questions if entry.result is not OutcomeKind.REPLIED),
         by_day=_by_day(questions),
         seconds=waits[len(waits) // 2] if waits else None,
-        gaps=await find_gaps(entries, embed),
+        gaps=gaps,
         voted_down=voted_down,
-        taught=_taught(entries, knowledge.taught or {}),
+        taught=_taught(entries, knowledge.taught),
         used=used,
         unused=sorted(page for page in knowledge.pages if page not in used),
         pages=len(knowledge.pages),
         costs=costs(token_days or {}, entries, period, prices or Prices()),
+        dismissed=len(found) - len(gaps),
+        answered_since=knowledge.answered,
     )
 
 
@@ -284,7 +347,9 @@ def _taught(entries: Sequence[PartOutcome], known: Mapping[str, Taught]) -> list
     captured = dict.fromkeys(
         entry.qa_id
         for entry in entries
-        if entry.qa_id is not None and entry.author_type is AuthorType.TEAM_MEMBER and entry.reason != Reason.DUPLICATE
+        if entry.qa_id is not None
+        and (entry.author_type is AuthorType.TEAM_MEMBER or entry.result is OutcomeKind.REPLIED)
+        and entry.reason != Reason.DUPLICATE
     )
     # Of several captures of one conversation only the last one is kept.
     return [known[qa_id] for qa_id in captured if qa_id in known]

@@ -10,7 +10,7 @@ reference   docs/configuration.md, the short table in README.md, and the comment
 
 # pyright: reportUnusedImport=false
 from settings.answering import AnswerSettings, LLMSettings
-from settings.errors import SettingsError, dotted, find_key
+from settings.errors import SettingMissing, SettingsError, dotted, find_key
 from settings.kinds import EMBEDDED
 from settings.knowledge import KnowledgeSettings
 from settings.loading import (
@@ -21,11 +21,12 @@ from settings.loading import (
     load,
     local_file,
     names_of_variables,
-    partial_model,
+    partial_models,
     read_dotenv,
     read_yaml,
 )
 from settings.sections import (
+    AlertSettings,
     ChannelSettings,
     DashboardSettings,
     DiscordSettings,

@@ -10,6 +10,7 @@ from pydantic import Field, create_model
 
 from settings.kinds import (
     ApiKey,
+    Approval,
     Count,
     CountOrZero,
     Flag,
@@ -17,10 +18,12 @@ from settings.kinds import (
     ReplyLanguage,
     Seconds,
     SettingsSection,
+    Share,
     TaskOf,
     Text,
     TextOrNone,
     Url,
+    ValueHelp,
     Weight,
     WhenUnsure,
     section,
@@ -133,6 +136,17 @@ class AnswerSettings(SettingsSection):
     when_unsure: WhenUnsure = setting(
         "silent", "Where nobody addressed the bot and it is unsure: stay silent, or point to sections that may help."
     )
+    approval: Approval = setting(
+        "off",
+        "Which answers wait in discord.review_channel_id until the team posts, edits or discards them: off, all, or "
+        "unsure, which are all but those that cite only pages of which the search is sure (approval_below).",
+    )
+    approval_below: Share = setting(
+        0.8, "With approval: unsure, answers wait if the search is less confident than this, from 0 to 1."
+    )
+    approval_minutes: Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of minutes above 0")] = setting(
+        1440, "How long an answer waits for approval; after that it is not posted."
+    )
     reply_language: ReplyLanguage = setting(
         "question", "The language of the bot's own sentences: that of the question, or always the same."
     )
@@ -152,6 +166,7 @@ class AnswerSettings(SettingsSection):
 
 class _OwnAnswerSettings(SettingsSection):
     when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this server.")
+    approval: Approval | None = setting(None, "Replaces ai_response.approval in this server.")
     reply_language: ReplyLanguage | None = setting(None, "Replaces ai_response.reply_language in this server.")
     out_of_scope_hint: TextOrNone = setting(None, "Replaces ai_response.out_of_scope_hint in this server.")
     project_introduction: TextOrNone = setting(None, "Replaces ai_response.project_introduction in this server.")

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from settings.kinds import FollowsData, SettingsSection, ValueHelp
-from settings.sections import GuildSettings, Settings
+from settings.kinds import MAX_NAME_CHARS, TAKEN_NAMES, FollowsData, SettingsSection, ValueHelp
+from settings.sections import GuildSettings, OperatorSettings, Settings
 
 VARIABLE_ORIGIN = "environment variable "
 """The beginning of `Problem.where` for an environment variable."""
@@ -28,6 +28,10 @@ class SettingsError(Exception):
 
     The line never contains a configured value, so that it cannot contain a secret.
     """
+
+
+class SettingMissing(SettingsError):
+    """A key that is needed is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,11 @@ def _word(part: object) -> str:
     return text if PRESENTABLE.fullmatch(text) or text == "<id>" else "…"
 
 
-ANY = "<id>"  # stands in a path for the id of a channel or server
+ANY = "<id>"  # stands in a path for the id of a channel or server, or the name of an operator
+NAME_RULE = (
+    f"as names at most {MAX_NAME_CHARS} lower-case letters, digits and single underscores that begin with a letter, "
+    f"such as ana, but not {' or '.join(sorted(TAKEN_NAMES))}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ def _fits(known: Sequence[str], path: Sequence[str]) -> bool:
 
 
 def find_key(path: Sequence[str]) -> SettingKey | None:
-    """Return the key at `path`, in which any word may replace the id of a channel or server; None: it is unknown."""
+    """Return the key at `path`, in which any word may replace ANY; None: it is unknown."""
     return next((key for key in all_keys() if _fits(key.path, path)), None)
 
 
@@ -116,7 +124,9 @@ def _keys_below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterato
         kind = value_help.kind if value_help else "a mapping of keys, or null" if nullable else "a mapping of keys"
         yield SettingKey(
             path=path,
-            kind=f"a mapping of {_id_noun(section)} ids" if by_id else kind,
+            kind=f"a mapping of {_id_noun(section)} {'names' if section is OperatorSettings else 'ids'}"
+            if by_id
+            else kind,
             description=field.description or "",
             default=_default(field),
             section=None if by_id else section,
@@ -166,8 +176,8 @@ def _describe_bounds(marks: Sequence[object]) -> str:
 
 
 def _id_noun(section: type[SettingsSection] | None) -> str:
-    """Return the noun for the thing whose id is the name of such a section."""
-    return "server" if section is GuildSettings else "channel"
+    """Return the noun for the thing whose id or name is the name of such a section."""
+    return "server" if section is GuildSettings else "operator" if section is OperatorSettings else "channel"
 
 
 def _default(field: FieldInfo) -> Any:
@@ -240,7 +250,8 @@ def _guess_key(above: Sequence[str], word: str) -> tuple[str, ...] | None:
     name = word.lower().replace("-", "_")
     siblings = names_below(above)
     if name not in siblings:
-        elsewhere = [key.path for key in all_keys() if key.path[-1] == name]
+        # Also with _ in place of the dots, as in APP__DISCORD_TOKEN.
+        elsewhere = [key.path for key in all_keys() if name in map("_".join, _ends(key.path))]
         # The nearest first: for a key of a server, another key of the same server.
         for depth in range(len(above), 0, -1):
             near = [path for path in elsewhere if _fits(path[:depth], above[:depth])]
@@ -252,13 +263,20 @@ def _guess_key(above: Sequence[str], word: str) -> tuple[str, ...] | None:
     return (*above, close[0]) if close else None
 
 
+def _ends(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    return (path[start:] for start in range(len(path)))
+
+
 def _problem_of(kind: str, path: tuple[str, ...], where_of: Where) -> Problem:
     where = where_of(path)
     if kind in {"extra_forbidden", "invalid_key"}:
         return unknown_key(path, where)
     if path[-1] == "[key]":
-        above = dotted(path[:-2])
-        return Problem(where_of(path[:-1]), above, f"{above} takes Discord ids as names, such as 1458745245675032710")
+        above, key = dotted(path[:-2]), find_key(path[:-2])
+        names = "Discord ids as names, such as 1458745245675032710"
+        if key is not None and key.kind.endswith("operator names"):
+            names = NAME_RULE
+        return Problem(where_of(path[:-1]), above, f"{above} takes {names}")
     key, beyond = _find_nearest(path)
     name = dotted(path[: len(key.path)])
     item = f" (look at item {int(beyond[0]) + 1})" if beyond and beyond[0].isdigit() else ""

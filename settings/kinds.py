@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, Strict, model_validator
 
+from model.permissions import OWNER, TERMINAL
+
 T = TypeVar("T")
 
 MAX_TOPIC_BYTES = 64
@@ -149,6 +151,13 @@ def _relative(given: Any) -> str:
     return path
 
 
+def _folder(given: Any) -> str:
+    path = _relative(given).strip("/")
+    if path in {"", "."}:
+        raise ValueError("not a folder below the folder")
+    return path
+
+
 def _addresses(given: Any) -> str | dict[str, str]:
     """Check where documents are published: nowhere (empty), below one URL, or below one URL per folder."""
     if isinstance(given, Mapping):
@@ -183,6 +192,13 @@ def _qa_id_or_empty(given: str) -> str:
     return given
 
 
+def _refuse_bad_address(secret: SecretStr) -> SecretStr:
+    """Check the address of a webhook, which is a secret: who knows it can post there."""
+    if address := secret.get_secret_value():
+        _url(address)
+    return secret
+
+
 def _lower(given: Any) -> Any:
     return given.lower() if isinstance(given, str) else given
 
@@ -201,6 +217,26 @@ def _refuse_unsendable(secret: SecretStr) -> SecretStr:
 MIN_TOKEN_CHARS = 16
 
 
+OPERATOR_NAME = re.compile("(?!.*__)[a-z][a-z0-9_]*(?<!_)")
+MAX_NAME_CHARS = 32
+TAKEN_NAMES = {OWNER.name, TERMINAL}
+"""In the audit log, these are not people with a token of their own."""
+
+
+def _operator_name(given: Any) -> str:
+    """Check a name that can be a part of a variable's name."""
+    is_name = isinstance(given, str) and len(given) <= MAX_NAME_CHARS and OPERATOR_NAME.fullmatch(given) is not None
+    if not is_name or given in TAKEN_NAMES:
+        raise ValueError("not a name")
+    return given
+
+
+def _refuse_empty(secret: SecretStr) -> SecretStr:
+    if not secret.get_secret_value():
+        raise ValueError("empty")
+    return secret
+
+
 def _refuse_short_token(secret: SecretStr) -> SecretStr:
     """Check a token that is chosen by the operator, and sent in a header."""
     word = secret.get_secret_value()
@@ -211,6 +247,7 @@ def _refuse_short_token(secret: SecretStr) -> SecretStr:
 
 Flag = Annotated[bool, Strict(), ValueHelp("true or false")]
 Seconds = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of seconds above 0")]
+Minutes = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of minutes above 0")]
 Hours = Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of hours above 0")]
 Rate = Annotated[float, Field(gt=0, strict=True)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
@@ -254,6 +291,10 @@ Globs = Annotated[
     tuple[Annotated[str, BeforeValidator(_relative)], ...],
     ValueHelp('a list of globs below kb.sources_dir, such as ["guides/**", "*.md"]'),
 ]
+Folders = Annotated[
+    tuple[Annotated[str, BeforeValidator(_folder)], ...],
+    ValueHelp('a list of folders below kb.sources_dir, such as ["docs", "wiki/pages"]'),
+]
 Addresses = Annotated[
     str | Mapping[str, str],
     BeforeValidator(_addresses),
@@ -295,6 +336,22 @@ LoginToken = Annotated[
     ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes, or empty", as_text=True),
 ]
 
+OwnToken = Annotated[
+    SecretStr,
+    AfterValidator(_refuse_empty),
+    AfterValidator(_refuse_short_token),
+    BeforeValidator(_refuse_bytes),
+    ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes", as_text=True),
+]
+OperatorName = Annotated[str, BeforeValidator(_operator_name)]
+
+WebhookAddress = Annotated[
+    SecretStr,
+    AfterValidator(_refuse_bad_address),
+    BeforeValidator(_refuse_bytes),
+    ValueHelp("a URL that begins with http:// or https:// and holds no password, in quotes, or empty", as_text=True),
+]
+
 _Id = Annotated[int, BeforeValidator(_snowflake)]
 Snowflake = Annotated[_Id, ValueHelp("a Discord id, such as 1458745245675032710")]
 Snowflakes = Annotated[frozenset[_Id], ValueHelp("a list of Discord ids, such as [1458745245675032710]")]
@@ -327,6 +384,7 @@ ReplyMode = Annotated[
     BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
 ]
 WhenUnsure = Literal["silent", "point"]
+Approval = Literal["off", "all", "unsure"]
 ReplyLanguage = Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"]
 
 

@@ -14,6 +14,7 @@ from settings.kinds import (
     Addresses,
     AddressesOrNone,
     Count,
+    Folders,
     Globs,
     Hours,
     KnowledgePath,
@@ -85,6 +86,7 @@ class KnowledgeSettings(SettingsSection):
 
     llm: LLMSettings | None = setting(None, "The LLM for knowledge work; null: the one of ai_response.")
     sources_dir: KnowledgePath = setting(KNOWLEDGE / "sources", "The folder of documents.")
+    source_folders: Folders = setting((), "The folders below kb.sources_dir with documents; empty: all of it.")
     links_file_path: KnowledgePath = setting(
         KNOWLEDGE / "links.txt", "The list of web pages, and of lines that bring many sources: docs/knowledge-base.md."
     )
@@ -149,6 +151,11 @@ class KnowledgeSettings(SettingsSection):
     team_image_summary_prompt: Annotated[NonEmpty, TaskOf("summarise_images")] = setting(
         TEAM_IMAGE_SUMMARY, "The task of summarising the images of a conversation."
     )
+
+    @property
+    def document_folders(self) -> tuple[Path, ...]:
+        """The folders of documents, each whole."""
+        return tuple(self.sources_dir / each for each in self.source_folders) or (self.sources_dir,)
 
 
 class GuildKnowledgeSettings(SettingsSection):

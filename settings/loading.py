@@ -8,6 +8,7 @@ import ipaddress
 import itertools
 import json
 import os
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +18,15 @@ from typing import Any, NamedTuple, cast
 import yaml
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
+from yaml.composer import Composer
 
 from settings.errors import (
     VARIABLE_ORIGIN,
     Problem,
     SettingKey,
+    SettingMissing,
     SettingsError,
+    all_keys,
     dotted,
     find_key,
     problems_of,
@@ -122,6 +126,37 @@ def _find_name(mapping: dict[Any, Any], word: str) -> Any:
     return next((key for key in mapping if str(key) == word), word)
 
 
+YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""The errors of PyYAML about text that it cannot read: other ones than its own for `!!bool x`, `!!int ""` and
+`!!timestamp x`.
+"""
+
+_Loaders = tuple[Callable[[str], Any], ...]
+
+
+def _loaders() -> _Loaders:
+    """Return the loaders in the order of trying: what a faster one refuses is left to the last, whose errors
+    `_describe_yaml_error` knows.
+    """
+    if not yaml.__with_libyaml__:
+        return (yaml.SafeLoader,)
+
+    class FastLoader(Composer, yaml.CSafeLoader):
+        """The parser in C, which is ten times faster, and the composer in Python: that in C recurses without limit, and
+        many brackets end the process.
+        """
+
+        def __init__(self, text: str) -> None:
+            yaml.CSafeLoader.__init__(self, text)
+            Composer.__init__(self)
+
+    return FastLoader, yaml.SafeLoader
+
+
+_LOADERS = _loaders()
+_READ_DIFFERENTLY = re.compile(r"[\t\ufeff]|[?!](?:\s|$)|[|>][^\s|>#]*#", re.MULTILINE)
+"""The C parser takes some of these for something else, or for no error."""
+
 MERGE_TAG = "tag:yaml.org,2002:merge"
 YAML_REMEDY = "check indentation and colons, and put quotes around text with special signs"
 
@@ -135,17 +170,22 @@ def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_
     """
     text = read_text(path, missing=f"create it, go to its folder, or name another with {option} FILE")
     draft = ConfigDraft(str(path))
-    try:
-        loader = (yaml.BaseLoader if as_text else yaml.SafeLoader)(text)
-        node: yaml.Node | None = loader.get_single_node()
-        if node is None:
-            return draft
-        _record_lines(node, (), draft, set())
-        values: object = loader.construct_document(node)  # pyright: ignore[reportUnknownMemberType] (the stub leaves the node out)
-    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        # PyYAML raises other errors than its own for `!!bool x`, `!!int ""` and `!!timestamp x`.
-        # The original error is not chained, as it quotes the line.
-        raise SettingsError(_describe_yaml_error(path, error)) from None
+    values: object = None
+    loaders: _Loaders = (yaml.BaseLoader,) if as_text else _LOADERS[-1:] if _READ_DIFFERENTLY.search(text) else _LOADERS
+    for loader_class in loaders:
+        draft.origins.clear()
+        try:
+            loader: Any = loader_class(text)
+            node: yaml.Node | None = loader.get_single_node()
+            if node is None:
+                return draft
+            _record_lines(node, (), draft, set())
+            values = loader.construct_document(node)
+            break
+        except YAML_ERRORS as error:
+            # The original error is not chained, as it quotes the line.
+            if loader_class is loaders[-1]:
+                raise SettingsError(_describe_yaml_error(path, error)) from None
     if values is None:
         return draft
     if not isinstance(values, dict):
@@ -272,8 +312,8 @@ def _record_problems(settings: Settings, where: Callable[[Sequence[object]], str
     records = list(map(os.path.realpath, paths))
     for guild_id, server in servers:
         key = ("kb", "sources_dir") if guild_id is None else ("guilds", str(guild_id), "kb", "sources_dir")
-        documents = os.path.realpath(server.kb.sources_dir)
-        record = next((path for path in records if _overlap(documents, path)), None)
+        documents = list(map(os.path.realpath, server.kb.document_folders))
+        record = next((path for path in records for each in documents if _overlap(each, path)), None)
         if record is not None:
             text = f"{dotted(key)} must lie apart from {record}: what people wrote would be told as documentation"
             yield Problem(where(key), dotted(key), f"{text}; name another place")
@@ -283,7 +323,10 @@ def _owned_paths(settings: Settings, guild_id: str = "") -> list[_OwnedPath]:
     kb, above = settings.kb, ("guilds", guild_id, "kb") if guild_id else ("kb",)
     paths = [
         _OwnedPath((*above, name), os.path.realpath(path), dotted((*above, name)))
-        for name, path in (("sources_dir", kb.sources_dir), ("links_file_path", kb.links_file_path))
+        for name, path in (
+            *(("sources_dir", folder) for folder in kb.document_folders),
+            ("links_file_path", kb.links_file_path),
+        )
     ]
     if guild_id:
         folder = settings.app.data_dir
@@ -297,17 +340,44 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def dashboard_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
-    """Report a dashboard that nobody could open, or everybody. `where`: gives the line of a key."""
-    host = settings.metrics.host
+    """Report a dashboard that nobody could open, or everybody, or two in one name. `where`: gives the line of a key."""
+    host, owners = settings.metrics.host, dict[str, str]()
+    tokens = {"token": settings.dashboard.token}
+    tokens |= {f"operators.{name}.token": each.token for name, each in settings.dashboard.operators.items()}
+    for key, token in tokens.items():
+        first = owners.setdefault(token.get_secret_value(), key)
+        if first != key:
+            path = ("dashboard", *key.split("."))
+            text = f"{dotted(path)} is the same as dashboard.{first}: give each a token of its own"
+            yield Problem(where(path), dotted(path), text)
     if not settings.dashboard.enabled:
         return
     if not settings.metrics.port:
         text = "dashboard.enabled is true, but metrics.port is 0: set metrics.port, such as 9090, which serves both"
         yield Problem(where(("dashboard", "enabled")), "dashboard.enabled", text)
-    elif not is_loopback(host) and not settings.dashboard.token.get_secret_value():
+    elif not is_loopback(host) and not settings.dashboard.has_login:
         remedy = "set dashboard.token, or metrics.host to 127.0.0.1"
         text = f"metrics.host is {host}, where others reach the dashboard: {remedy}"
         yield Problem(where(("metrics", "host")), "dashboard.token", text)
+
+
+def approval_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+    """Report answers that would wait for approval where nobody is shown them. `where`: gives the line of a key."""
+    for guild_id, server in settings.servers.items():
+        section = () if guild_id is None else ("guilds", str(guild_id))
+        modes = {(*section, "ai_response", "approval"): server.ai_response.approval}
+        for channel_id, channel in server.discord.channels.items():
+            modes[(*section, "discord", "channels", str(channel_id), "approval")] = channel.approval or "off"
+        on = next((path for path, mode in modes.items() if mode != "off"), None)
+        # Where another team decides nobody could press a button, or should read what was asked here.
+        entry = settings.guilds.get(guild_id) if guild_id is not None and settings.has_own_team(guild_id) else None
+        review_id = server.discord.review_channel_id if entry is None else entry.discord.review_channel_id
+        if on is not None and review_id is None:
+            key = dotted((*section, "discord", "review_channel_id"))
+            team = "the team" if entry is None else "the team of this server"
+            text = f"{dotted(on)} is {modes[on]}, but {key} is not set: set it to the channel in which {team} decides"
+            yield Problem(where(on), key, text)
+            return
 
 
 def is_loopback(host: str) -> bool:
@@ -319,7 +389,6 @@ def is_loopback(host: str) -> bool:
 
 
 VARIABLE_PREFIX = "app__"
-MODEL_PATH = ("ai_response", "llm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +486,7 @@ def load(
     """Load the configuration in `path` and the files beside it, checked, with absolute paths.
 
     `environ`: replaces the environment of the process; `answers`: values by the paths of their keys, which override all
-    others; `setting_up`: an incomplete model counts as none, as the operator is about to be asked for the rest.
+    others; `setting_up`: an incomplete model counts as none, as the operator is about to be told, or asked for it.
 
     Raises:
         SettingsError: something is missing or wrong.
@@ -425,9 +494,9 @@ def load(
     draft, problems = _read_all(path, environ)
     for each, value in (answers or {}).items():
         draft.put(each, value, "this answer")
-    answered = any(each[: len(MODEL_PATH)] == MODEL_PATH for each in answers or {})
-    if setting_up and not answered and _partial_model(draft):
-        draft.put(MODEL_PATH, None, draft.where(MODEL_PATH))
+    for model in _partial_models(draft) if setting_up else ():
+        if not any(each[: len(model)] == model for each in answers or {}):
+            draft.put(model, None, draft.where(model))
     settings = None
     try:
         settings = Settings.model_validate(draft.values).resolve_paths(path.absolute().parent)
@@ -435,19 +504,20 @@ def load(
         problems += problems_of(error, draft.where)
     else:
         problems += [*dashboard_problems(settings, draft.where), *path_problems(settings, draft.where)]
+        problems += approval_problems(settings, draft.where)
     # Raised outside of the handler, so that Pydantic's error, which contains all values, is not chained.
     if settings is None or problems:
         raise SettingsError(summarise(problems))
     return settings
 
 
-def partial_model(path: Path) -> dict[str, str]:
-    """Return the texts that are set for the answering model, by name, if it is incomplete; else an empty dictionary.
+def partial_models(path: Path) -> dict[str, dict[str, str]]:
+    """Return the incomplete models by their key, such as `kb.llm`, each with the texts that are set.
 
     Raises:
         SettingsError: a file cannot be read.
     """
-    return _partial_model(_read_all(path, None)[0])
+    return {dotted(key): values for key, values in _partial_models(_read_all(path, None)[0]).items()}
 
 
 def _read_all(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraft, list[Problem]]:
@@ -457,8 +527,12 @@ def _read_all(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraf
     return draft, problems
 
 
-def _partial_model(draft: ConfigDraft) -> dict[str, str]:
-    model = draft.get(MODEL_PATH)
+def _partial_models(draft: ConfigDraft) -> dict[tuple[str, ...], dict[str, str]]:
+    models = [key.path for key in all_keys() if key.section is LLMSettings]
+    return {path: values for path in models if (values := _partial_model(draft.get(path)))}
+
+
+def _partial_model(model: object) -> dict[str, str]:
     if not isinstance(model, dict):
         return {}
     values = cast("dict[object, object]", model)
@@ -475,12 +549,13 @@ def discord_token(settings: Settings) -> str:
     """Return the bot's token.
 
     Raises:
-        SettingsError: it is missing, a placeholder, or has not the form of a token.
+        SettingMissing: it is missing, or a placeholder.
+        SettingsError: it has not the form of a token.
     """
     token = settings.discord.token.get_secret_value()
     remedy = "copy the bot's token from Discord's developer portal into .env as APP__DISCORD__TOKEN=…"
     if not token or PLACEHOLDER in token:
-        raise SettingsError(f"discord.token is not set: {remedy}")
+        raise SettingMissing(f"discord.token is not set: {remedy}")
     if not fits_in_header(token):
         raise SettingsError(f"discord.token holds blanks or letters that no token has: {remedy}")
     return token
@@ -491,8 +566,6 @@ WIDTH = 110
 INDENT = "  "
 _BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
 """Escapes of characters that are line breaks in YAML, but not in JSON."""
-YAML_ERRORS = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""The errors of PyYAML about text that it cannot read."""
 
 
 def edit_yaml(text: str, changes: Mapping[KeyPath, object]) -> str:

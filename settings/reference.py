@@ -113,7 +113,7 @@ def render_config() -> str:
         block = [f"# {line}" for line in textwrap.wrap(key.description, WIDTH)]
         # Commented out, paths follow the data folder.
         block += [f"# {line}" if key.follows_data else line for line in _setting(key)]
-        if key.nullable or key.dotted in {"discord.channels", "guilds"}:
+        if key.nullable or key.dotted in {"discord.channels", "dashboard.operators", "guilds"}:
             block += [f"# {line}".rstrip() for line in _example(key)]
         lines += [f"{'  ' * (len(key.path) - 1)}{line}".rstrip() for line in block]
     return "\n".join(lines) + "\n"
@@ -205,7 +205,8 @@ def _example(above: SettingKey) -> list[str]:
     for key in all_keys():
         depth = len(key.path) - len(above.path)
         if depth > 0 and key.path[: len(above.path)] == above.path:
-            (line,) = [f"{CHANNEL}:"] if key.path[-1] == ANY else _example_of(key)
+            name = "ana" if key.path[:-1] == ("dashboard", "operators") else CHANNEL
+            (line,) = [f"{name}:"] if key.path[-1] == ANY else _example_of(key)
             within = _below_null(key, above)
             outer = depth if within is None else len(within.path) - len(above.path)
             mark = "" if within is None else f"# {'  ' * (depth - outer)}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, Discriminator, Field, PrivateAttr, SecretStr, Tag
 
+from model.permissions import OperatorRole
 from model.servers import Servers
 from settings.answering import AnswerSettings, GuildAnswerSettings, LLMSettings, ModelSettings
 from settings.kinds import (
     LOCAL,
+    Approval,
     ConfigPath,
     Count,
     CountOrZero,
@@ -22,7 +24,10 @@ from settings.kinds import (
     Level,
     LimitOrNull,
     LoginToken,
+    Minutes,
     NonEmpty,
+    OperatorName,
+    OwnToken,
     PathOrNone,
     Port,
     Rate,
@@ -39,6 +44,7 @@ from settings.kinds import (
     Texts,
     Transport,
     ValueHelp,
+    WebhookAddress,
     Weight,
     WhenUnsure,
     null_as_empty,
@@ -92,6 +98,7 @@ class ChannelSettings(SettingsSection):
 
     reply_mode: ReplyMode | None = setting(None, "Replaces discord.reply_mode in this channel.")
     when_unsure: WhenUnsure | None = setting(None, "Replaces ai_response.when_unsure in this channel.")
+    approval: Approval | None = setting(None, "Replaces ai_response.approval in this channel.")
 
 
 class DiscordSettings(SettingsSection):
@@ -127,8 +134,8 @@ class DiscordSettings(SettingsSection):
     team_active_seconds: Seconds = setting(
         120, "The bot stays silent this long after a team member replied to the asker in the channel."
     )
-    thread_reuse_minutes: Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of minutes above 0")] = (
-        setting(15, "A new question of an asker goes to their last thread if the bot posted there within this time.")
+    thread_reuse_minutes: Minutes = setting(
+        15, "A new question of an asker goes to their last thread if the bot posted there within this time."
     )
     catch_up_minutes: Annotated[float, Field(ge=0, strict=True), ValueHelp("a number of minutes, or 0 for off")] = (
         setting(60, "How far back messages missed while offline are processed; 0: not at all.")
@@ -142,6 +149,9 @@ class DiscordSettings(SettingsSection):
     escalation_emoji: NonEmpty = setting("🆘", "The reaction with which users ask for a person.")
     escalation_channel_id: Snowflake | None = setting(
         None, "Where a link to an escalated thread is posted, at most once an hour; null: nowhere."
+    )
+    review_channel_id: Snowflake | None = setting(
+        None, "Where the team decides about answers that wait for approval (ai_response.approval). It is not read."
     )
 
 
@@ -160,12 +170,30 @@ class MetricsSettings(SettingsSection):
     host: NonEmpty = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
 
 
+class OperatorSettings(SettingsSection):
+    """An operator with a token of their own."""
+
+    token: OwnToken = Field(
+        description="What they log in with; best kept in .env, as APP__DASHBOARD__OPERATORS__ANA__TOKEN for ana."
+    )
+    role: OperatorRole = Field(description="What they may do; docs/operating.md has a table.")
+
+
 class DashboardSettings(SettingsSection):
     """Pages that show what the bot does, at `metrics.port`."""
 
     enabled: Flag = setting(False, "Serve the dashboard at metrics.port, to this machine only unless there is a token.")
-    token: LoginToken = setting(SecretStr(""), "What people log in with; best kept in .env.")
+    token: LoginToken = setting(SecretStr(""), "What people log in with who may do everything; best kept in .env.")
+    operators: Annotated[Mapping[OperatorName, OperatorSettings], BeforeValidator(null_as_empty)] = Field(
+        default_factory=dict[str, OperatorSettings],
+        description="People with a token and a role of their own, by name. What they decide is noted with it.",
+    )
     show_texts: Flag = setting(False, "Show what people wrote and were answered; else only what became of it.")
+
+    @property
+    def has_login(self) -> bool:
+        """True if nobody sees the pages without a token."""
+        return bool(self.token.get_secret_value() or self.operators)
 
 
 class McpSettings(SettingsSection):
@@ -192,6 +220,28 @@ class ReportSettings(SettingsSection):
         "Where a report of the week is posted, which quotes questions of all its server's channels; null: nowhere.",
     )
     keep_days: CountOrZero = setting(90, "How many days the record of how questions ended is kept; 0: for ever.")
+
+
+class AlertSettings(SettingsSection):
+    """Messages to who runs the bot when something is wrong: one when it begins, and one when it is over."""
+
+    channel_id: Snowflake | None = setting(None, "The channel in Discord where they are posted; null: nowhere.")
+    webhook_url: WebhookAddress = setting(
+        SecretStr(""),
+        "A webhook of Discord, or one that takes a `text`, such as Slack's; best kept in .env as "
+        "APP__ALERTS__WEBHOOK_URL. Empty: none.",
+    )
+    discord_lost_minutes: Minutes = setting(5, "Told when Discord has been away for this long.")
+    model_failing_minutes: Minutes = setting(5, "Told when all calls of a model have failed for this long.")
+    source_failing_hours: Hours = setting(24, "Told when a source could not be read for this long.")
+    disk_free_mb: Count = setting(
+        500, "Told when less is free where app.data_dir is, or less than 5 % of the disk (of 100 GB at most)."
+    )
+
+    @property
+    def enabled(self) -> bool:
+        """True if there is somewhere to post them."""
+        return self.channel_id is not None or bool(self.webhook_url.get_secret_value())
 
 
 class EmbeddingSettings(ModelSettings):
@@ -288,6 +338,7 @@ class GuildDiscordSettings(SettingsSection):
         default_factory=dict[int, ChannelSettings], description="Settings for single channels, beside discord.channels."
     )
     escalation_channel_id: Snowflake | None = setting(None, "Replaces discord.escalation_channel_id in this server.")
+    review_channel_id: Snowflake | None = setting(None, "Replaces discord.review_channel_id in this server.")
 
 
 class GuildLimitSettings(SettingsSection):
@@ -341,6 +392,7 @@ class Settings(SettingsSection):
     dashboard: DashboardSettings = section(DashboardSettings)
     mcp: McpSettings = section(McpSettings)
     report: ReportSettings = section(ReportSettings)
+    alerts: AlertSettings = section(AlertSettings)
     transport: Transport = setting(
         "local", "One process on this machine, or the servers of NATS between processes on several."
     )
@@ -396,6 +448,11 @@ class Settings(SettingsSection):
         channel = self.discord.channels.get(channel_id)
         return (None if channel is None else channel.when_unsure) or self.ai_response.when_unsure
 
+    def approval_in(self, channel_id: int) -> Approval:
+        """Return which answers in a channel wait for approval."""
+        channel = self.discord.channels.get(channel_id)
+        return (None if channel is None else channel.approval) or self.ai_response.approval
+
     def resolve_paths(self, folder: Path) -> Self:
         """Return a copy with every path resolved against `folder`; unset ones lie below `app.data_dir`."""
         data = folder / self.app.data_dir
@@ -444,8 +501,11 @@ def _secrets_in(section: BaseModel) -> Iterator[str]:
         value = getattr(section, name)
         if isinstance(value, SecretStr):
             yield value.get_secret_value()
-        elif isinstance(value, BaseModel):
-            yield from _secrets_in(value)
+        elif isinstance(value, BaseModel | Mapping):
+            below = (value,) if isinstance(value, BaseModel) else cast("Mapping[object, object]", value).values()
+            for each in below:
+                if isinstance(each, BaseModel):
+                    yield from _secrets_in(each)
 
 
 def _own_or_common(own: T | None, common: T) -> T:
@@ -485,6 +545,7 @@ def _for_server(common: Settings, guild_id: int, folder: Path) -> Settings:
     kb = _replace_paths(common.kb, resolve).model_copy(
         update={
             "source_base_url": _own_or_common(own.kb.source_base_url, ""),
+            "source_folders": (),
             "site_generator": "auto",
             "internal_topics": _own_or_common(own.kb.internal_topics, common.kb.internal_topics),
             "qa_raw_last_processed_id": "",

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clock import now
 from clock.timeouts import Backoff
-from model.messages import Author, Message, Place, PlaceKind, snowflake_time
+from model.messages import Author, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, recordable_sources
 from model.servers import Servers
-from services.assistant import Inquiry, links_block, reply_outcome
-from services.conversations import History, Outbox, People, Post, Posts, StartedReply
+from services.assistant import Inquiry, line_that_asks, links_block, reply_outcome
+from services.conversations import History, Outbox, People, Posts, StartedReply
 from services.discord import (
     Fetcher,
     LookupFailed,
@@ -25,7 +26,6 @@ from services.discord import (
     thread_name,
 )
 from services.llm import Limiter
-from services.search import without_greeting
 from services.telemetry import QUESTION_CHARS
 
 VOTES = ("👍", "👎")
@@ -101,11 +101,27 @@ class Replies:
             reply_place_id=reply.place_id,
         )
 
+    async def post_approved(self, reply: StartedReply, thread_name: str) -> Sequence[int]:
+        """Post a reply that a person has approved, or the pieces of it that an earlier try has not posted.
+        `thread_name`: of the thread that is opened for it; empty: there is one. Returns the ids of the pieces.
+
+        Raises LookupFailed: it is unknown what is posted; and as `post`.
+        """
+        is_recorded = self.posts.has_answered(reply.id)
+        if thread_name and not is_recorded:
+            await self._open_thread(reply.part(), thread_name)
+        posted_ids = await self._posted_ids(reply)
+        if not is_recorded:
+            # Not in the outbox: what a start finds after a crash is the draft.
+            await self._complete(reply, posted_ids)
+        return posted_ids
+
     async def _open_place(self, inquiry: Inquiry) -> int:
         if inquiry.reply_place_id is not None:
             return inquiry.reply_place_id
-        part = inquiry.part
-        name = thread_name(without_greeting(inquiry.conversation.asked_text))
+        return await self._open_thread(inquiry.part, thread_name(line_that_asks(inquiry.conversation.asked_text)))
+
+    async def _open_thread(self, part: Part, name: str) -> int:
         thread_id = await self.poster.open_thread(part.place.id, part.last.id, name)
         if not self.history.knows(thread_id):
             opened = Place(
@@ -121,19 +137,13 @@ class Replies:
         return thread_id
 
     def _reply_to(self, inquiry: Inquiry, place_id: int, text: str) -> StartedReply:
-        part = inquiry.part
-        post = Post(
-            at=0.0,
-            message_id=0,
-            place_id=place_id,
-            asked_in=part.place.id,
-            asker_id=part.author.id,
-            last_asked_id=part.last.id,
-            opened_thread=place_id != part.place.id,
+        return StartedReply.to(
+            inquiry.part,
+            place_id,
             question=inquiry.conversation.asked_text[:QUESTION_CHARS],
             sources=recordable_sources(inquiry.shown_sources),
+            pieces=tuple(split(text)),
         )
-        return StartedReply(post, tuple(split(text)), part.message_ids, part.guild_id)
 
     async def _complete(self, reply: StartedReply, posted_ids: list[int]) -> None:
         """Post the pieces that follow `posted_ids`, and record the reply."""
@@ -201,13 +211,22 @@ class Replies:
                 break
             page = await self.fetcher.messages(reply.place_id, limit=PAGE, after=after)
             for message in page:
-                rest = reply.pieces[len(posted_ids) :]
-                if rest and self.people.is_bot_itself(message.author) and is_piece(message.text, rest[0]):
+                if self._is_piece(message, reply, len(posted_ids)):
                     posted_ids.append(message.id)
             if len(page) < PAGE:
                 break
             after = page[-1].id
         return posted_ids
+
+    def _is_piece(self, message: Message, reply: StartedReply, number: int) -> bool:
+        """Return True if a posted message is this piece of a reply. Discord may have changed its white space."""
+        if number >= len(reply.pieces) or not self.people.is_bot_itself(message.author):
+            return False
+        # Another reply in the same place may read the same, and replies to another message. A piece replies to nothing
+        # if the question was gone when it was posted.
+        replied_to = None if message.reply_to is None else message.reply_to.message_id
+        is_of_reply = replied_to is None or (number == 0 and replied_to == reply.reply_to)
+        return is_of_reply and message.text.split() == reply.pieces[number].split()
 
     async def _take_back(self, reply: StartedReply, posted_ids: list[int], failure: PostFailed) -> None:
         """Delete the posted pieces of a reply that Discord does not take whole, and its empty thread if possible.
@@ -250,8 +269,3 @@ class Replies:
 def monotonic() -> float:
     """Return seconds that do not jump when the wall clock is set."""
     return asyncio.get_running_loop().time()
-
-
-def is_piece(posted: str, piece: str) -> bool:
-    """True if a posted message is this piece; Discord may have changed its white space."""
-    return posted.split() == piece.split()

@@ -64,6 +64,8 @@ class ResultCounts:
                 self.removed += 1
             case Ignored(reason=reason, message_ids=message_ids):
                 self.ignored[reason] += len(message_ids)
+            case Outcome(ends_draft=True):
+                pass  # its part is counted as held
             case Outcome(result=kind, reason=reason, part=part):
                 self.parts[kind] += 1
                 self.messages_in_parts += len(part.messages)
@@ -88,6 +90,7 @@ class ResultCounts:
             "parts": self.parts.total(),
             "replied": self.parts[OutcomeKind.REPLIED],
             "captured": self.parts[OutcomeKind.CAPTURED],
+            **({"held": held} if (held := self.parts[OutcomeKind.HELD]) else {}),
             **{
                 kind.value: dict(sorted(self.reasons[kind].items()))
                 for kind in (OutcomeKind.SKIPPED, OutcomeKind.CANCELLED, OutcomeKind.FAILED)
@@ -147,6 +150,8 @@ class OrderedOutcomes:
 
     def add(self, result: Result) -> None:
         match result:
+            case Outcome(ends_draft=True):
+                return
             case Outcome(part=part):
                 self._early[part.number] = result
             case Ignored(part_number=int(number)):

@@ -38,7 +38,7 @@ from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
-LATE_WEEKS = 2  # so many weekly files hold all captures of the last day
+LATE_WEEKS = 2  # all captures of the last day are in this many weekly files
 GROUP_SIZE = 128
 """At most this many captures are written by one append."""
 
@@ -51,7 +51,7 @@ class _Waiting:
 
     capture: Capture
     earlier_id: str | None = None
-    settled: bool = False
+    done: bool = False
     pair: Pair | None = None
     stored_as: str | None = None
     error: Exception | None = None
@@ -67,8 +67,8 @@ class RawArchive:
     while others are being flushed are written together afterwards, with one append and one flush (group commit).
 
     Attributes:
-        captures: the recent captures, which each stored one joins.
-        clock: the time of capture; not the loop's time for messages of long ago.
+        captures: the recent captures, to which stored ones are added.
+        clock: gives the time of capture; while old messages are imported, another than the loop's.
         on_stored: called with each block, in the thread that wrote it; its errors are logged.
         places: the file with the place in Discord of each pair; None: that is not kept.
         rehearsed: nothing is written; all else is the same.
@@ -81,7 +81,7 @@ class RawArchive:
     places: Path | None = None
     rehearsed: bool = False
     _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
-    _whole: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
+    _complete_file: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # a capture may join the ones before it
     _waiting: deque[_Waiting] = field(default_factory=deque[_Waiting], init=False)
 
@@ -96,7 +96,7 @@ class RawArchive:
         self._waiting.append(mine)
         try:
             async with self._turn:
-                if not mine.settled:  # else the one before has written it as well
+                if not mine.done:  # else the one before has written it as well
                     await self._store(self._next_group())
         finally:
             with suppress(ValueError):  # it is still there only if cancelled before it was taken up
@@ -123,7 +123,8 @@ class RawArchive:
 
     async def revise(self, revisions: Sequence[Revision]) -> Sequence[Pair]:
         """Store the conversations that hold an edited or deleted message once more, as they read now: readers use the
-        last capture. Captures of these messages that are still waiting are stored as they read now.
+        last capture. Captures of these messages that are still waiting are stored as they read now. What somebody who
+        has opted out writes into a message counts as its deletion.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
@@ -132,10 +133,14 @@ class RawArchive:
         async with self._turn:
             changed: list[_Waiting] = []
             for pair in await run_blocking(archive_files.last_captures, self.folder, by_message):
-                said = captured_messages(pair)
-                now_said = apply_revisions(said, by_message)
-                if now_said != tuple(said):
-                    changed.append(_Waiting(Capture(None, pair.conversation_id, now_said), pair.id))
+                messages = captured_messages(pair)
+                edited = (each for each in messages if each.message_id in by_message)
+                withheld = {
+                    each.message_id: Revision(each.message_id) for each in filter(self.captures.is_withheld, edited)
+                }
+                revised = apply_revisions(messages, by_message | withheld, pair.kind.opening)
+                if revised != tuple(messages):
+                    changed.append(_Waiting(Capture(None, pair.conversation_id, revised), pair.id))
             await self._store(changed)
         for each in changed:
             if each.error is not None:
@@ -144,7 +149,7 @@ class RawArchive:
 
     def holds(self, message_ids: Collection[int]) -> bool:
         """Return True if a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
-        return self.captures.hold(message_ids) or bool(archive_files.last_captures(self.folder, message_ids))
+        return self.captures.holds(message_ids) or bool(archive_files.last_captures(self.folder, message_ids))
 
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.is_exchange:
@@ -165,7 +170,7 @@ class RawArchive:
         while self._waiting and len(group) < GROUP_SIZE:
             first = self._waiting[0]
             joined = self.captures.join(first.capture)
-            message_ids = {said.message_id for said in joined.said}
+            message_ids = {each.message_id for each in joined.messages}
             if joined.conversation_id in conversations or not messages.isdisjoint(message_ids):
                 break
             self._waiting.popleft()
@@ -175,17 +180,17 @@ class RawArchive:
             if first.stored_as is None and joined.is_exchange:
                 group.append(first)
             else:
-                first.settled = True
+                first.done = True
         return group
 
     async def _store(self, group: Sequence[_Waiting]) -> None:
-        """Write a group off the loop, and settle each capture, also if the caller is cancelled."""
+        """Write a group off the loop, and mark each capture as done, also if the caller is cancelled."""
         try:
             if group:
                 await run_blocking(self._write, group, self.clock())
         finally:
             for each in group:
-                each.settled = True
+                each.done = True
                 if (pair := each.pair) is not None:
                     self.captures.remember(pair)
                     count = number_of(len(pair.turns), "message")
@@ -226,15 +231,16 @@ class RawArchive:
 
     def _pair(self, capture: Capture, at: float) -> Pair:
         timestamp = self._next_timestamp(at)
-        return Pair(
+        pair = Pair(
             id=archive.qa_id(timestamp),
             timestamp=timestamp,
             said_at=rfc3339(capture.said_at, digits=6),
             conversation_id=capture.conversation_id,
-            message_ids=tuple(said.message_id for said in capture.said),
-            author_ids=tuple(said.author_id for said in capture.said),
-            turns=tuple(said.turn for said in capture.said),
+            message_ids=tuple(each.message_id for each in capture.messages),
+            author_ids=tuple(each.author_id for each in capture.messages),
+            turns=tuple(each.turn for each in capture.messages),
         )
+        return archive.with_addressees(pair, [each.addressee_id for each in capture.messages])
 
     def take_over(self, pair: Pair, at: float) -> Pair:
         """Append a pair of another archive, unchanged but for a new id."""
@@ -252,9 +258,9 @@ class RawArchive:
     def _append(self, pairs: Sequence[Pair]) -> None:
         """Append pairs of one week."""
         path = self.folder / archive.week_file(pairs[0].key)
-        if self._whole != path and not self.rehearsed:
+        if self._complete_file != path and not self.rehearsed:
             archive_files.repair_tail(path)
-        self._whole = None  # until the write has succeeded
+        self._complete_file = None  # until the write has succeeded
         if not self.rehearsed:
             blocks = [archive.render(pair) for pair in pairs]
             start = files.append(path, "".join(blocks).encode())
@@ -265,7 +271,7 @@ class RawArchive:
                     except Exception:  # the pair is stored, and must not be written again
                         log.exception("%s was stored; its reader finds it later", pair.id)
                     start += len(block.encode())
-        self._whole = path
+        self._complete_file = path
 
     def _note_places(self, group: Iterable[_Waiting]) -> None:
         """Note where stored captures come from. Errors are only logged: the captures stay stored."""
@@ -299,16 +305,14 @@ def merge(latest: Pair, capture: Capture) -> Capture | None:
     stored = {each.message_id: each for each in captured_messages(latest)}
     if not latest.kind.joins_by_messages:
         # A thread is read as a whole each time: what a later reading lacks has been deleted.
-        return None if max(stored) >= capture.said[-1].message_id else capture
-    said = {each.message_id: each for each in capture.said} | stored
-    return None if len(said) == len(stored) else replace(capture, said=tuple(said[i] for i in sorted(said)))
+        return None if max(stored) >= capture.messages[-1].message_id else capture
+    both = {each.message_id: each for each in capture.messages} | stored
+    return None if len(both) == len(stored) else replace(capture, messages=tuple(both[i] for i in sorted(both)))
 
 
 @dataclass(slots=True)
 class ImportCounts:
-    """Counts pairs of another archive: stored; `known` already; and no exchange without the texts of `opted_out`
-    people.
-    """
+    """Counts pairs of another archive: stored; `known` already; no exchange without texts of people who `opted_out`."""
 
     stored: int = 0
     known: int = 0
@@ -345,7 +349,7 @@ class ImportArchive:
 
     async def _keep(self, capture: Capture) -> Outcome:
         joined = self._archive.captures.join(capture)
-        message_ids = [said.message_id for said in joined.said]
+        message_ids = [each.message_id for each in joined.messages]
         if capture.part is not None and self._is_stored(message_ids):
             return Outcome(capture.part, now(), OutcomeKind.SKIPPED, Reason.DUPLICATE)
         outcome = await self._archive.keep(capture)

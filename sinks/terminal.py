@@ -62,20 +62,30 @@ def _visible(character: str) -> str:
 
 LOOKS = {
     OutcomeKind.REPLIED: ("✓", "green"),
+    OutcomeKind.HELD: ("?", "yellow"),
     OutcomeKind.CAPTURED: ("+", "cyan"),
     OutcomeKind.SKIPPED: ("–", "yellow"),
     OutcomeKind.CANCELLED: ("×", "magenta"),
     OutcomeKind.FAILED: ("!", "bold red"),
 }
-WIDEST = 160
-"""Columns: longer lines are harder to read."""
 NARROWEST = 60
+UNCUT = 160
+"""The columns for examples of chatter where another program reads; other lines have no width there."""
 PLACE, NAME, SOURCE = 12, 11, 18
-QUOTE_FROM = 100
+QUOTE_FROM = 110
 """From so many columns on, the beginning of the answer is shown as well."""
 EXAMPLES = 3
 LONGEST_READ = 4_000
 """Characters: the length of Discord's longest message."""
+
+
+class PipedConsole(Console):
+    """A console that raises BrokenPipeError when its reader has gone (`| head`). `Console` raises SystemExit, which out
+    of a task is a traceback.
+    """
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 class Terminal:
@@ -86,16 +96,26 @@ class Terminal:
     """
 
     def __init__(
-        self, console: Console, name_of: Callable[[int], str], headline: str, backend: str, *, uncut: bool = False
+        self,
+        console: Console,
+        name_of: Callable[[int], str],
+        headline: str,
+        backend: str,
+        start: float,
+        *,
+        uncut: bool = False,
     ) -> None:
-        """`headline`: what is replayed; `backend`: what answers; `uncut`: for output that another program reads."""
+        """`headline`: what is replayed, from `start` on; `backend`: what answers; `uncut`: for output that another
+        program reads.
+        """
         self._console = console
         self._name_of = name_of
         self._uncut = uncut
-        self._width = WIDEST if uncut else max(NARROWEST, min(console.width, WIDEST))
-        self._day = ""
+        self._width = UNCUT if uncut else max(NARROWEST, console.width)
+        self._day = rfc3339(start)[:10]
         self._examples = defaultdict[str, list[str]](list)
         """Examples of chatter, by its reason."""
+        headline = f"{headline}, from {self._day}"
         both = f"{headline}: {backend}"
         for line in [both] if len(both) <= self._width else [headline, backend]:
             self._line((one_line(line), "bold"))
@@ -110,7 +130,7 @@ class Terminal:
             return
         sign, style = LOOKS[outcome.result]
         day, time = rfc3339(part.last.at)[:10], rfc3339(part.last.at)[11:16]
-        if self._day not in {"", day}:
+        if self._day != day:
             self._line((day, "bold"))
         self._day = day
         what = Text.assemble(
@@ -127,6 +147,9 @@ class Terminal:
         else:
             why = ending_of(outcome)
             asking = max(rest * 3 // 5, rest - len(why) - 1)
+            if not self._uncut and outcome.reason is not None and asking + 1 + len(why) > rest:
+                why = str(outcome.reason)  # the sign says the result
+                asking = max(rest * 3 // 5, rest - len(why) - 1)
             self._line(what, (self._cell(question_of(part), asking), "dim"), " ", (one_line(why), style))
 
     def finish(self, tally: ResultCounts) -> None:
@@ -151,9 +174,12 @@ class Terminal:
             self._line(f"{tally.removed:>5} removed         ", ("deleted while they waited", "dim"))
 
     def _answer(self, outcome: Outcome, room: int) -> list[tuple[str, str] | str]:
-        source = self._cell(source_name(outcome.sources), SOURCE, keep_end=True)
         quotes = self._width >= QUOTE_FROM
-        asking = (room - SOURCE - 4) * 11 // 20 if quotes else room - SOURCE - 3
+        name = source_name(outcome.sources)
+        # Without a quote behind it, the name of the source takes no more than it needs, for the sake of the question.
+        width = SOURCE if quotes else min(SOURCE, cell_len(one_line(name)))
+        source = self._cell(name, width, keep_end=True)
+        asking = (room - SOURCE - 4) * 3 // 5 if quotes else room - width - 3
         question = self._cell(question_of(outcome.part), asking)
         cells: list[tuple[str, str] | str] = [question, (" → ", "dim"), (source, "green")]
         if quotes:
@@ -190,6 +216,8 @@ def question_of(part: Part) -> str:
 def ending_of(outcome: Outcome) -> str:
     if outcome.result is OutcomeKind.CAPTURED:
         return "learned"
+    if outcome.result is OutcomeKind.HELD:
+        return str(outcome.reason)
     return f"{outcome.result}: {outcome.reason}" if outcome.reason else str(outcome.result)
 
 

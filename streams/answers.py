@@ -23,9 +23,10 @@ from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from model.servers import Servers
 from operators.answering import gather, hold, permit
+from operators.approving import approve
 from operators.pointing import RecentReplies, remember_replies
-from operators.step import Item, Step, failure_of, in_order, step
-from services.assistant import Inquiry, links_block, outcome_of, skip_outcome
+from operators.step import Item, Step, failure_of, in_order, in_turn, step
+from services.assistant import Inquiry, Unanswered, links_block, outcome_of, skip_outcome
 from services.conversations import Outbox, PersonalWork, StartedReply
 from services.llm import Usage
 from streams.chain import AnswerRules, chain
@@ -42,22 +43,22 @@ def answers(
     services: Services,
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]],
     rules: AnswerRules,
-    in_context: ObserverBase[Inquiry],
+    gathered: ObserverBase[Inquiry],
 ) -> Observable[Outcome]:
-    """One outcome for each inquiry, from gather, permit, the chain, hold and reply. Inquiries of one asker in one place
-    are answered one after another.
+    """One outcome for each inquiry, from gather, permit, the chain, hold, approve and reply. Inquiries of one asker in
+    one place are answered one after another.
 
-    `in_context` receives each inquiry that is gathered and permitted, and completes with the answers.
+    `gathered` receives each inquiry that is gathered and permitted, and completes with the answers.
 
     inquiries  --a1-a2-b1--------------------|
     answers    ---------a1---b1----a2--------|      a2 sees the answer to a1
 
     chain      --a--b-------c----------------|      at b and c a team member is typing
-    hold       --a-------b-------o-----------|      b went on when they stopped; their reply cancelled c: o
-    reply      ---a-------b------o-----------|
+    hold       --a-------b-------o-----------|      b goes on when the typing stops; the team's reply ends c as o
+    reply      ---a-------b------o-----------|      or held, where a person has to approve
     """
     s, most = services, rules.max_concurrent_answers
-    replying = for_server(lambda at: remember_replies(reply, at.repeats), s.servers)
+    replying = for_server(lambda each: remember_replies(reply, each.recent_replies), s.servers)
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
 
     permitting = permit(s.access)
@@ -65,7 +66,7 @@ def answers(
     async def permitted(inquiry: Inquiry) -> Inquiry | Outcome:
         item = await permitting(inquiry)
         if isinstance(item, Inquiry):
-            in_context.on_next(item)
+            gathered.on_next(item)
         return item
 
     answered = in_order(
@@ -73,10 +74,13 @@ def answers(
         step("permit", permitted, most, s.gauge),
         *chain(s.servers, rules, s.gauge),
         step("hold", hold(s.typists), most, s.gauge),
-        personal=s.in_flight.work,
+        personal_work=s.in_flight.work,
     )
-    # On its own, as what is being posted does not begin again.
+    # Not in `in_order`, whose steps may begin again: a draft is stored, and a reply posted, once.
     replied = step("reply", replying, most, s.gauge)
+    if any(each.approval.is_on for each in s.servers.values()):
+        approving = for_server(lambda at: approve(at.search, s.drafts, s.in_flight, at.approval), s.servers)
+        replied = in_turn(step("approve", approving, most, s.gauge), replied)
     queue = operator_watch(s.gauge, "queue")
     return inquiries.pipe(
         serialize_by_key(
@@ -88,7 +92,7 @@ def answers(
             on_overflow=lambda inquiry: skip_outcome(inquiry, Reason.OVERLOADED),
             on_waiting=None if queue is None else queue.on_waiting,
         ),
-        ops.do_action(on_completed=in_context.on_completed),
+        ops.do_action(on_completed=gathered.on_completed),
     )
 
 
@@ -122,26 +126,34 @@ class AIResult:
 class Answerer:
     """Runs the operators of the live graph for one conversation at a time, as for `--ask` and private questions."""
 
-    def __init__(self, server: ServerContext, rules: AnswerRules, personal: PersonalWork | None = None) -> None:
+    def __init__(self, server: ServerContext, rules: AnswerRules, personal_work: PersonalWork | None = None) -> None:
         """`server`: in which the question is asked. Only the asker reads the answers, so nothing counts as repeated.
-        `personal`: as for `in_order`.
+        `personal_work`: as for `in_order`.
         """
         self.server = server
-        self._personal = personal
-        self._chain = chain(Servers({None: replace(server, repeats=RecentReplies())}), rules, public=False)
+        self._work = personal_work
+        self._chain = chain(Servers({None: replace(server, recent_replies=RecentReplies())}), rules, public=False)
 
-    async def find(self, conversation: Conversation, context: RequestContext | None = None) -> Item:
-        """Select the sources for an answer, or say why there are none; never raises."""
-        return await self._run(
-            in_order(self._chain.find, personal=self._personal),
+    async def find(self, conversation: Conversation, context: RequestContext | None = None) -> Inquiry | Outcome:
+        """Select the sources that an answer would be made from; never raises.
+
+        Returns the inquiry with `query`, the question as it is searched for, and `selected`, the ids of the sources
+        (none: it may be about the thread's files), or the outcome that says why there is no answer. It counts as a
+        chain against the budget, and not as an answer.
+        """
+        found = await self._run(
+            in_order(self._chain.find, personal_work=self._work),
             _inquiry(conversation, context, Usage(self.server.usage)),
         )
+        return skip_outcome(*found) if isinstance(found, Unanswered) else found
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
         began, usage = now(), Usage(self.server.usage)
-        # `point` has answered or ended unanswered inquiries.
-        ended = await self._run(in_order(*self._chain, personal=self._personal), _inquiry(conversation, context, usage))
+        # `point` leaves no `Unanswered`.
+        ended = await self._run(
+            in_order(*self._chain, personal_work=self._work), _inquiry(conversation, context, usage)
+        )
         result = cast("Inquiry | Outcome", ended)
         debug: dict[str, Any] = {
             **result.decisions,
@@ -186,7 +198,7 @@ def _inquiry(conversation: Conversation, context: RequestContext | None, usage: 
     )
 
 
-FINISHED_AT_ONCE = 8
+MAX_FINISHING = 8
 
 
 def unfinished(
@@ -209,6 +221,6 @@ def unfinished(
         of_type(Ready),
         ops.take(1),
         concat_map_iterable(left),
-        map_async(finish, on_failure=failed, max_concurrent=FINISHED_AT_ONCE),
+        map_async(finish, on_failure=failed, max_concurrent=MAX_FINISHING),
         of_type(Outcome),
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, TypeVar
 
 import reactivex as rx
@@ -54,9 +56,9 @@ class Images:
     withheld: Callable[[CapturedMessage], bool]
     tick_seconds: float = 300.0
 
-    def heeding(self, personal: PersonalWork) -> Images:
+    def with_personal_work(self, personal_work: PersonalWork) -> Images:
         """Return the same, which describes no images for somebody who withdraws meanwhile what they said."""
-        return replace(self, summarise=without_withdrawn(self.summarise, self.withheld, personal))
+        return replace(self, summarise=without_withdrawn(self.summarise, self.withheld, personal_work))
 
 
 NO_IMAGES = Servers[Images | None]({None: None})
@@ -139,27 +141,70 @@ def store_remote_captures(
     )
 
 
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+"""The seconds between two revisions: they double while messages are deleted, and begin anew after the longest pause."""
+MOST_WAITING = 10_000
+"""At most this many edits and deletions wait for room on the disk; with more, those that wait are logged and lost."""
+
+
 def revised_captures(
     events: Observable[Event], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
 ) -> Observable[Pair]:
     """Capture conversations again, as they read now, if one of their messages was edited or deleted.
 
-    events  --m1---(m1→edit)--(m2→delete)--|
-    pairs   ----------p1-------------------|      m2 was in no capture
+    events  --m1---(m1→edit)--(m2→delete)--(m3→delete)-(m1→delete)--|
+    pairs   ----------p1--------------------------------------p2-|      m2 was in no capture; m3 and m1 were in one
+
+    Each revision stores whole conversations again, so that whoever deletes message after message could fill the disk:
+    what comes after a revision waits, and is handled together; so does what cannot be written (a full disk). When
+    `events` end, nothing waits any more.
     """
+    waiting: dict[int | None, dict[int, Revision]] = {}
+    ended = asyncio.Event()
+    pauses, retries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+    not_before = -inf
 
-    async def revised(event: Deleted | Edited) -> Sequence[Pair]:
+    def add(event: Deleted | Edited) -> None:
+        try:
+            revisions = {each.message_id: each for each in revisions_of(event, context)}
+            if revisions:
+                waiting.setdefault(guild_of(event.channel_id), {}).update(revisions)
+        except Exception as error:  # noqa: BLE001 (one event must not end the branch)
+            log_unrevised(event.message_ids if isinstance(event, Deleted) else (event.message_id,), error)
+
+    async def revise_next() -> Sequence[Pair] | None:
+        nonlocal not_before
+        if not waiting:
+            return None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, not_before - now())):
+                await ended.wait()
         current_part.set(None)
-        revisions = revisions_of(event, context)
-        return await revise(guild_of(event.channel_id), revisions) if revisions else ()
-
-    def failed(event: Deleted | Edited, error: Exception) -> Sequence[Pair]:
-        log_unrevised(event.message_ids if isinstance(event, Deleted) else (event.message_id,), error)
-        return ()
+        guild_id = next(iter(waiting))
+        revisions = tuple(waiting.pop(guild_id).values())
+        try:
+            pairs = await revise(guild_id, revisions)
+        except Exception as error:  # noqa: BLE001 (it is logged, and the next may succeed)
+            unwritable = isinstance(error, archive_files.ArchiveUnwritable | OSError)
+            if not unwritable or ended.is_set() or len(revisions) > MOST_WAITING:
+                log_unrevised((each.message_id for each in revisions), error)
+                return ()
+            waiting[guild_id] = {each.message_id: each for each in revisions} | waiting.get(guild_id, {})
+            pause = retries.pause()
+            not_before = now() + pause
+            log.warning("what was deleted or edited: %s; tried again in %g s", error, pause)
+            return ()
+        retries.reset()
+        if pairs:
+            if now() > not_before + LONGEST_PAUSE:
+                pauses.reset()
+            not_before = now() + pauses.pause()
+        return pairs
 
     return events.pipe(
         of_type(Deleted, Edited),
-        map_async(revised, on_failure=failed, max_concurrent=1),
+        ops.do_action(add, on_completed=ended.set),
+        coalesce(lambda _: unfold(revise_next)),
         concat_map_iterable(lambda pairs: pairs),
     )
 

@@ -71,27 +71,27 @@ def chain(
     def run(name: str, make: Callable[[ServerContext], AnswerStep]) -> Step:
         return step(name, for_server(make, servers), most, gauge)
 
-    def make_select(at: ServerContext) -> AnswerStep:
-        return select(at.assistant, at.library, at.search, rules.max_sources, rules.max_index_entries)
+    def make_select(each: ServerContext) -> AnswerStep:
+        return select(each.assistant, each.library, each.search, rules.max_sources, rules.max_index_entries)
 
-    def make_load(at: ServerContext) -> AnswerStep:
-        return load(at.library, at.search, rules.max_source_chars)
+    def make_load(each: ServerContext) -> AnswerStep:
+        return load(each.library, each.search, rules.max_source_chars)
 
-    def make_gate(at: ServerContext) -> AnswerStep:
-        guess = speculative_selection(make_select(at), make_load(at)) if rules.speculate else None
-        return gate(at.assistant, at.budget, rules.graph_timeout_seconds, guess)
+    def make_gate(each: ServerContext) -> AnswerStep:
+        guess = speculative_selection(make_select(each), make_load(each)) if rules.speculate else None
+        return gate(each.assistant, each.budget, rules.graph_timeout_seconds, guess)
 
-    def make_point(at: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
-        return point(at.search, at.repeats, at.addresses, at.pointing)
+    def make_point(each: ServerContext) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
+        return point(each.search, each.recent_replies, each.addresses, each.pointing)
 
-    def make_generate(at: ServerContext) -> AnswerStep:
-        complete = add_links(at.search, at.repeats, at.addresses)
-        show = show_sections(at.library, at.search, rules.max_source_chars)
-        return generate(at.assistant, rules.max_answer_chars, rules.require_citations, at.addresses, complete, show)
+    def make_generate(each: ServerContext) -> AnswerStep:
+        complete = add_links(each.search, each.recent_replies, each.addresses)
+        show = show_sections(each.library, each.search, rules.max_source_chars)
+        return generate(each.assistant, rules.max_answer_chars, rules.require_citations, each.addresses, complete, show)
 
-    def make_announce(at: ServerContext) -> AnswerStep:
-        assert at.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
-        return announce(at.lookup, public=public)
+    def make_announce(each: ServerContext) -> AnswerStep:
+        assert each.lookup is not None, "all servers have one, or none"  # noqa: S101 (for the type checker)
+        return announce(each.lookup, public=public)
 
     find = (
         run("announce", make_announce) if looks_up else None,
@@ -103,6 +103,6 @@ def chain(
         step("retrieve", prepare_tools, most, gauge) if looks_up else None,
         run("generate", make_generate),
         step("point", for_server(make_point, servers), most, gauge, takes=Unanswered),
-        run("verify", lambda at: verify(at.assistant)) if rules.enable_verification else None,
+        run("verify", lambda each: verify(each.assistant)) if rules.enable_verification else None,
     )
     return Chain(in_order(*filter(None, find)), in_order(*filter(None, answer)))

@@ -21,6 +21,7 @@ from typing import Any, Never, TypeVar, cast
 import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
+from reactivex.subject import Subject
 
 from clock import from_rfc3339, now, rfc3339, run_blocking, utc_clock
 from clock.timeouts import Backoff
@@ -29,14 +30,14 @@ from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from operators.curating import NOT_NOW, TRIES, describe_topics, study
+from operators.curating import NOT_NOW, TRIES, curate, describe_topics
 from services.assistant import Curator, Describer
 from services.conversations import PersonalWork
 from services.llm import Usage
 from services.team import (
     WORDLESS,
     Action,
-    By,
+    Actor,
     Decision,
     DescriptionSchedule,
     LibraryUnwritable,
@@ -65,10 +66,11 @@ class CurationServices:
     """The services that curation uses.
 
     Attributes:
-        last_said: returns when the last message was written in the conversation of a message (by id), in seconds since
-            1970, UTC; None: not known. Safe to call from threads.
+        last_said: gives, for a message's id, the time of the last message of its conversation, in seconds since 1970,
+            UTC; None: not known. Safe to call from threads.
         is_private: whether the place of a conversation is no longer public. Blocking.
-        personal: notes whose texts models are shown; None where nobody can withdraw theirs meanwhile.
+        personal_work: gets to know whose texts a model reads; None: nobody can withdraw theirs meanwhile.
+        taught: emits pairs that were stored here without a message on Discord.
     """
 
     library: TeamLibrary
@@ -78,7 +80,8 @@ class CurationServices:
     gauge: Gauge | None = None
     last_said: Callable[[int], float | None] = lambda _message_id: None
     is_private: Callable[[Pair], bool] = lambda _pair: False
-    personal: PersonalWork | None = None
+    personal_work: PersonalWork | None = None
+    taught: Subject[Pair] = field(default_factory=Subject[Pair])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class CurationRules:
 T = TypeVar("T")
 
 QUICK_SECONDS = 0.05
-"""A pair or topic that takes less time waits for the disk and for no model: then several are written at once."""
+"""A pair or topic that takes less asks no model, and waits for the disk only: then several are written together."""
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +116,7 @@ def only_stored(results: Observable[Outcome | Pair]) -> Observable[Outcome | Pai
 
 def curation(
     captures: Observable[object],
-    parts: CurationServices | None,
+    services: CurationServices | None,
     rules: CurationRules,
     on_decided: Callable[[Decided], None] | None = None,
 ) -> Observable[Never]:
@@ -123,26 +126,28 @@ def curation(
     on_decided   -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
     curation     -------------------|
 
-    `captures` emits when something was stored, and never waits here. A pair is taken up when its conversation has been
-    quiet for `rules.settle_seconds`, at once if its kind does not settle, or when captures end; the oldest first. While
-    the endpoint or the disk fails, the work pauses, longer each time, then continues where it was. Emits nothing.
+    `captures` and `services.taught` emit when something was stored, and never wait here. A pair is taken up when its
+    conversation has been quiet for `rules.settle_seconds`, at once if its kind does not settle, or when captures end;
+    the oldest first. While the endpoint or the disk fails, the work pauses, longer each time, then continues where it
+    was. Emits nothing.
     """
-    if parts is None:
+    if services is None:
         return cast("Observable[Never]", rx.empty())
     ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
-    work = CurationQueue(parts, rules)
-    # The start counts at once, even if captures end before the loop has had its turn.
-    timer = ticks(rules.tick_seconds, idle=work.has_nothing_to_do, wake=captures).pipe(
+    stored = rx.merge(captures, services.taught.pipe(ops.take_until(ended)))
+    queue = CurationQueue(services, rules)
+    # Its first tick is replaced by `Tick.START`, which comes even if captures have ended.
+    timer = ticks(rules.tick_seconds, idle=queue.has_nothing_to_do, wake=stored).pipe(
         ops.skip(1), ops.take_until(ended)
     )
-    captured = captures.pipe(ops.do_action(lambda _: work.note_captured()))
+    captured = stored.pipe(ops.do_action(lambda _: queue.note_captured()))
     triggers = rx.merge(rx.of(Tick.START), timer, captured).pipe(
-        ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.no_more_captures)
+        ops.do_action(on_next=lambda _: queue.look_again(), on_completed=queue.no_more_captures)
     )
 
     def run(_trigger: object) -> Observable[Decided]:
-        work.look_again()
-        return unfold(work.next)
+        queue.look_again()
+        return unfold(queue.next)
 
     decided = triggers.pipe(coalesce(run), ops.do_action(on_decided))
     until_end = decided if rules.finish_all else decided.pipe(ops.take_until(ended))
@@ -163,37 +168,37 @@ def curations(
         def belongs(each: Outcome | Pair) -> bool:
             if isinstance(each, Pair):
                 return True
-            return (each.part.guild_id if each.part.guild_id in servers else None) == guild_id
+            return servers.owner_of(each.part.guild_id) == guild_id
 
         return belongs
 
     return [
-        curation(captures.pipe(ops.filter(is_for(guild_id))), parts, rules, on_decided)
-        for guild_id, parts in servers.items()
+        curation(captures.pipe(ops.filter(is_for(guild_id))), services, rules, on_decided)
+        for guild_id, services in servers.items()
     ]
 
 
 class CurationQueue:
     """The queue of curation: asked for one decision or description at a time."""
 
-    def __init__(self, parts: CurationServices, rules: CurationRules) -> None:
-        self._parts = parts
-        self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge, personal=parts.personal)
-        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge, parts.personal)
-        described = parts.library.described()
-        self._growth = DescriptionSchedule(topics=described)
+    def __init__(self, services: CurationServices, rules: CurationRules) -> None:
+        s = self._services = services
+        self._curate = curate(s.library, s.curator, s.usage, s.gauge, personal_work=s.personal_work)
+        self._describe_topic = describe_topics(s.describer, rules.describe_seconds, s.gauge, s.personal_work)
+        described = s.library.described()
+        self._schedule = DescriptionSchedule(topics=described)
         self._backoff = Backoff()
         self._pause = 0.0  # seconds before the next piece of work
         self._captures_ended = False
         self._pair: Pair | None = None
         self._later: Pair | None = None  # a later capture of its conversation
         self._private = False  # whether its place is no longer public
-        self._changed_pair: Pair | None = None  # a pair in a topic of which something was edited or deleted
-        self._grown = sorted(parts.library.topics.keys() - described.keys())  # to describe before the next pair
+        self._changed_pair: Pair | None = None  # a filed pair of which something was edited or deleted
+        self._grown = sorted(s.library.topics.keys() - described.keys())  # to describe before the next pair
         self._undescribed: list[Topic] = []  # to describe once no pair is left
-        # `_look` runs in threads, for which the loop does not wait: only a look that began after the last reason for
-        # one is up to date. So decisions depend on nothing but the order of events.
-        self._reasons, self._looked_for = 1, 0
+        # `_look` runs in threads, for which the loop does not wait: a look is up to date only if nothing has changed
+        # since it began. So decisions depend on nothing but the order of events.
+        self._version, self._looked_at = 1, 0
         self._settle_seconds = rules.settle_seconds
         self._time = utc_clock(asyncio.get_running_loop())  # called from threads as well
         self._woken = asyncio.Event()
@@ -218,8 +223,8 @@ class CurationQueue:
         self.look_again()
 
     async def next(self) -> Decided | None:
-        """Decide about the oldest undecided pair, or describe a topic: while there are pairs, one that is new or has
-        doubled; else any that has changed. None: all is done.
+        """Decide about the oldest undecided pair, or describe a topic: a new or doubled one while pairs are left, then
+        any that has changed. None: all is done.
         """
         done = await self._with_retries(self._next)
         self._idle_runs = self._idle_runs + 1 if done is None else 0
@@ -236,7 +241,7 @@ class CurationQueue:
 
     async def _wait_for_pair(self) -> bool:
         """Wait until the next conversation is quiet, or new work may be there. False: no pair is left."""
-        soonest = min(map(self._quiet_at, self._parts.library.waiting()), default=None)
+        soonest = min(map(self._quiet_at, self._services.library.waiting()), default=None)
         if soonest is None or self._captures_ended:
             return False
         with suppress(TimeoutError):
@@ -247,7 +252,7 @@ class CurationQueue:
 
     def _quiet_at(self, pair: Pair) -> float:
         captured = min(from_rfc3339(pair.said_at), from_rfc3339(pair.timestamp))
-        return max(captured, self._parts.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
+        return max(captured, self._services.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
 
     def _is_ready(self, pair: Pair) -> bool:
         """Return True if the pair's conversation is quiet, or need not be; or has a later capture, so that this one is
@@ -255,7 +260,7 @@ class CurationQueue:
         """
         if self._captures_ended or not self._settle_seconds or not pair.kind.settles:
             return True
-        return self._time() >= self._quiet_at(pair) or self._parts.library.later_undecided(pair) is not None
+        return self._time() >= self._quiet_at(pair) or self._services.library.later_undecided(pair) is not None
 
     async def _withdraw_changed(self) -> Decision | None:
         """Withdraw a pair of which something was edited or deleted. That needs no model."""
@@ -266,7 +271,7 @@ class CurationQueue:
             return None
         decision = self._withdrawn(pair, "something in it was edited or deleted")
         self._outdate()
-        await write_decision(self._parts.library, decision, pair, on_written=self._look_if_possible)
+        await write_decision(self._services.library, decision, pair, on_written=self._look_if_possible)
         return decision
 
     async def _decide(self) -> Decision | None:
@@ -277,18 +282,20 @@ class CurationQueue:
             return None
         if later is not None:
             decision, quick = self._superseded(pair, later)
+        elif (removal := self._services.library.removal_of(pair, rfc3339(now()))) is not None:
+            decision, quick = removal, True
         elif self._private:
             decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
         elif not has_team_text(pair):
             decision, quick = self._skipped(pair, WORDLESS)
         else:
-            decision, quick = await self._quickly(self._studied(pair))
+            decision, quick = await self._measure(self._curate(pair))
         self._outdate()
         put_off = quick and decision.action is not Action.FAILED
         look = self._look_if_possible
-        changed = await write_decision(self._parts.library, decision, pair, on_written=look, put_off=put_off)
-        self._growth.note(self._parts.library.topics, changed)
-        self._grown += [topic.name for topic in self._growth.due()]
+        changed = await write_decision(self._services.library, decision, pair, on_written=look, put_off=put_off)
+        self._schedule.note(self._services.library.topics, changed)
+        self._grown += [topic.name for topic in self._schedule.due()]
         if decision.action is Action.FAILED:
             # Perhaps every pair fails now (a key was withdrawn): the archive must not be used up in a minute.
             self._pause = self._backoff.pause()
@@ -296,7 +303,7 @@ class CurationQueue:
             self._backoff.reset()
         return decision
 
-    async def _quickly(self, work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
+    async def _measure(self, work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
         """Await `work`; also return whether it took less than `QUICK_SECONDS`. If it takes longer, do meanwhile the
         writes that were put off.
         """
@@ -304,9 +311,9 @@ class CurationQueue:
         try:
             await asyncio.wait({task}, timeout=QUICK_SECONDS)
             quick = task.done() and task.exception() is None
-            if not quick and self._parts.library.is_behind:
+            if not quick and self._services.library.is_behind:
                 with suppress(LibraryUnwritable):  # the next call of the library will raise it
-                    await run_blocking(self._parts.library.flush)
+                    await run_blocking(self._services.library.flush)
             return await task, quick
         finally:
             task.cancel()
@@ -316,17 +323,17 @@ class CurationQueue:
         return self._skipped(pair, f"{later.id} is a later capture of the same conversation")
 
     def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:
-        return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._parts.curator.by, reason=reason), True
+        return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._services.curator.actor, reason=reason), True
 
     def _withdrawn(self, pair: Pair, reason: str) -> Decision:
-        topic = self._parts.library.fold.placement.topic_of.get(pair.key)
+        topic = self._services.library.fold.placement.topic_of.get(pair.key)
         log.info("%s is withdrawn, as by --kb remove: %s", pair.id, reason)
-        return Decision(pair.id, rfc3339(now()), Action.REMOVED, By.DISCORD, topic, reason=reason)
+        return Decision(pair.id, rfc3339(now()), Action.REMOVED, Actor.DISCORD, topic, reason=reason)
 
     async def _describe_grown(self) -> Described | None:
         while self._grown:
-            topic = self._parts.library.topics.get(self._grown[0])
-            lacks = topic is not None and await run_blocking(self._parts.library.find_undescribed, [topic])
+            topic = self._services.library.topics.get(self._grown[0])
+            lacks = topic is not None and await run_blocking(self._services.library.find_undescribed, [topic])
             described = await self._describe(topic) if topic is not None and lacks else None
             self._grown.pop(0)
             if described is not None:
@@ -335,43 +342,43 @@ class CurationQueue:
 
     async def _describe_changed(self) -> Described | None:
         if not self._is_up_to_date or self._pair is not None:
-            self._undescribed = list(await run_blocking(self._parts.library.undescribed))
+            self._undescribed = list(await run_blocking(self._services.library.undescribed))
         while self._undescribed:
             # As it is now: somebody may have been forgotten since.
-            topic = self._parts.library.topics.get(self._undescribed.pop(0).name)
+            topic = self._services.library.topics.get(self._undescribed.pop(0).name)
             if topic is not None and (described := await self._describe(topic)) is not None:
                 return described
         return None
 
     async def _describe(self, topic: Topic) -> Described | None:
         try:
-            summary, quick = await self._quickly(self._described(topic))
+            summary, quick = await self._measure(self._describe_topic(topic))
         finally:
             self._outdate()
         if summary is None:
             return None
-        key = self._parts.describer.key
+        key = self._services.describer.key
         look = self._look_if_possible
-        await write_description(self._parts.library, topic, summary, key, on_written=look, put_off=quick)
+        await write_description(self._services.library, topic, summary, key, on_written=look, put_off=quick)
         self._backoff.reset()
         return Described(topic.name)
 
     @property
     def _is_up_to_date(self) -> bool:
-        return self._looked_for == self._reasons
+        return self._looked_at == self._version
 
     def _outdate(self) -> None:
-        self._reasons += 1
+        self._version += 1
 
     def _look(self) -> None:
         """Find the next work. Blocking."""
-        library, reasons = self._parts.library, self._reasons
+        library, version = self._services.library, self._version
         self._pair = library.undecided(self._is_ready)
         self._later = None if self._pair is None else library.later_undecided(self._pair)
-        self._private = self._pair is not None and self._parts.is_private(self._pair)
+        self._private = self._pair is not None and self._services.is_private(self._pair)
         self._changed_pair = library.outdated_pair()
         self._undescribed = [] if self._pair is not None else list(library.undescribed())
-        self._looked_for = reasons
+        self._looked_at = version
 
     def _look_if_possible(self) -> None:
         """Look in the thread of a write: another thread for it would cost as much again."""

@@ -116,7 +116,7 @@ def unopened_threads(cases: ThreadFiles, history: History) -> Callable[[Outcome]
 
     def of(outcome: Outcome) -> Iterator[CloseThread]:
         part = outcome.part
-        if part.place.is_thread or outcome.result is OutcomeKind.REPLIED:
+        if part.place.is_thread or outcome.result in {OutcomeKind.REPLIED, OutcomeKind.HELD}:
             return
         if cases.has_files(part.last.id) and not history.knows(part.last.id):
             yield CloseThread(part.last.id)

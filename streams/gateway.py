@@ -98,8 +98,8 @@ LookUp = Callable[[Author, int], Awaitable[object]]
 """Looks up an author in a guild, before their first message comes. Raises `LookupFailed`."""
 
 
-class CaughtUp(NamedTuple):
-    """The missed messages, and the places that could not be read completely, but may be later."""
+class FetchResult(NamedTuple):
+    """The missed messages, and the places (`failed`) that could not be read now, but may be later."""
 
     missed: list[Dispatch]
     failed: AbstractSet[int]
@@ -112,7 +112,7 @@ async def catch_up(
     history: MessagePages,
     look_up: LookUp | None = None,
     seconds: float = LONGEST_SECONDS,
-) -> CaughtUp:
+) -> FetchResult:
     """Fetch the messages after `after` (per place, see `ids_to_read_after`), in order of id.
 
     Each is a `MESSAGE_CREATE` whose `at` is when it was written, so that windows are judged by the messages' own times.
@@ -137,7 +137,7 @@ async def catch_up(
         Dispatch(min(snowflake_time(_message_id(each)), now()), "MESSAGE_CREATE", {**each, "guild_id": str(guild_id)})
         for each in sorted(found, key=_message_id)
     ]
-    return CaughtUp(missed, failed)
+    return FetchResult(missed, failed)
 
 
 async def _await_all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> tuple[dict[int, T], set[int]]:
@@ -445,7 +445,7 @@ class Gateway:
 
         def report(missed: Sequence[Dispatch], pending: AbstractSet[int]) -> None:
             complete = {place.id for place in places} - pending
-            # Threads are not listed: every place that is not complete has to wait.
+            # If threads could not be listed, all incomplete places have to wait.
             self._queue.put_nowait(_Progress(catching_up, missed, complete, pending if all_listed else None))
 
         if after:
@@ -511,6 +511,7 @@ async def _feed(gateway: Gateway, observer: abc.ObserverBase[Dispatch]) -> None:
             observer.on_next(dispatch)
     except GatewayRefused as refused:
         gateway.refusal = refused
+        gateway.health.refuse(str(refused))
         observer.on_completed()
     except Exception as error:
         # A subscriber that raises has disposed of the stream and does not get the error.

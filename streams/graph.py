@@ -18,10 +18,13 @@ load             → collections    │                             │ one pair
 retrieve ◄───────────┘            │             curation: classify → integrate → topic sink
 generate, …                       │                                      → describe → index
 hold while the team types         │                             │
-reply sink ───► discard           │                             │
+approve ──► drafts ◄── the team   │                             │
+reply sink ◄───┘ ───► discard     │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
      release: messages let go, catch-up marks moved; then journal, metrics, terminal
+
+ ticks ─► sample what is well ─► incidents ─► alert sink      until the events end; nothing waits for it
 
 `model/steps.py: STEPS` names all steps in their order. Beside the graph, replies that an earlier run left half posted
 are finished (`unfinished`).
@@ -31,6 +34,7 @@ from __future__ import annotations
 
 import reactivex as rx
 from reactivex import Observable
+from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from dataflow import fork, of_type, supervise
@@ -42,10 +46,12 @@ from operators.route import cut, route
 from operators.screen import Screened, follow, screen
 from services.assistant import CaptureJob, Inquiry
 from services.team import Capture
+from streams.alerts import alerts
 from streams.answers import answers, unfinished
 from streams.captures import RemoteRevisions, captures, revised_captures, store_remote_captures
 from streams.conversations import batches, observe, release, votes
 from streams.curation import curations, only_stored
+from streams.drafts import approvals
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
@@ -57,7 +63,7 @@ def incoming(
 ) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
     """Events, screened messages and parts, for any number of branches. An import has the same beginning."""
     follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
-    events = observe(events, s.history, s.people, s.seen, s.typists).pipe(follow_messages, fork("events"))
+    events = observe(events, s.history, s.people, s.marks, s.typists).pipe(follow_messages, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.tracker, s.typists, rules.window, s.gauge)
     return events, screened, batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
@@ -79,26 +85,31 @@ def graph(
     events, screened, parts = incoming(events, s, rules)
     routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
 
-    in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered and permitted
-    answered = answers(routed.pipe(of_type(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
-    files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervise("evidence"))
-    jobs, image_services = routed.pipe(of_type(CaptureJob)), s.servers.map(lambda each: each.capture_images)
+    gathered: Subject[Inquiry] = Subject()  # each inquiry once it is gathered and permitted
+    answered = answers(routed.pipe(of_type(Inquiry)), s, sinks.reply, rules.answers, gathered).pipe(fork("answers"))
+    approved = approvals(events, answered, s.drafts, s.in_flight, sinks.draft).pipe(supervise("drafts"), fork("drafts"))
+    ended = rx.merge(answered, approved)
+    files = evidence(events, gathered, ended, s.evidence, rules.evidence).pipe(supervise("evidence"))
+    jobs, image_services = routed.pipe(of_type(CaptureJob)), s.servers.map(lambda each: each.image_services)
     capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=rules.captures_may_wait)
     revised = revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
-    curated = curations(only_stored(captured), curation_services, rules.curation, sinks.decided)
+    stored = rx.merge(only_stored(captured), approved.pipe(ops.filter(lambda outcome: outcome.qa_id is not None)))
+    curated = curations(stored, curation_services, rules.curation, sinks.decided)
+    alerting = rx.empty() if s.alerts is None else alerts(events, s.alerts).pipe(supervise("alerts"))
     inferred = screened.pipe(of_type(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(
-        answered,
+        ended,
         unfinished(events, s.outbox, sinks.finish).pipe(supervise("unfinished")),
-        # `files` emits no outcomes. It is merged, like curation and votes, so that the graph waits for its end.
+        # `files` emits no outcomes. It is merged, like curation, votes and alerts, so that the graph waits for its end.
         files.pipe(of_type(Outcome)),
+        alerting,
         captured.pipe(of_type(Outcome)),
         *(each.pipe(supervise("curation")) for each in curated),
         screened.pipe(of_type(Ignored, Removed)),
         routed.pipe(of_type(Ignored, Outcome)),
         votes(rx.merge(events.pipe(of_type(Reaction)), inferred), sinks.feedback).pipe(supervise("votes")),
     )
-    return release(results, s.in_flight, s.seen, sinks.results)
+    return release(results, s.in_flight, s.marks, sinks.results)

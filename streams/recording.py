@@ -11,10 +11,14 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import clock
-from model.messages import Attachment
+from model.bounded import BoundedDict
+from model.events import Event, Posted, Reaction, Ready
+from model.messages import Attachment, snowflake_time
+from services.conversations import KEPT_POSTS, Posts
 from services.discord import BadRecording, Dispatch, RecordingFilter, read_message, recordings, render_line
 from services.telemetry import number_of
 
@@ -65,6 +69,43 @@ def first_time(*paths: Path) -> float:
         BadRecording: a file cannot be read, or holds nothing valid.
     """
     return next(recordings.read(*paths)).at
+
+
+REPLIED_WITHIN_SECONDS = 600.0
+"""A recorded reply that names no question is to one that was asked at most so long before."""
+
+
+class RecordedVotes:
+    """Makes reactions to recorded replies count for the replies of a replay to the same questions, as these have other
+    ids. A recorded reply names its question, except in a thread that the bot opened.
+    """
+
+    def __init__(self, posts: Posts) -> None:
+        self._posts = posts
+        self._bot_id: int | None = None
+        self._replies = BoundedDict[int, int | None](
+            KEPT_POSTS
+        )  # of the recorded bot, with the question if it is named
+
+    def redirect(self, event: Event) -> Event:
+        """Return the event, or the reaction with the id of the replayed reply."""
+        if isinstance(event, Ready):
+            self._bot_id = event.bot_id
+        elif isinstance(event, Posted) and event.message.author.id == self._bot_id:
+            quoted = event.message.reply_to
+            self._replies[event.message.id] = None if quoted is None else quoted.message_id
+        elif isinstance(event, Reaction) and event.message_id in self._replies:
+            return replace(event, message_id=self._replayed(event) or event.message_id)
+        return event
+
+    def _replayed(self, reaction: Reaction) -> int | None:
+        message_id = reaction.message_id
+        if (asked := self._replies[message_id]) is not None:
+            return self._posts.answer_to(asked)
+        post = self._posts.last_in_before(reaction.channel_id, message_id)
+        if post is None or snowflake_time(message_id) - snowflake_time(post.last_asked_id) > REPLIED_WITHIN_SECONDS:
+            return None
+        return post.message_id
 
 
 DOWNLOADS_AT_ONCE = 4

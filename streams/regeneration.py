@@ -25,7 +25,7 @@ from reactivex import operators as ops
 from clock import run_blocking
 from clock.timeouts import Backoff
 from dataflow import unfold
-from operators.curating import NOT_NOW, describe_topics, study
+from operators.curating import NOT_NOW, curate, describe_topics
 from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import PromptRefused, Rejected, UnknownRequest
 from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
@@ -69,7 +69,7 @@ class RebuildProgress:
     """
 
     done: int = 0
-    growth: DescriptionSchedule = field(default_factory=lambda: DescriptionSchedule(rebuilding.EVERY))
+    growth: DescriptionSchedule = field(default_factory=lambda: DescriptionSchedule(rebuilding.DESCRIBE_EVERY))
 
 
 def regeneration(
@@ -108,9 +108,9 @@ class Rebuild:
         self._growth = so_far.growth
         at = rules.at
         self._studied = (
-            study(parts.library, parts.curator, parts.usage, parts.gauge)
+            curate(parts.library, parts.curator, parts.usage, parts.gauge)
             if at is None
-            else study(parts.library, parts.curator, parts.usage, parts.gauge, lambda: at)
+            else curate(parts.library, parts.curator, parts.usage, parts.gauge, lambda: at)
         )
         self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
         self._room = asyncio.Semaphore(rules.at_once)
@@ -125,7 +125,7 @@ class Rebuild:
 
     def _new_prefetcher(self, services: PrefetchServices, seconds: float) -> Prefetcher:
         pairs = [task.pair for task in self._tasks]
-        return Prefetcher(pairs, self._parts.library, services, self._growth, rebuilding.EVERY, seconds)
+        return Prefetcher(pairs, self._parts.library, services, self._growth, rebuilding.DESCRIBE_EVERY, seconds)
 
     async def next(self) -> Decided | None:
         """Describe the topics that are due, or else decide about the next pair; None: all is done. Raises GivenUp."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from model.servers import Servers
+from operators.approving import ApprovalRules
 from operators.pointing import PointRules, RecentReplies
 from services.assistant import Addresses, Assistant, Inquiry, Unanswered
 from services.knowledge import Library, Search
@@ -35,8 +36,8 @@ class ServerContext:
         usage: the LLM calls and tokens of all answers.
         addresses: of the sources, for links to them.
         lookup: None: answers use neither files nor runbooks. Either all servers have one, or none.
-        repeats: texts that people were sent there, and are not sent again.
-        capture_images: None: images stay placeholders in captures.
+        recent_replies: texts that people were sent there, and are not sent again.
+        image_services: None: images stay placeholders in captures.
         curation: None: captures are stored and not filed under topics.
     """
 
@@ -47,9 +48,10 @@ class ServerContext:
     usage: Usage = field(default_factory=Usage)
     addresses: Addresses = field(default_factory=Addresses)
     pointing: PointRules = field(default_factory=PointRules)
+    approval: ApprovalRules = field(default_factory=ApprovalRules)
     lookup: Lookup | None = None
-    repeats: RecentReplies = field(default_factory=RecentReplies)
-    capture_images: Images | None = None
+    recent_replies: RecentReplies = field(default_factory=RecentReplies)
+    image_services: Images | None = None
     curation: CurationServices | None = None
 
 

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -86,14 +87,14 @@ def ignore(_: Exception) -> None:
     """Ignore an error of `wake`: subscribers of the same stream handle it."""
 
 
-def file_changes(sources_dir: Path, links_file: Path, quiet_seconds: float) -> Observable[Tick]:
-    """A tick once files below `sources_dir`, or the list of links, have changed and been quiet for `quiet_seconds`.
+def file_changes(folders: Sequence[Path], links_file: Path, quiet_seconds: float) -> Observable[Tick]:
+    """A tick once files below `folders`, or the list of links, have changed and been quiet for `quiet_seconds`.
 
     If files cannot be watched, this is logged, and only the timer ticks.
     """
     # The list is watched through its folder, as an editor puts a new file in the old one's place.
     folder = rx.merge(
-        from_generator(lambda: changes(sources_dir, recursive=True)),
+        *(from_generator(partial(changes, each, recursive=True)) for each in folders),
         from_generator(lambda: changes(links_file.parent, recursive=False, only=links_file.name)),
     )
     resting = quiet_window(quiet_seconds, all_in_one_window, max_seconds=MOST_WINDOWS * quiet_seconds)

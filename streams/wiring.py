@@ -18,6 +18,8 @@ from services.assistant import Inquiry
 from services.conversations import (
     Context,
     ConversationTracker,
+    DraftRequest,
+    Drafts,
     History,
     InFlight,
     Outbox,
@@ -35,6 +37,7 @@ from services.documents import IngestJob, ThreadFiles
 from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture, Pair, Revision
+from streams.alerts import AlertParts
 from streams.chain import AnswerRules
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
@@ -92,6 +95,7 @@ class Services:
         access: None: nothing keeps the bot from posting.
         images: None: images stay placeholders in questions.
         evidence: None: files are ignored.
+        alerts: None: nobody is told when something is wrong.
     """
 
     servers: Servers[ServerContext]
@@ -103,13 +107,15 @@ class Services:
     context: Context
     posts: Posts
     outbox: Outbox
+    drafts: Drafts
     in_flight: InFlight
-    seen: Seen
+    marks: Seen
     typists: TypingTracker
     viewing: ThreadAccess
     access: Access | None = None
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
+    alerts: AlertParts | None = None
     gauge: Gauge | None = None
 
 
@@ -120,6 +126,7 @@ class Sinks:
     Attributes:
         revise: captures again, in a server, the conversations of messages that were edited or deleted.
         finish: completes a reply that an earlier run has half posted; returns None if it had posted nothing.
+        draft: carries out a request about a draft; returns the outcome of a draft that has ended by it.
         results: each called with every result as it comes; must not fail.
         decided: called with each decision about a pair and each description of a topic; must not fail.
     """
@@ -129,6 +136,7 @@ class Sinks:
     revise: Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
     feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
     finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
+    draft: Callable[[DraftRequest], Coroutine[Any, Any, Outcome | None]]
     results: Sequence[Callable[[Result], object]] = ()
     decided: Callable[[Decided], None] | None = None
 

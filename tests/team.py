@@ -14,7 +14,7 @@ from services.knowledge.index_file import IndexEntry
 from services.llm.usage import Usage
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.decisions import By
+from services.team.decisions import Actor
 
 R = TypeVar("R")
 
@@ -64,7 +64,7 @@ class ScriptedCurator:
         )
     )
     seconds: float = 0.0
-    by: By = By.LLM
+    actor: Actor = Actor.LLM
     asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Step and pair, in order."""
     at: list[float] = field(default_factory=list[float])

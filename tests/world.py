@@ -37,6 +37,7 @@ from services.assistant.answering import AnswerResult, Assistant, GatingResult, 
 from services.assistant.prompts import Choice, Tasks
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
+from services.discord.review_cards import Reviews
 from services.documents.thread_files import Candidate
 from services.documents.tools.toolset import Toolset
 from services.knowledge import LibrarySearch
@@ -357,6 +358,7 @@ class World:
         assistant: Assistant | None = None,
         board: Noticeboard | None = None,
         fetcher: Fetcher | None = None,
+        reviews: Reviews | None = None,
         images: ImageSource | None = None,
         uploads: Uploads | None = None,
         durable: bool = False,
@@ -391,7 +393,7 @@ class World:
                     )
                 }
             ),
-            api=DiscordAPI(poster=board, fetcher=fetcher),
+            api=DiscordAPI(poster=board, fetcher=fetcher, reviews=reviews),
             images=images,
             documents=documents,
         )

@@ -130,18 +130,21 @@ class SharedBudget:
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
         """As `Limiter`. While the server does not answer, it is asked again until the caller is cancelled."""
-        self._end_day_if_over(now)
-        limits = self._limits
-        if limits.answers_per_day or limits.tokens_per_day:
-            day, _ = await self._read_day()
-            counts = {**day.spent, self._process_id: self._own[1:]}.values()
-            if limits.answers_per_day and sum(answers for answers, _ in counts) >= limits.answers_per_day:
-                return f"{self._key}.answers_per_day"
-            if limits.tokens_per_day and sum(tokens for _, tokens in counts) >= limits.tokens_per_day:
-                return f"{self._key}.tokens_per_day"
-        if limits.chains_per_user_per_hour and not await self._try_begin_chain(user_id, now):
+        if (reached := await self.used_up(now)) is not None:
+            return reached
+        if self._limits.chains_per_user_per_hour and not await self._try_begin_chain(user_id, now):
             return f"{self._key}.chains_per_user_per_hour"
         return None
+
+    async def used_up(self, now: float) -> str | None:
+        """As `Limiter`; waits like `begin_chain`."""
+        self._end_day_if_over(now)
+        limits = self._limits
+        if not (limits.answers_per_day or limits.tokens_per_day):
+            return None
+        day, _ = await self._read_day()
+        answers, tokens = map(sum, zip(*{**day.spent, self._process_id: self._own[1:]}.values(), strict=True))
+        return limits.reached(self._key, answers, tokens)
 
     def answered(self, now: float) -> None:
         self._count(1, 0, now)

@@ -65,6 +65,13 @@ class CaptureSender:
         """Send how captured messages read now. Returns as `send`."""
         await self._publish(guild_id, encode_revisions(revisions), {REVISIONS_HEADER: str(len(revisions))})
 
+    async def is_any_waiting(self) -> bool:
+        """Return True if a capture is not stored yet, or if the server does not say."""
+        try:
+            return (await streams_of(self.client).stream_info(CAPTURES)).state.messages > 0
+        except AWAY_ERRORS:
+            return True
+
     async def _publish(self, guild_id: int | None, data: bytes, headers: dict[str, str]) -> None:
         backoff = Backoff(0.2, LONGEST_PAUSE_SECONDS)
         while True:
@@ -227,13 +234,13 @@ def has_written_in(data: bytes, user_id: int) -> bool:
         capture = captures.parse_pending(data).capture
     except captures.DamagedCapture:
         return False
-    return any(said.author_id == user_id for said in capture.said)
+    return any(each.author_id == user_id for each in capture.messages)
 
 
 def encode_capture(capture: Capture, part: Part) -> tuple[bytes, dict[str, str]]:
     """Return the data and the headers of its message."""
     # The id is the same if another worker captures these messages again after a crash.
-    message_id = f"{capture.conversation_id}-{capture.said[-1].message_id}-{len(capture.said)}-{part.last.id}"
+    message_id = f"{capture.conversation_id}-{capture.messages[-1].message_id}-{len(capture.messages)}-{part.last.id}"
     headers = {MESSAGE_ID: message_id, PART_HEADER: render_part(part)}
     return captures.render_pending(PendingCapture(now(), capture, ())), headers
 

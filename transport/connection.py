@@ -18,6 +18,8 @@ from concurrent.futures import Future
 from typing import Any, Self, TypeVar
 
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error, NoServersError, SecureConnWantedError
 from nats.js import JetStreamContext
 from nats.js.errors import APIError
@@ -279,6 +281,15 @@ async def retry(
                 raise ServerAway(f"NATS does not serve ({why}); start the server, or look into its log") from error
             on_failure(error)
         await asyncio.sleep(backoff.pause())
+
+
+async def subscribe(client: Client, subject: str, on_message: Callable[[Msg], Awaitable[None]]) -> Subscription:
+    """Subscribe to a subject, and return when the server knows: what is published from then on, by any connection,
+    reaches `on_message`. Raises as the client.
+    """
+    subscription = await client.subscribe(subject, cb=on_message)
+    await client.flush()
+    return subscription
 
 
 def streams_of(client: Client) -> JetStreamContext:

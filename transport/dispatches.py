@@ -98,7 +98,7 @@ _GUILD_FIELDS = frozenset(
 """Fields that the decoder, or discord.py's cache of channels and permissions, reads."""
 
 _THREAD_TYPES = frozenset({"THREAD_CREATE", "THREAD_UPDATE", "THREAD_DELETE"})
-FOLDED = "Folded"
+SUMMARY = "Folded"
 """The header of a GUILD_CREATE that sums up a server with all its changes so far, and contains nothing new."""
 
 ThreadFacts = Callable[[int, int], Mapping[str, object] | None]
@@ -148,7 +148,7 @@ def _user_id(member: object) -> int | None:
 
 
 def thread_facts(client: discord.Client) -> ThreadFacts:
-    """A function that looks threads up in the cache of a gateway's client; the cache precedes published messages."""
+    """A function that looks threads up in the cache of a gateway's client; the cache is ahead of the stream."""
 
     def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
         guild = client.get_guild(guild_id)
@@ -309,5 +309,5 @@ class PlacesFollower:
             self._by_server[server] = []  # it replaces all before
         self._by_server.setdefault(server, []).append(dispatch)
         # A summary is news only to a follower that has missed something.
-        if number != before + 1 or FOLDED not in (message.headers or {}):
+        if number != before + 1 or SUMMARY not in (message.headers or {}):
             self._on_dispatch(dispatch)

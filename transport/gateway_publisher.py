@@ -22,12 +22,12 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 
 from clock import cancel_and_wait, now
-from services.discord import USED_TYPES, BadLine, Dispatch
+from services.discord import USED_TYPES, BadLine, Dispatch, button_in
 from streams.gateway import Gateway
 from transport.connection import AWAY_ERRORS, streams_of
 from transport.dispatches import (
-    FOLDED,
     PLACE_HEADER,
+    SUMMARY,
     ThreadFacts,
     decode_compressed,
     encode_compressed,
@@ -244,6 +244,8 @@ class Publisher:
                 outgoing_messages.append(self._guild_message(dispatch, guild_id))
         if type_ in _MESSAGE_TYPES or type_ in _PLACE_TYPES:
             place_id = _id(d, "channel_id" if type_ in _MESSAGE_TYPES else "id")
+            if type_ == "INTERACTION_CREATE" and (button := button_in(d)) is not None:
+                place_id = button.channel_id  # to the owner of the question's channel, who has the draft
             if place_id is not None:
                 outgoing_messages.append(self._place_message(dispatch, place_id))
         return outgoing_messages
@@ -275,7 +277,7 @@ class Publisher:
             return
         whole = snapshot.as_guild_create()
         if whole is not None:
-            headers = {MESSAGE_ID: self._unique_id(), ROLLUP: "sub", FOLDED: "1"}
+            headers = {MESSAGE_ID: self._unique_id(), ROLLUP: "sub", SUMMARY: "1"}
             await self.ordered_publisher.put(OutgoingMessage(subject, encode_compressed(whole), headers))
 
     def _place_message(self, dispatch: Dispatch, place_id: int) -> OutgoingMessage:

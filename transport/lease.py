@@ -46,7 +46,8 @@ class Lease:
         since: when it was taken, in seconds since 1970 on the server's clock.
         seconds: others may take it after so long without a heartbeat.
         gone_seconds: the server ends it after so long without a connection.
-        lost: set when another process is known to hold it.
+        lost: set when another process is known to hold it, and when a delivery did not arrive.
+        on_missed: called when a delivery did not arrive; sets `lost` unless replaced. None is delivered from then on.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Lease:
         self.since = 0.0
         self.seconds, self.gone_seconds = seconds, DISCONNECTED_FRACTION * seconds
         self.lost = asyncio.Event()
+        self.on_missed: Callable[[], object] = self.lost.set
         self._client, self._process, self._most_open = client, process, most_unacked
         self._subscription: Subscription | None = None
 
@@ -79,8 +81,20 @@ class Lease:
         """Take the lease; returns False if another process has it. From then on `deliver` is awaited for each message,
         in order; None: the subject has no messages. Raises as the client.
         """
+        received, has_missed = 0, False
 
         async def on_message(message: Msg) -> None:
+            nonlocal received, has_missed
+            number = message.metadata.sequence.consumer
+            if number > received + 1 and not has_missed:
+                # Sent and lost on its way, as by a server that is cut off from the others. Its message would come again
+                # after ACK_SECONDS, behind later ones; whoever takes the lease anew gets all in order.
+                has_missed = True
+                log.warning("%s: a delivery did not arrive; all that waits is asked for anew", self.subject)
+                self.on_missed()
+            received = number
+            if has_missed:
+                return
             # An exception here would go to the client's handler of connection errors.
             try:
                 if deliver is not None:

@@ -22,6 +22,7 @@ from nats.js.kv import KeyValue
 from pydantic import TypeAdapter, ValidationError
 
 from model.processes import ProcessStatus
+from transport.connection import subscribe
 from transport.key_value import read_values
 from transport.streams import MEMBERS
 
@@ -72,7 +73,7 @@ async def answer_presence(client: Client, name: str) -> Subscription:
     async def on_request(message: Msg) -> None:
         await message.respond(b"")
 
-    return await client.subscribe(PRESENCE_SUBJECT.format(name), cb=on_request)
+    return await subscribe(client, PRESENCE_SUBJECT.format(name), on_request)
 
 
 async def find_disconnected(client: Client, names: Iterable[str]) -> set[str]:
@@ -107,7 +108,7 @@ async def answer_status(client: Client, status: Callable[[], ProcessStatus]) -> 
         if message.reply:
             await client.publish(message.reply, _statuses.dump_json(status()))
 
-    return await client.subscribe(STATUS_SUBJECT, cb=on_request)
+    return await subscribe(client, STATUS_SUBJECT, on_request)
 
 
 async def gather_statuses(client: Client, seconds: float = 1.0, *, expected: int | None = None) -> list[ProcessStatus]:

@@ -38,7 +38,14 @@ from nats.js.kv import KeyValue
 from pydantic import TypeAdapter, ValidationError
 
 from clock import now
-from services.conversations import Watermark, read_posts, read_started, read_watermarks, render_watermarks
+from services.conversations import (
+    Watermark,
+    read_drafts,
+    read_posts,
+    read_started,
+    read_watermarks,
+    render_watermarks,
+)
 from services.documents import CLOSED, GONE, SHOWN, read_tombstones, render_tombstones
 from services.llm import read_spent, read_token_days, render_spent, render_token_days, summed_token_days
 from services.storage import DataFolder, Record, files, json_state, read_text
@@ -232,9 +239,7 @@ class Splitter:
             return self._split_lines(path, lambda row: self._partitions_of(row.get("place_id")))
         if path == folder.seen:
             return self._split_watermarks()
-        if path.parent == folder.outbox:
-            return {self._partitions_of_replies.get(path.name, NO_CHANNEL_PARTITION): path.read_bytes()}
-        return {NO_CHANNEL_PARTITION: path.read_bytes()}
+        return {self._partitions_of_answers.get(path, NO_CHANNEL_PARTITION): path.read_bytes()}
 
     def _partitions_of(self, *places: int | str | None) -> set[int]:
         return {self._partition_of(int(place)) for place in places if place is not None} or {NO_CHANNEL_PARTITION}
@@ -254,10 +259,13 @@ class Splitter:
         known = row["opened_thread"] or place_id in self._channels
         return self._partitions_of(place_id) if known else range(self.partitions)
 
-    @property
-    def _partitions_of_replies(self) -> Mapping[str, int]:
-        started = read_started(self.folder.outbox)
-        return {f"{reply.id}.json": self._partition_of(reply.post.asked_in) for reply in started}
+    @cached_property
+    def _partitions_of_answers(self) -> Mapping[Path, int]:
+        """By the path of a reply that is being posted, or of a draft, the partition of its channel."""
+        folder = self.folder
+        replies = {folder.outbox / f"{each.id}.json": each.post.asked_in for each in read_started(folder.outbox)}
+        drafts = {folder.drafts / f"{each.id}.json": each.channel_id for each in read_drafts(folder.drafts)}
+        return {path: self._partition_of(channel_id) for path, channel_id in {**replies, **drafts}.items()}
 
     def _split_watermarks(self) -> Mapping[int, bytes]:
         divided: dict[int, dict[int, Watermark]] = defaultdict(dict)
@@ -302,7 +310,7 @@ def merge_partitions(partitions: Sequence[Path], into: Path) -> Collection[str]:
 
 
 def _merge(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
-    if path in (folder.posts, folder.feedback) or path.parent == folder.outcomes:
+    if path in (folder.posts, folder.feedback, folder.audit) or path.parent == folder.outcomes:
         return _merge_by_time(parts)
     if path == folder.seen:
         return render_watermarks(_merge_watermarks(map(read_watermarks, parts)))

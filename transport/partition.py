@@ -285,6 +285,7 @@ class Partition:
         self._open_graph, self._on_interaction = open_graph, on_interaction
         subject, seconds = f"messages.{number}.>", layout.lease_seconds
         self._lease = Lease(client, MESSAGES, subject, process, seconds=seconds, most_unacked=MOST_OPEN)
+        self._lease.on_missed = self.lose
         self._log = FencedLog(file_connection.streams, scope_of(number))
         self._epoch = Epoch(process, 0.0)
         self._graph: PartitionGraph | None = None
@@ -301,6 +302,10 @@ class Partition:
     @property
     def consumer(self) -> str | None:
         return self._lease.consumer
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_lost
 
     @property
     def in_flight(self) -> int:

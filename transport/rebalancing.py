@@ -35,6 +35,11 @@ HAND_OVER_SECONDS = 1.5
 new owner.
 """
 
+STALLED_LEASES = 2.0
+"""After so many leases in which messages waited and the server delivered none, a partition is given back: after a
+network between servers was cut, a consumer may be there and deliver nothing. Its next one is sent all that waits.
+"""
+
 log = logging.getLogger(__name__)
 
 
@@ -42,6 +47,11 @@ class OwnedPartition(Protocol):
     @property
     def consumer(self) -> str | None:
         """The consumer of its lease."""
+        ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Another process has written to its log since."""
         ...
 
     def lose(self) -> None:
@@ -67,6 +77,7 @@ class Rebalancing:
         self._changed = asyncio.Event()
         self._suspects: dict[str, float] = {}
         self._releases: set[asyncio.Task[None]] = set()
+        self._waiting: dict[str, tuple[int, float]] = {}  # by consumer: deliveries so far, and since when no more
 
     async def keep_share(self) -> None:
         """Runs until cancelled; `release` gives everything back then."""
@@ -113,20 +124,38 @@ class Rebalancing:
         self._suspects = await evict(self._client, MESSAGES, consumers, alive, me, self._suspects)
         consumer_names = {each.name for each in consumers}
         for number, each in list(self.owned.items()):
-            if each.consumer not in consumer_names:
+            # One that is lost may still hold its lease: between servers that change their leader, who has lost the
+            # lease again may have come to its log last. Kept, it would drop all messages, and nobody else got them.
+            if each.consumer not in consumer_names or each.is_lost:
                 del self.owned[number]
                 each.lose()
                 await each.release(drain=False)
         surplus = list(self.owned)[share:]
         if surplus:
             log.info("partitions: %d of %d are given to other workers", len(surplus), len(self.owned))
-            for number in surplus:
-                release = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
-                self._releases.add(release)
-                release.add_done_callback(self._releases.discard)
+        if stalled := [number for number in self._find_stalled(consumers) if number not in surplus]:
+            log.warning("partitions: NATS delivers nothing of %s; given back, to be sent it anew", stalled)
+        for number in [*surplus, *stalled]:
+            release = asyncio.create_task(self.owned.pop(number).release(drain=True, seconds=HAND_OVER_SECONDS))
+            self._releases.add(release)
+            release.add_done_callback(self._releases.discard)
         # Workers that start together try different partitions first.
         first = len(free) * sorted(workers).index(me) // len(workers)
         return await self._take_free(share, free[first:] + free[:first])
+
+    def _find_stalled(self, consumers: Sequence[api.ConsumerInfo]) -> list[int]:
+        """The owned partitions in which messages wait, could be delivered, and are not."""
+        now, earlier = asyncio.get_running_loop().time(), self._waiting
+        self._waiting = {}
+        for each in consumers:
+            room = (each.num_ack_pending or 0) < (each.config.max_ack_pending or 1)
+            if each.num_pending and room and each.delivered is not None:
+                count, since = earlier.get(each.name, (-1, now))
+                delivered = each.delivered.consumer_seq
+                self._waiting[each.name] = (delivered, since if count == delivered else now)
+        limit = now - STALLED_LEASES * self._layout.lease_seconds
+        stalled = {name for name, (_, since) in self._waiting.items() if since <= limit}
+        return [number for number, each in self.owned.items() if each.consumer in stalled]
 
     async def _take_free(self, share: int, free: Sequence[int]) -> bool:
         """Take free partitions until the share is full; returns whether none was free."""

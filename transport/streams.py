@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import NoRespondersError
+from nats.errors import Error, NoRespondersError
 from nats.js import JetStreamContext, api
 
 from clock import rfc3339
@@ -311,7 +312,9 @@ async def watch(client: Client, stream: str, subject: str, config: api.ConsumerC
                 if not reading.pending_msgs:
                     yield None
     finally:
-        await reading.unsubscribe()
+        # Its error would take the place of a cancellation, and who is cancelled would go on.
+        with suppress(Error):
+            await reading.unsubscribe()
 
 
 async def _stored_messages(reading: JetStreamContext.PushSubscription) -> AsyncIterator[Msg]:

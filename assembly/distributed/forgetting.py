@@ -9,19 +9,17 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from assembly import Unusable
-from assembly.distributed.process import Process, address_of, layout_of, make_name
+from assembly.distributed.process import Process, connected, layout_of, make_name
 from clock import BackgroundTasks
 from clock.timeouts import Backoff
 from services.documents.store import StoreUnavailable
 from services.privacy import ForgetResult
 from services.team import LibraryUnusable, LibraryUnwritable
 from settings import Settings
-from transport.address import ServersUnusable
-from transport.connection import connect, streams_of
+from transport.connection import streams_of
 from transport.fenced_log import Fenced
 from transport.members import Member, Members
-from transport.people import ForgetReport, ForgetRequest, ForgetRequests, SharedPeople, has_people_bucket, open_people
+from transport.people import ForgetReport, ForgetRequest, ForgetRequests, SharedPeople, open_people
 from transport.rebalancing import WORKER
 from transport.streams import TEAM, Layout, scope_of
 
@@ -202,21 +200,9 @@ async def forget_everywhere(
 
 async def forget_from_command(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
     """As `forget_everywhere`, for `--forget`. Raises Unusable: the servers cannot be used, or hold no people's data."""
-    layout, address = layout_of(settings.nats), address_of(settings)
-    try:
-        client = await connect(address, name := make_name())
-    except ServersUnusable as error:
-        raise Unusable(str(error)) from None
-    try:
-        if not await has_people_bucket(client):
-            where = ", ".join(address.servers)
-            raise Unusable(f"transport: {where}: nothing is kept there; is this the right --config?")
-        async with open_people(client) as people:
-            return await forget_everywhere(
-                people, layout, Members(streams_of(client), Member(name, ())), user_id, seconds
-            )
-    finally:
-        await client.close()
+    async with connected(settings) as client, open_people(client) as people:
+        members = Members(streams_of(client), Member(make_name(), ()))
+        return await forget_everywhere(people, layout_of(settings.nats), members, user_id, seconds)
 
 
 def parse_forgotten(values: Mapping[str, Any]) -> ForgetResult:

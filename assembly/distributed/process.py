@@ -18,9 +18,14 @@ from pathlib import Path
 
 from assembly import Unusable
 from assembly.forgetting import NATS_FOLDER
+from assembly.health import HealthMonitor
 from assembly.running import in_background
+from clock import now
+from model.health import Condition, Topic, Trouble, merge_conditions
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.processes import ROLES, VERSION, Fleet, ProcessStatus
+from model.servers import Servers
+from services.llm import Limiter
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
 from transport.address import ASK_FOR_CREDENTIALS, ServersUnusable
@@ -34,9 +39,11 @@ from transport.connection import (
     connected_server,
     streams_of,
 )
+from transport.folder_log import FolderFollower
 from transport.members import Member, Members, answer_presence, gather_statuses
+from transport.people import has_people_bucket
 from transport.rebalancing import WORKER
-from transport.streams import TEAM, Layout, create_streams
+from transport.streams import KNOWLEDGE, TEAM, Layout, create_streams
 
 REPORT_FOLDER = "gathered"
 """The temporary folder, below that of the process, in which the state of all partitions is collected for a report."""
@@ -89,6 +96,20 @@ def homes(settings: Settings) -> Mapping[str, Settings]:
     return {"" if guild_id is None else f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}
 
 
+@asynccontextmanager
+async def follow_knowledge(file_connection: FileConnection, settings: Settings) -> AsyncGenerator[None]:
+    """Keep copies of the knowledge in `app.data_dir`, of the team's and of everybody's, up to date until the end of the
+    block, which begins once they hold what NATS holds.
+    """
+    async with AsyncExitStack() as stack:
+        for name, folder in ((TEAM, "team-knowledge"), (KNOWLEDGE, "knowledge-base")):
+            below = [f"{home}{folder}" for home in homes(settings)]
+            follower = FolderFollower(file_connection, name, settings.app.data_dir, below)
+            await stack.enter_async_context(in_background(follower.run()))
+            await follower.wait_caught_up()
+        yield
+
+
 def layout_of(settings: NatsSettings) -> Layout:
     return Layout(settings.partitions, settings.lease_seconds, settings.replicas)
 
@@ -101,6 +122,25 @@ def make_name() -> str:
     """Return a name that is unique, also among containers, and allowed as a key of a bucket."""
     host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
     return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+@asynccontextmanager
+async def connected(settings: Settings) -> AsyncGenerator[Client]:
+    """Connect for a command, until the end of the block. Raises Unusable: the servers cannot be used, or hold nothing
+    of the bot.
+    """
+    address = address_of(settings)
+    try:
+        client = await connect(address, make_name())
+    except ServersUnusable as error:
+        raise Unusable(str(error)) from None
+    try:
+        if not await has_people_bucket(client):
+            where = ", ".join(address.servers)
+            raise Unusable(f"transport: {where}: nothing is kept there; is this the right --config?")
+        yield client
+    finally:
+        await client.close()
 
 
 @asynccontextmanager
@@ -201,9 +241,12 @@ async def _leave(members: Members) -> None:
 
 @dataclass(slots=True)
 class ProcessStatusReporter:
-    """Counts results. `owned`: set by the role worker; gives the messages in flight of each owned partition."""
+    """Counts results. `owned`: set by the role worker; gives the messages in flight of each owned partition. `health`:
+    has the conditions that are reported.
+    """
 
     process: Process
+    health: HealthMonitor
     owned: Callable[[], Mapping[int, int]] = dict
     results: Counter[str] = field(default_factory=Counter[str])
     since: float = field(default_factory=time.monotonic)
@@ -229,6 +272,7 @@ class ProcessStatusReporter:
             failures=self.results[OutcomeKind.FAILED],
             memory_mb=memory_mb(),
             connection=connected_server(self.process.client),
+            conditions=self.health.latest,
         )
 
 
@@ -239,6 +283,29 @@ def memory_mb() -> float:
     except (OSError, IndexError, ValueError):
         return 0.0
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
+
+
+async def fleet_conditions(
+    process: Process, monitor: HealthMonitor, budgets: Servers[Limiter] | None = None
+) -> list[Condition]:
+    """Return the conditions that all processes know of, as one of each topic; none while NATS does not answer.
+    `budgets`: those that all share.
+    """
+    own = await monitor.sample(budgets)
+    try:
+        fleet = await fleet_of(process)
+    except AWAY_ERRORS:
+        return []
+    found = merge_conditions([own, *(each.conditions for each in fleet.processes if each.name != process.name)])
+    known, at = {each.topic for each in found}, now()
+    lacking = [
+        Condition(
+            topic=topic, troubles={"": Trouble(at, at)}, detail=f"no process reports it: does any play the role {role}?"
+        )
+        for topic, role in ((Topic.DISCORD, "gateway"), (Topic.KNOWLEDGE, "knowledge"))
+        if topic not in known
+    ]
+    return merge_conditions([found, lacking])
 
 
 async def fleet_of(process: Process) -> Fleet:

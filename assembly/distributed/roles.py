@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
@@ -16,10 +17,12 @@ from assembly.answering import ModelOptions, open_llms
 from assembly.bot import gateway_rules
 from assembly.data_folder import read_state
 from assembly.distributed.forgetting import open_forget_handler
+from assembly.distributed.keepers import ArchiveKeeper, tell_refusal
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
 from assembly.forgetting import data_not_in_nats, team_files
 from assembly.graph_parts import DiscordAPI, keep_all_knowledge_current, teams
+from assembly.health import HealthMonitor
 from assembly.opening import ARCHIVE, open_bot
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
 from assembly.slash_commands import Privacy
@@ -49,6 +52,8 @@ from transport.lease import Lease, stand_by, wait_for_any
 from transport.locks import hold_shard_count, make_identify_turn
 from transport.members import answer_status
 from transport.people import open_people
+from transport.requests import ARCHIVE as ARCHIVE_REQUESTS
+from transport.requests import answering
 from transport.streams import CAPTURES, KNOWLEDGE, LOCKS, ROLES, TEAM
 from transport.watermarks import PublishWatermarks, open_watermarks
 
@@ -100,6 +105,17 @@ async def run_gateway(
                 await published.drain()
         except TimeoutError:
             log.warning("gateway: NATS has not taken everything; catch-up brings the rest again")
+
+
+async def run_gateway_or_tell(
+    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
+) -> None:
+    """As `run_gateway`; that Discord refuses the bot is first told to the worker that tells people."""
+    try:
+        await run_gateway(process, stopping, shards, health)
+    except GatewayRefused as refused:
+        await tell_refusal(process.client, str(refused))
+        raise
 
 
 async def concurrent_identifies(client: Client, token: str, stopping: asyncio.Event) -> int | None:
@@ -199,7 +215,8 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
                 log.info("knowledge: %s handed on, %d removed", number_of(done.published, "file"), done.removed)
 
     async with AsyncExitStack() as stack:
-        _, asker = await stack.enter_async_context(open_llms(settings, ModelOptions(observe=meters.observe)))
+        models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
+        _, asker = await stack.enter_async_context(open_llms(settings, models))
         state = read_state(settings, durable=False, on_tokens=meters.tokens)
         await stack.enter_async_context(keep_all_knowledge_current(settings, asker, state.usages, meters))
         # One process sweeps all scopes, and one at a time keeps the knowledge.
@@ -236,7 +253,9 @@ def _documents(settings: Settings) -> Mapping[str, Path]:
     """Return the paths of the documents, by their usual path in the data folder."""
     found: dict[str, Path] = {}
     for home, each in homes(settings).items():
-        found[f"{home}knowledge-base/sources"] = each.kb.sources_dir
+        for folder in each.kb.document_folders:
+            below = folder.relative_to(each.kb.sources_dir).as_posix()
+            found[f"{home}knowledge-base/sources/{below}".removesuffix("/.")] = folder
         found[f"{home}knowledge-base/links.txt"] = each.kb.links_file_path
     return found
 
@@ -277,9 +296,12 @@ async def _keep_archive(
         stack.enter_context(files.use_journal(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
         state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
-        no_api, models = DiscordAPI(poster=DryRunPoster()), ModelOptions(observe=meters.observe)
+        no_api = DiscordAPI(poster=DryRunPoster())
+        models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, no_api, models, meters.gauge))
-        parts = bot.assemble(state, [*meters.results, status_reporter.add, journal, capture_receiver.on_result])
+        keeper = ArchiveKeeper(process.client, bot.servers)
+        on_results = [*meters.results, status_reporter.add, journal, capture_receiver.on_result, keeper.on_result]
+        parts = bot.assemble(state, on_results)
         places: Subject[Dispatch] = Subject()  # which channels are public
         results = graph(
             places.pipe(decode(Decoder())), parts.services, parts.sinks, parts.rules, capture_receiver.captures
@@ -302,6 +324,7 @@ async def _keep_archive(
         await forget_handler.own(TEAM, forget, privacy.planned_renames)
         people.forget_requests.on_change = forget_handler.on_request
         forget_handler.begin()
+        await stack.enter_async_context(answering(process.client, ARCHIVE_REQUESTS, keeper.answer))
         capture_receiver.begin()
         log.info("the archive is kept here")
         await wait_for_any(None, stopping, lost, ended=[run.finished])
@@ -327,17 +350,22 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
     """
     async with AsyncExitStack() as stack:
         stopped = stack.enter_context(stop_signal())
-        meters, health = meters_of(settings, "+".join(roles)), Health(now())
+        health, monitor = Health(now()), HealthMonitor(settings, place=socket.gethostname())
+        if "gateway" in roles:
+            monitor.watch_gateway(health)
+        await stack.enter_async_context(monitor.watching_errors())
+        meters = replace(meters_of(settings, "+".join(roles)), health=monitor)
         process = await stack.enter_async_context(open_process(settings, roles))
         await in_thread(warn_of_data_not_in_nats, settings)
-        status_reporter = ProcessStatusReporter(process)
+        status_reporter = ProcessStatusReporter(process, monitor)
+        await stack.enter_async_context(in_background(monitor.keep_sampling()))
         answering = await answer_status(process.client, status_reporter.status)
         stack.push_async_callback(answering.unsubscribe)
         if meters.owned is not None:
             await stack.enter_async_context(in_background(_report_owned(status_reporter, meters.owned)))
         ends = {role: asyncio.Event() for role in roles}
         playing = {
-            "gateway": lambda: run_gateway(process, ends["gateway"], shards, health),
+            "gateway": lambda: run_gateway_or_tell(process, ends["gateway"], shards, health),
             "worker": lambda: run_worker(process, ends["worker"], meters, status_reporter, serve),
             "team": lambda: run_team(process, ends["team"], meters, status_reporter),
             "knowledge": lambda: run_knowledge(process, ends["knowledge"], meters),

@@ -1,4 +1,4 @@
-"""Carries out `--check`, `--adopt` and `--export` on the NATS servers."""
+"""Carries out `--check`, `--adopt`, `--export` and `--mcp` on the NATS servers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 from assembly import Unusable
 from assembly.data_folder import KB_PATHS
-from assembly.distributed.process import address_of, homes, layout_of, make_name
+from assembly.distributed.process import address_of, connected, follow_knowledge, homes, layout_of, make_name
+from services.storage import DataFolder
 from settings import Settings
 from transport import migration, server_probe
 from transport.address import ServersUnusable
-from transport.connection import AWAY_ERRORS, JetStreamContext, connect, streams_of
+from transport.connection import AWAY_ERRORS, FileConnection, JetStreamContext, connect, streams_of
 from transport.fenced_log import Fenced
 from transport.migration import Installation, MigrationProgress
 from transport.server_probe import ProbeResult
@@ -45,6 +46,23 @@ async def export(settings: Settings, folder: Path, moved: MigrationProgress) -> 
         await migration.export(streams, layout_of(settings.nats), folder, moved)
 
 
+@asynccontextmanager
+async def knowledge_followed(settings: Settings) -> AsyncGenerator[None]:
+    """Have `app.data_dir` hold what all processes answer from, and follow its changes until the end of the block. What
+    they have spent of the limits is as it is at the beginning. Raises Unusable: the servers cannot be used.
+    """
+    async with connected(settings) as client:
+        await migration.download_budgets(streams_of(client), DataFolder(settings.app.data_dir))
+    try:
+        async with (
+            FileConnection(address_of(settings), make_name()) as file_connection,
+            follow_knowledge(file_connection, settings),
+        ):
+            yield
+    except ServersUnusable as error:
+        raise Unusable(str(error)) from None
+
+
 def installation_of(settings: Settings, folder: Path) -> Installation:
     """Return the paths in a data folder: as configured for `app.data_dir`, else the usual ones."""
     if os.path.realpath(folder) != os.path.realpath(settings.app.data_dir):
@@ -52,8 +70,8 @@ def installation_of(settings: Settings, folder: Path) -> Installation:
     outside_paths: dict[str, Path] = {}
     for home, each in homes(settings).items():
         usual = each.with_data_in(folder / home).kb
-        for name in KB_PATHS:
-            place, there = getattr(each.kb, name), getattr(usual, name)
+        places = [(getattr(each.kb, name), getattr(usual, name)) for name in KB_PATHS if name != "sources_dir"]
+        for place, there in (*places, *zip(each.kb.document_folders, usual.document_folders, strict=True)):
             if place != there:
                 outside_paths[there.relative_to(folder).as_posix()] = place
     return Installation(folder, outside_paths)

@@ -14,29 +14,41 @@ from typing import TYPE_CHECKING, Any
 import reactivex as rx
 from reactivex.subject import Subject
 
+from assembly.alerts import alert_parts
 from assembly.answering import ModelOptions
 from assembly.bot import DiscordParts, open_discord, resume, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
+from assembly.distributed.keepers import ask_filing, keep_decision, note_refusal
 from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
-from assembly.distributed.process import EVERYTHING, REPORT_FOLDER, Process, ProcessStatusReporter, fleet_of, homes
+from assembly.distributed.process import (
+    EVERYTHING,
+    REPORT_FOLDER,
+    Process,
+    ProcessStatusReporter,
+    fleet_conditions,
+    fleet_of,
+    follow_knowledge,
+)
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles, team_files
 from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts
 from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
+from assembly.reviewing import TeamDesk
 from assembly.running import GraphRun, Meters, in_background
 from assembly.slash_commands import Privacy, slash_commands
 from clock import now, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from operators.screen import decode
+from reporting.dismissed import DismissedQuestions
 from reporting.reading import TimeSpan
 from reporting.report import Report
-from services.conversations import Outbox
+from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
-from services.discord.live import CHANGES
+from services.discord.live import CHANGES, watch_presses
 from services.documents.store import Together
 from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
@@ -44,23 +56,27 @@ from services.team import Capture, CapturedMessage, Captures, Pair, Revision, ar
 from settings import Settings, discord_token
 from sinks.results import journal
 from sinks.team import RawArchive
+from streams.alerts import AlertParts
 from streams.graph import graph
 from transport.budgets import SharedBudgets
 from transport.captures import CaptureSender
-from transport.connection import streams_of
+from transport.connection import Client, streams_of
 from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
 from transport.document_store import open_bucket_store
 from transport.fenced_log import Fenced, FencedLog
-from transport.folder_log import FolderFollower, LogJournal, restore
+from transport.fleet_drafts import FleetDrafts, answer_fleet
+from transport.folder_log import LogJournal, restore
 from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
 from transport.partition import Partition
 from transport.people import ForgetRequest, SharedFlags, SharedPeople, open_people
 from transport.rebalancing import WORKER, Rebalancing
-from transport.streams import KNOWLEDGE, TEAM, scope_of
+from transport.requests import ALERTS, OPERATORS, answering
+from transport.streams import scope_of
 
 if TYPE_CHECKING:
     from aiohttp.web import Application
 
+    from assembly.health import HealthMonitor
     from dashboard import FlowMeter
 
 
@@ -92,6 +108,10 @@ class PartitionWork:
     _closing: bool = field(default=False, init=False)
     _forgetting: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
+    @property
+    def is_closing(self) -> bool:
+        return self._closing
+
     def feed(self, dispatch: Dispatch) -> None:
         self.source.on_next(dispatch)
 
@@ -122,6 +142,7 @@ class PartitionWork:
 
     def _leave(self) -> None:
         self._closing = True
+        self.parts.state.drafts.close()
         self.forget_handler.disown(scope_of(self.number))
 
     async def _close(self) -> None:
@@ -228,6 +249,17 @@ class PartitionWorker:
 
     def __post_init__(self) -> None:
         self.broadcast = PlacesFollower(self.process.client, self.on_dispatch)
+        if not self.shared.bot.settings.app.dry_run:
+            desk = TeamDesk(self.drafts_with, self.people_services.parts.services.people)
+            watch_presses(self.shared.discord.client, desk)
+
+    def drafts_with(self, draft_id: int) -> Drafts | None:
+        """Return the drafts of the partition that has one, among those that this worker owns."""
+        return next((drafts for drafts in self.drafts_owned() if drafts.find(draft_id) is not None), None)
+
+    def drafts_owned(self) -> list[Drafts]:
+        """Return the drafts of the partitions that this worker owns."""
+        return [work.parts.state.drafts for work in self.works.values() if not work.is_closing]
 
     async def take(self, number: int) -> Partition | None:
         """Take a partition, for `Rebalancing`. None: another process has it."""
@@ -303,13 +335,19 @@ class PartitionWorker:
                 settings,
             )
             await stack.enter_async_context(autosave(state))
+            services = parts.services
             if number == NO_CHANNEL_PARTITION:
+                services = replace(services, alerts=await self._open_alerts(settings, state, stack))
                 await stack.enter_async_context(
                     singleton_jobs(process, shared, settings, state, self.broadcast.has_left)
                 )
+                dismissed = DismissedQuestions(DataFolder(folder).dismissed)
+                await stack.enter_async_context(
+                    answering(process.client, OPERATORS, partial(keep_decision, dismissed, state.audit))
+                )
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
-            run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
+            run = GraphRun(graph(events, services, parts.sinks, parts.rules), services.in_flight)
             work = PartitionWork(
                 number=number,
                 folder=folder,
@@ -333,6 +371,20 @@ class PartitionWorker:
         work.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
         return work
 
+    async def _open_alerts(self, settings: Settings, state: RunState, stack: AsyncExitStack) -> AlertParts | None:
+        """Return the branch that tells of incidents in any process. `settings`: of NO_CHANNEL_PARTITION, whose folder
+        says what was told, so that a former owner tells nothing.
+        """
+        meters, monitor = self.shared.meters, self.status_reporter.health
+        sample = partial(fleet_conditions, self.process, monitor, state.budgets)
+        if meters.incidents is not None:
+            stack.callback(meters.incidents, {})
+        parts = await run_blocking(alert_parts, settings, monitor, sample, self.shared.discord.poster, meters)
+        if parts is not None:
+            answer = partial(note_refusal, monitor, parts)
+            await stack.enter_async_context(answering(self.process.client, ALERTS, answer))
+        return parts
+
 
 def _state_of(settings: Settings, shared: Shared) -> RunState:
     state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
@@ -345,10 +397,10 @@ def _state_of(settings: Settings, shared: Shared) -> RunState:
 
 
 def sending_capture_parts(
-    settings: Settings, sender: CaptureSender, withheld: Callable[[CapturedMessage], bool]
+    settings: Settings, client: Client, withheld: Callable[[CapturedMessage], bool]
 ) -> CaptureParts:
     """Like `capture_parts`, if another process keeps the archive: a copy here says which captures it has already."""
-    raw = settings.kb.team_raw_dir
+    sender, raw = CaptureSender(client), settings.kb.team_raw_dir
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), withheld)
     known = RawArchive(raw, captures, rehearsed=True)
 
@@ -361,12 +413,17 @@ def sending_capture_parts(
 
     async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         captures.revise(revisions)
-        # The copy of the archive has what other workers have captured.
-        if await run_blocking(known.holds, [each.message_id for each in revisions]):
+        # The copy of the archive has what other workers have captured, once it is stored. What waits for that may be of
+        # an earlier owner of this partition.
+        ids = [each.message_id for each in revisions]
+        if await sender.is_any_waiting() or await run_blocking(known.holds, ids):
             await sender.send_revisions(guild_id, revisions)
         return ()
 
-    return CaptureParts(keep=keep, revise=revise, captures=captures)
+    async def teach(capture: Capture) -> None:
+        await sender.send(capture)
+
+    return CaptureParts(keep=keep, revise=revise, recent=captures, teach=teach, ask_filing=partial(ask_filing, client))
 
 
 @asynccontextmanager
@@ -377,11 +434,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        for name, folder in ((TEAM, "team-knowledge"), (KNOWLEDGE, "knowledge-base")):
-            below = [f"{home}{folder}" for home in homes(settings)]
-            follower = FolderFollower(process.file_connection, name, settings.app.data_dir, below)
-            await enter(in_background(follower.run()))
-            await follower.wait_caught_up()
+        await enter(follow_knowledge(process.file_connection, settings))
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(discord_token(settings))
         kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
@@ -400,10 +453,14 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 PARTITIONS,
                 state,
                 discord,
-                ModelOptions(observe=meters.observe, at_once=settings.ai_response.max_concurrent_answers),
+                ModelOptions(
+                    observe=meters.observe,
+                    at_once=settings.ai_response.max_concurrent_answers,
+                    on_call=meters.on_call,
+                ),
                 meters.gauge,
                 shared=Together(kept, notes),
-                captures=sending_capture_parts(settings, CaptureSender(process.client), state.withheld_captured),
+                captures=sending_capture_parts(settings, process.client, state.withheld_captured),
             )
         )
         yield Shared(bot=bot, people=people, discord=discord, meters=meters, budgets=budgets)
@@ -435,15 +492,23 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
             yield people_services
 
 
-def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter) -> AddPages:
+def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter, monitor: HealthMonitor) -> AddPages:
     """The dashboard, with this worker and the fleet."""
-    from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
-    from assembly.distributed.fleet_outcomes import FleetOutcomes  # noqa: PLC0415 (as above)
+    from assembly.dashboard import FleetData, address_of, dashboard_pages, is_approving  # noqa: PLC0415 (templates, which nothing else needs)
+    from assembly.distributed.fleet_outcomes import FleetGaps, FleetOutcomes, FleetTeam  # noqa: PLC0415 (as above)
 
+    drafts = FleetDrafts(process.client, process.members) if is_approving(shared.bot.settings) else None
     log.info("the dashboard is at %s", address_of(shared.bot.settings.metrics))
     fleet = partial(fleet_of, process)
     outcomes = FleetOutcomes(process, parts.state.record)
-    return dashboard_pages(shared.bot.settings, parts, flow, fleet=fleet, outcomes=outcomes)
+    health = partial(fleet_conditions, process, monitor, parts.state.budgets)
+    return dashboard_pages(
+        shared.bot.settings,
+        parts,
+        flow,
+        health=health,
+        fleet=FleetData(fleet, outcomes, FleetGaps(process), partial(FleetTeam, process.client), drafts),
+    )
 
 
 async def run_worker(
@@ -463,8 +528,10 @@ async def run_worker(
             partition_worker.on_opt_out,
             partition_worker.on_forget_request,
         )
-        pages = None if meters.flow is None else pages_of(process, shared, people_services.parts, meters.flow)
+        parts, monitor = people_services.parts, status_reporter.health
+        pages = None if meters.flow is None else pages_of(process, shared, parts, meters.flow, monitor)
         await enter(serve(pages))
+        await enter(answer_fleet(process.client, partition_worker.drafts_owned))
         await forget_handler.own(DOCUMENTS, people_services.forget)
         forget_handler.begin()
         await partition_worker.broadcast.catch_up()

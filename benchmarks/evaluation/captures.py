@@ -17,9 +17,18 @@ from pathlib import Path
 
 from benchmarks.evaluation import data
 from benchmarks.evaluation.conversations import Result, requirements
-from benchmarks.evaluation.replaying import configured, content_of, filed_in, judged, replayed, replayed_apart
+from benchmarks.evaluation.replaying import (
+    configured,
+    content_of,
+    filed_in,
+    judged,
+    last_captures,
+    replayed,
+    replayed_apart,
+)
 from benchmarks.evaluation.sweep import sweep
 from benchmarks.verdicts import verdict
+from services.team import exchanges_of
 
 MOST_FILED = 1.05
 """Classifications a captured conversation: a growing one is filed when it is quiet."""
@@ -57,6 +66,9 @@ def evaluated(recording: Path) -> tuple[Result, list[tuple[bool, str]]]:
         same = content_of(folder / "one") == content_of(folder / "two")
         found = judged(recording, folder / "one")
         filed = filed_in(folder / "one")
+        exchanges = [each for pair in last_captures(folder / "one").values() for each in exchanges_of(pair)]
+    quotable = sum(each.quotable for each in exchanges)
+    print(f"{recording.stem}: of {len(exchanges)} exchanges in captured conversations, {quotable} can be quoted")
     calls = filed / max(found.captured, 1)
     return found, [
         (calls <= MOST_FILED, f"{recording.stem}: {calls:.3f} classifications a conversation, at most {MOST_FILED}"),

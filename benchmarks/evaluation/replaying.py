@@ -74,9 +74,14 @@ def content_of(data: Path) -> dict[str, bytes]:
     return {str(path.relative_to(data)): path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()}
 
 
+def last_captures(data: Path) -> dict[str, Pair]:
+    """The last pair of each conversation."""
+    return {pair.conversation_id: pair for pair in pairs_in(data)}
+
+
 def judged(recording: Path, data: Path) -> Result:
     """What a run that is over has captured: of each conversation its last pair."""
-    last = {pair.conversation_id: pair for pair in pairs_in(data)}
+    last = last_captures(data)
     gold = json.loads(gold_of(recording).read_text(encoding="utf-8"))
     return result(
         captured=[Captured(pair.message_ids, askers_in(pair)) for pair in last.values()],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.scale.model import ANSWERING
@@ -13,6 +13,8 @@ from benchmarks.scale.scene import LEASE_SECONDS, PARTITIONS, Scene
 from benchmarks.scale.traffic import POISON
 from benchmarks.scale.watch import shares, until
 from clock.utc import now
+from tests.loopback.nats_server import NatsServer
+from transport.streams import MESSAGES
 
 PATIENCE_SECONDS = 30.0
 AWAY_SECONDS = 3.0
@@ -44,6 +46,7 @@ class Story:
         poison: the message that ends whoever takes it up; `deaths`: how many it has ended.
         by_themselves: processes that ended without being told to.
         codes: how those ended that were told to stop at the end.
+        still_said: people wrote until the last step was over.
     """
 
     steps: Sequence[str] = STEPS
@@ -61,6 +64,7 @@ class Story:
     by_themselves: Sequence[str] = ()
     codes: Sequence[int] = ()
     said: int = 0
+    still_said: bool = False
     settled: bool = False
 
 
@@ -78,7 +82,28 @@ class Faults:
         await scene.started(gateway=1, worker=2, team=2, knowledge=1)
         playing = asyncio.create_task(scene.discord.play())
         await asyncio.sleep(CALM_SECONDS)
-        told = {
+        told = self._told()
+        for step in steps:
+            await told[step]()
+        story.still_said = not playing.done()
+        story.said = await playing
+        story.settled = await scene.settled(PATIENCE_SECONDS + LEASE_SECONDS) is not None
+        if not story.settled:
+            await self._tell_waiting()
+        await scene.watch.caught_up()
+        await self._stop_all()
+        return story
+
+    async def _tell_waiting(self) -> None:
+        """Print which leases still have messages, as the server counts them."""
+        for each in await self._scene.streams.consumers_info(MESSAGES):
+            if each.num_pending or each.num_ack_pending:
+                counts = f"{each.num_pending} not delivered, {each.num_ack_pending} not acknowledged"
+                print(f"   {each.name}: {counts}, bound {each.push_bound}", flush=True)
+
+    def _told(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """Return the function that carries out each step."""
+        return {
             "join": self._join,
             "kill": self._kill_worker,
             "freeze": self._freeze,
@@ -86,13 +111,6 @@ class Faults:
             "drain": self._drain,
             "poison": self._poison,
         }
-        for step in steps:
-            await told[step]()
-        story.said = await playing
-        story.settled = await scene.settled(PATIENCE_SECONDS + LEASE_SECONDS) is not None
-        await scene.watch.caught_up()
-        await self._stop_all()
-        return story
 
     async def _join(self) -> None:
         """A newcomer: how long until it has its share."""
@@ -147,9 +165,11 @@ class Faults:
         return active
 
     async def _restart_server(self) -> None:
-        self._scene.server.end(signal.SIGKILL)
+        server = self._scene.server
+        assert isinstance(server, NatsServer)
+        server.end(signal.SIGKILL)
         await asyncio.sleep(AWAY_SECONDS)
-        await asyncio.to_thread(self._scene.server.start)
+        await asyncio.to_thread(server.start)
         await self._calm()
 
     async def _drain(self) -> None:

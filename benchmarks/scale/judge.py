@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 
 from benchmarks.scale.traffic import case_in
 from services.team import Pair
@@ -262,3 +263,24 @@ def taken_over(
             outcomes.append(done)
         never += waited and done is None
     return TakenOver(sorted(epochs), sorted(outcomes), never)
+
+
+def longest_silence(sent: Iterable[Sent], log: Log, since: float, until: float) -> float:
+    """The longest time without an outcome while a message waited for its own, in seconds, of those that ended between
+    `since` and `until`.
+    """
+    said = {each.id: each.at for each in sent}
+    ended = sorted((each.at, message_id) for each in log.ended for message_id in each.ids if message_id in said)
+    # By the end of the list: when the oldest of those was said that have their outcome there or later.
+    oldest, waiting = inf, dict[int, float]()
+    for place in reversed(range(len(ended))):
+        oldest = min(oldest, said[ended[place][1]])
+        waiting[place] = oldest
+    return max(
+        (
+            after - max(before, waiting[place])
+            for place, ((before, _), (after, _)) in enumerate(pairwise(ended), 1)
+            if since <= after < until
+        ),
+        default=0.0,
+    )

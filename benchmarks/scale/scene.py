@@ -25,7 +25,9 @@ from benchmarks.scale.processes import Processes, Running, Start, program
 from benchmarks.scale.traffic import Saying, write_plan
 from benchmarks.scale.watch import Watch, connected, shares, until
 from tests.end_to_end.knowledge import write_knowledge
+from tests.loopback.nats_cluster import NatsCluster
 from tests.loopback.nats_server import NatsServer
+from transport.address import ServersUnusable
 from transport.key_value import read_values
 from transport.streams import MEMBERS, Layout, create_streams
 
@@ -102,7 +104,7 @@ class Scene:
 
     folder: Path
     config: Path
-    server: NatsServer
+    server: NatsServer | NatsCluster
     client: Client
     discord: Discord
     model: Model
@@ -153,7 +155,7 @@ class Scene:
         for number, each in enumerate(workers):
             confine(each.pid, [cores[number % len(cores)]])
         others = (each.pid for each in self.processes.all.values() if not each.over and each not in workers)
-        for pid in (os.getpid(), self.server.pid, self.discord.pid, *others):
+        for pid in (os.getpid(), *self.server.pids, self.discord.pid, *others):
             confine(pid, cores)
 
     async def settled(self, seconds: float) -> float | None:
@@ -180,6 +182,8 @@ async def scene(
     channels: int,
     latency: float = 0.0,
     command: Callable[[Discord, Path], Sequence[str]] | None = None,
+    *,
+    three_servers: bool = False,
 ) -> AsyncGenerator[Scene]:
     """Everything but the processes of the program, until the end of the block.
 
@@ -187,14 +191,17 @@ async def scene(
     """
     write_plan(folder / "plan.jsonl", sayings)
     async with contextlib.AsyncExitStack() as stack:
-        server = stack.enter_context(NatsServer(folder))
+        if three_servers:
+            server = await stack.enter_async_context(NatsCluster(folder))
+        else:
+            server = stack.enter_context(NatsServer(folder))
         client = await stack.enter_async_context(connected(server.url))
-        await create_streams(client, Layout(PARTITIONS, LEASE_SECONDS))
+        await _make_streams(client, Layout(PARTITIONS, LEASE_SECONDS, server.replicas))
         discord = await _discord(folder, channels)
         stack.push_async_callback(discord.end)
         processes: dict[str, Running] = {}
         model = await stack.enter_async_context(Model(latency, lambda who: processes[who].kill()))
-        config = write_config(folder, server.url, discord.about["team"])
+        config = write_config(folder, server.url, discord.about["team"], replicas=server.replicas)
         started = Processes(
             folder,
             Start((command or the_program)(discord, config), {"APP__DISCORD__TOKEN": discord.about["token"]}),
@@ -204,6 +211,19 @@ async def scene(
         await stack.enter_async_context(started)
         watch = await stack.enter_async_context(Watch(client))
         yield Scene(folder, config, server, client, discord, model, started, watch)
+
+
+async def _make_streams(client: Client, layout: Layout) -> None:
+    """Several servers have to find each other first."""
+
+    async def made() -> bool:
+        try:
+            await create_streams(client, layout)
+        except ServersUnusable:
+            return False
+        return True
+
+    assert await until(made, STARTING_SECONDS) is not None, "the servers do not become one"
 
 
 def the_program(discord: Discord, config: Path) -> Sequence[str]:
@@ -222,7 +242,7 @@ async def _discord(folder: Path, channels: int) -> Discord:
     return discord
 
 
-def write_config(folder: Path, transport: str, team: Sequence[int], name: str = "config") -> Path:
+def write_config(folder: Path, transport: str, team: Sequence[int], name: str = "config", *, replicas: int = 1) -> Path:
     """The configuration of a drill: short times, and replies to those who mention the bot."""
     data = folder / f"{name}-data"
     write_knowledge(data)
@@ -242,7 +262,7 @@ def write_config(folder: Path, transport: str, team: Sequence[int], name: str = 
         "limits": {"chains_per_user_per_hour": 100_000},
         "search": {"embeddings": "none"},
         "transport": transport,
-        "nats": {"partitions": PARTITIONS, "lease_seconds": LEASE_SECONDS},
+        "nats": {"partitions": PARTITIONS, "lease_seconds": LEASE_SECONDS, "replicas": replicas},
     }
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(sections))

@@ -27,12 +27,14 @@ PATIENCE_SECONDS = 30.0
 
 @contextlib.asynccontextmanager
 async def connected(url: str) -> AsyncGenerator[Client]:
-    """A connection that outlives a restart of the server, and says nothing of it."""
+    """A connection that outlives a restart of the server, and says nothing of it. `url`: of one server, or of several
+    with commas.
+    """
 
     async def quiet(_: Exception) -> None:
         return
 
-    client = await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.1, error_cb=quiet)
+    client = await nats.connect(url.split(","), max_reconnect_attempts=-1, reconnect_time_wait=0.1, error_cb=quiet)
     try:
         yield client
     finally:

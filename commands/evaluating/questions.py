@@ -251,27 +251,24 @@ class QuestionWithVotes:
         return {"question": self.text, "todo": True, "note": "; ".join(filter(None, notes))}
 
 
-def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None) -> str:
+def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None, guild_id: int | None = None) -> str:
     """Write a file of questions from votes, to stdout if `out` is None. Returns a line with the number of questions.
+    `guild_id`: only of this server.
 
     Raises:
         Unusable: nothing can be written, or `out` exists.
         OSError: the data folder cannot be read, or `out` cannot be written.
     """
-    root = settings.app.data_dir
-    if not root.is_dir():
-        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is it the right one?")
     if out is not None and (out.exists() or out.is_symlink()):
         raise Unusable(f"{FROM_VOTES_OPTION}: {out} is there already; name another file, or remove it")
-    folder = DataFolder(root)
+    folder = DataFolder(settings.app.data_dir)
     if json_state.ids_are_damaged(folder.opt_outs):
         raise Unusable(f"{folder.opt_outs} is damaged: it cannot be told who has opted out; mend it by hand")
-    found = voted_questions(settings, period)
+    found = voted_questions(settings, period, guild_id)
     if not found:
+        answer = "an answer whose asker is known" + ("" if guild_id is None else f", from the server {guild_id}")
         remedy = "discord.feedback keeps votes"
-        raise Unusable(
-            f"{FROM_VOTES_OPTION}: {folder.feedback} holds no vote on an answer whose asker is known; {remedy}"
-        )
+        raise Unusable(f"{FROM_VOTES_OPTION}: {folder.feedback} holds no vote on {answer}; {remedy}")
     entries = [each.entry for each in found]
     open_ones = sum("todo" in entry for entry in entries)
     counts = f"{number_of(len(entries), 'question')}, {open_ones} of them to be decided"
@@ -287,8 +284,9 @@ def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None) -> 
     return counts
 
 
-def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVotes]:
-    """Collect questions with votes, in the order of their first answer, without secrets. Blocking. Raises OSError.
+def voted_questions(settings: Settings, period: TimeSpan, guild_id: int | None = None) -> list[QuestionWithVotes]:
+    """Collect questions with votes, in the order of their first answer, without secrets. `guild_id`: only those that
+    were asked in this server. Blocking. Raises OSError.
 
     Questions of unknown people, and of people who have opted out or were forgotten since, are left out.
     """
@@ -296,6 +294,7 @@ def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVo
     posts, opted_out = {post.message_id: post for post in read_posts(folder.posts)}, OptOutFile(folder.opt_outs)
     ends = reading.read_outcomes(folder.outcomes, TimeSpan(0, period.until))
     pointed = {entry.message_ids[-1] for entry in ends if entry.level == Level.POINT}
+    places = {entry.place_id for entry in ends if entry.guild_id == guild_id}
     marker = settings.discord.opt_out_marker.casefold()
     found: dict[str, QuestionWithVotes] = {}
     for vote in reading.read_voted(folder.feedback, period):
@@ -303,7 +302,7 @@ def voted_questions(settings: Settings, period: TimeSpan) -> list[QuestionWithVo
         if post is None or post.asker_id in opted_out or vote.question == REMOVED or marker in vote.question.casefold():
             continue
         text = "\n".join(visible_lines(redact(vote.question))).strip()
-        if text:
+        if text and (guild_id is None or post.asked_in in places):
             known = found.setdefault(" ".join(text.split()).casefold(), QuestionWithVotes(text))
             known.add(vote, pointed=post.last_asked_id in pointed)
     return list(found.values())

@@ -33,12 +33,12 @@ from commands.evaluating.runs import (
     spent_in_words,
 )
 from commands.progress import show_progress
+from commands.report import choose_period
 from dataflow import map_async
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from model.steps import DECISIONS
 from reporting.document import markdown, show
-from reporting.reading import TimeSpan
 from services.assistant import description_key
 from services.knowledge import IndexEntry
 from services.llm import PromptRefused, Rejected, TimedOut, Unavailable
@@ -170,7 +170,6 @@ _OTHER_SETTINGS = {
 
 
 SAVE, BASELINE = "--save", "--baseline"
-DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,10 +189,9 @@ class EvalOptions:
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--eval`. Returns the exit code."""
     if options.from_votes:
-        until = time.time()
-        period = TimeSpan(until - options.since * DAY if options.since else 0.0, until)
+        settings, period = choose_period(settings, options.since, options.data)
         out = options.from_votes if isinstance(options.from_votes, Path) else None
-        _tell(write_from_votes(settings, period, out) + (f": {out}" if out is not None else ""))
+        _tell(write_from_votes(settings, period, out, options.guild) + (f": {out}" if out is not None else ""))
         return DONE
     chosen = EvalOptions(
         file=options.eval,

@@ -19,6 +19,7 @@ from yarl import URL
 
 from assembly import Unusable
 from dashboard import LOOPBACK, AccessControl
+from model.permissions import OWNER
 from services.telemetry import BACKLOG, Connections, limit_log_lines, most_connections
 
 PATH = "/mcp"
@@ -70,7 +71,7 @@ class TokenGuard:
         if len(given) != 1 or not given[0].lower().startswith(_BEARER):
             return PlainTextResponse("Send the token of mcp.token: Authorization: Bearer …\n", 401, ask)
         wait = self._visitors.seconds_to_wait(address)
-        if not self._visitors.accepts_token(given[0][len(_BEARER) :].strip(), address):
+        if self._visitors.find_operator(given[0][len(_BEARER) :].strip(), address) is None:
             if wait > 0:
                 slower = {"Retry-After": f"{wait:.0f}"}
                 return PlainTextResponse("Too many wrong tokens: try again later.\n", 429, slower)
@@ -110,7 +111,7 @@ def guarded_app(server: Server[Any], token: str, names: Iterable[str], connectio
         max_request_body_size=MAX_REQUEST_BYTES,
         transport_security=security,
     )
-    return TokenGuard(app, AccessControl(token, frozenset(), time.monotonic), connections, known)
+    return TokenGuard(app, AccessControl({token: OWNER}, frozenset(), time.monotonic), connections, known)
 
 
 _SCHEMES = ("http", "https")

@@ -6,8 +6,15 @@ import argparse
 import logging
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -17,7 +24,7 @@ from assembly.answering import addresses_of, conversation_of, library_of, open_a
 from assembly.documents import libraries_of, store_of
 from assembly.knowledge import temporary_index
 from assembly.running import run_async, stop_signal, terminated_as_interrupted
-from commands.arguments import DONE
+from commands.arguments import DONE, requires_nats_extra
 from commands.mcp_server.tools import NO_INDEX, FileTools, KnowledgeTools, QuestionBudget, ReadableThreads, ServedTool
 from services.documents.tools import ToolModel, build
 from services.llm import Budget, BudgetLimits, Spending, StructuredLLM, Usage, read_spent
@@ -29,6 +36,7 @@ from settings import McpSettings, Settings
 Way = Literal["stdio", "http"]
 
 AT_TERMINAL = "An assistant's program talks to --mcp over stdin and stdout (docs/mcp.md); Ctrl-C stops it"
+NO_FILES_OVER_NATS = "mcp.channels: files of threads are not served over NATS; --mcp serves those of an --export"
 MISSING = "--mcp needs the extra `mcp`: make extra-mcp"
 
 log = logging.getLogger(__name__)
@@ -50,9 +58,33 @@ def serve(settings: Settings, way: Way) -> int:
     if way == "http":
         check_http(settings.mcp)
     # A signal before serving ends the command as later ones do.
-    with suppress(KeyboardInterrupt), terminated_as_interrupted(), temporary_index(settings) as indexed:
+    with (
+        suppress(KeyboardInterrupt),
+        terminated_as_interrupted(),
+        _place_of_copies(settings) as placed,
+        temporary_index(placed) as indexed,
+    ):
         run_async(serve_over_http(indexed) if way == "http" else serve_over_stdio(indexed))
     return DONE
+
+
+@contextmanager
+def _place_of_copies(settings: Settings) -> Generator[Settings]:
+    """The settings with all data in a folder of this command alone, where NATS holds it; else as they are."""
+    if settings.local:
+        yield settings
+        return
+    with tempfile.TemporaryDirectory(prefix="millrace-mcp-") as folder:
+        yield settings.with_data_in(Path(folder))
+
+
+def _knowledge_followed(settings: Settings) -> AbstractAsyncContextManager[None]:
+    """Follow what NATS holds. Raises Unusable: it cannot be used, or its extra is missing."""
+    if settings.local:
+        return nullcontext()
+    with requires_nats_extra():
+        from assembly.distributed import server_commands  # noqa: PLC0415 (nothing of it is imported for one process)
+    return server_commands.knowledge_followed(settings)
 
 
 def check_http(chosen: McpSettings) -> None:
@@ -95,7 +127,15 @@ def _redact(settings: Settings) -> Callable[[str], str]:
 
 @asynccontextmanager
 async def open_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
-    """Open the tools while the block runs. None of them writes to the data folder."""
+    """Open the tools while the block runs. None of them writes to the data folder. Raises Unusable: what NATS holds
+    cannot be read.
+    """
+    async with _knowledge_followed(settings), _open_tools(settings) as tools:
+        yield tools
+
+
+@asynccontextmanager
+async def _open_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
     if not settings.kb.index_path.exists() and not await library_of(settings).index():
         log.warning("%s", NO_INDEX)
     allowance = _allowance(settings)
@@ -121,6 +161,9 @@ async def _file_tools(
     """Open the tools about files; `stack` closes them. Returns None if no thread is open to assistants."""
     chosen, llm = settings.documents, settings.ai_response.llm
     if not chosen.enabled or not settings.mcp.channels:
+        return None
+    if not settings.local:
+        log.warning("%s", NO_FILES_OVER_NATS)
         return None
     enter = stack.enter_async_context
     if chosen.synthesis_llm is not None:

@@ -16,7 +16,7 @@ from clock import now
 from model.conversations import Conversation
 from model.outcomes import OutcomeKind, PrivateReply, traits_of
 from model.steps import DECISIONS
-from services.assistant import Addresses
+from services.assistant import Addresses, prompts
 from services.conversations import read_posts
 from services.documents import QAResult, Status, ToolContext, format_size, told_apart
 from services.documents.store import DocumentStore, StoreUnavailable, protocol
@@ -30,7 +30,7 @@ from services.documents.tools import (
     DocumentQATool,
     Toolset,
 )
-from services.knowledge import Library, Search, SourceUnavailable, topic_for_model
+from services.knowledge import Library, Search, SourceUnavailable, pair_ids, part_for_model
 from services.llm import Limiter, argument_error
 from services.search import Hit, Level
 from services.storage import Signature, confined, in_thread
@@ -166,7 +166,7 @@ class FoundPassages(BaseModel):
 class SourceText(BaseModel):
     source_id: str
     url: str | None = Field(description="Where people read it; null: not known.")
-    text: str
+    text: str = Field(description="`Team (goes on):` in front of it: it begins within what the team said.")
     offset: int = Field(description="Where `text` begins, in characters.")
     total_chars: int
     next_offset: int | None = Field(description="Where to read on; null: that was all.")
@@ -283,10 +283,11 @@ class KnowledgeTools:
             source = await self.library.load(source_id)
         except SourceUnavailable as why:
             raise CallRefused(f"{one_line(str(why))}. Take an id that search gave.") from None
-        whole = topic_for_model(source.text, {})
+        is_topic = bool(pair_ids(source.text))
+        whole = prompts.topic_to_read(source.text) if is_topic else source.text
         offset = min(_clamp(arguments.get("offset", 0), 0, MAX_OFFSET), len(whole))
-        piece = whole[offset : offset + _clamp(arguments.get("max_chars", DEFAULT_CHARS), 1, MAX_CHARS)]
-        end = offset + len(piece)
+        end = min(offset + _clamp(arguments.get("max_chars", DEFAULT_CHARS), 1, MAX_CHARS), len(whole))
+        piece = part_for_model(whole, offset, end) if offset < end and is_topic else whole[offset:end]
         content = SourceText(
             source_id=source_id,
             url=self.addresses.address_of(source_id),
@@ -316,14 +317,11 @@ class KnowledgeTools:
         if not result.should_reply or result.reply_text is None:
             content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
             return ToolResult(f"There is no answer: {reason}.{_why(path)}", content)
-        content = GivenAnswer(
-            outcome=_outcome(path),
-            answer=result.reply_text,
-            sources=list(result.citations),
-            reason=None,
-            path=path,
-        )
-        cited = f"\n\nSources: {', '.join(map(one_line, result.citations))}" if result.citations else ""
+        outcome = _outcome(path)
+        # What a model was shown and found nothing in is no source of the answer.
+        sources = [] if outcome == "nothing found" else list(result.citations)
+        content = GivenAnswer(outcome=outcome, answer=result.reply_text, sources=sources, reason=None, path=path)
+        cited = f"\n\nSources: {', '.join(map(one_line, sources))}" if sources else ""
         head = "This is no answer, only where to look:\n\n" if content.outcome == "pointed" else ""
         return ToolResult(f"{head}{result.reply_text}{cited}", content)
 

@@ -9,8 +9,11 @@ import getpass
 import json
 import os
 import signal
+import sys
+import textwrap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol, TypeVar, cast
@@ -30,7 +33,7 @@ from settings import (
     load,
     local_file,
     names_of_variables,
-    partial_model,
+    partial_models,
     read_dotenv,
     read_yaml,
 )
@@ -95,30 +98,41 @@ class Answers(Protocol):
 
 
 class WizardOutput:
-    """Prints lines of the wizard in which text from outside cannot colour, move or clear anything."""
+    """Prints lines of the wizard in which text from outside cannot colour, move or clear anything. At a terminal, lines
+    break between words; an address or a path is never broken, so that it can be copied.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
 
     def head(self, text: str) -> None:
         self.console.print()
-        self._line(Text(text, "bold"))
+        self._print(text, "bold")
 
     def say(self, text: str) -> None:
-        self._line(Text(" ".join(visible_lines(text))))  # indented as it is
+        self._print(" ".join(visible_lines(text)))  # indented as it is
 
     def good(self, text: str) -> None:
-        self._line(Text.assemble(("✓ ", "green"), one_line(text)))
+        self._print(f"✓ {one_line(text)}", "green", 1)
 
     def bad(self, text: str) -> None:
-        self._line(Text.assemble(("✗ ", "bold red"), one_line(text)))
+        self._print(f"✗ {one_line(text)}", "bold red", 1)
 
     def warn(self, text: str) -> None:
-        self._line(Text.assemble(("! ", "yellow"), one_line(text)))
+        self._print(f"! {one_line(text)}", "yellow", 1)
 
-    def _line(self, text: Text) -> None:
-        # Not wrapped, so that addresses can be copied.
-        self.console.print(text, soft_wrap=True, highlight=False)
+    def wrap(self, text: str) -> list[str]:
+        """Break a text into lines that fit the terminal."""
+        width = self.console.width if self.console.is_terminal else sys.maxsize
+        return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+    def _print(self, text: str, style: str = "", styled: int | None = None) -> None:
+        """Print a text. `styled`: so many characters at its beginning have the style; None: all."""
+        for number, line in enumerate(self.wrap(text)):
+            shown = Text(line)
+            if style and (number == 0 or styled is None):
+                shown.stylize(style, 0, styled)
+            self.console.print(shown, soft_wrap=True, highlight=False)
 
 
 class TerminalAnswers:
@@ -136,7 +150,10 @@ class TerminalAnswers:
         kept = f" [{shown}]" if default else ""
         while True:
             try:
-                given = self._read(f"{question.text}{kept}: ", secret=question.secret)
+                *above, last = self._output.wrap(f"{question.text}{kept}:")
+                for line in above:
+                    self._output.say(line)
+                given = self._read(f"{last} ", secret=question.secret)
                 with self._output.console.status("one moment …"):
                     return check(given or default)
             except WrongAnswer as error:
@@ -192,7 +209,9 @@ class FileAnswers:
             if name not in KEYS:
                 # Any other name may be a secret in the position of a key.
                 shown = f"{name} " if isinstance(name, str) and name.isidentifier() and len(name) < MAX_SHOWN else ""
-                raise Unusable(f"{self._where(name)}: {shown}is none of the answers; known are {known}")
+                close = get_close_matches(str(name), KEYS, n=1)
+                remedy = f"did you mean {close[0]}?" if close else f"known are {known}"
+                raise Unusable(f"{self._where(name)}: {shown}is none of the answers; {remedy}")
         if not self._draft.values:
             raise Unusable(f"{path}: there are no answers in it; known are {known}")
         # All answers are checked now, as some are used only after others were written.
@@ -204,7 +223,13 @@ class FileAnswers:
 
     def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
         given = self._read_texts(question.key)
-        return self._check(question.key, ", ".join(given) if given else default, check)
+        if given or not default:
+            return self._check(question.key, ", ".join(given), check)
+        try:
+            return check(default)
+        except WrongAnswer as error:
+            why = f"{question.key} is not in it, and what is set cannot be used: {error}"
+            raise Unusable(f"{self._where(question.key)}: {why}") from None
 
     def ask_for_all(self, question: Question, check: Callable[[str], T]) -> list[T]:
         return [self._check(question.key, text, check) for text in self._read_texts(question.key)]
@@ -274,9 +299,9 @@ class OperatorFiles:
         return load(self.config, answers=self._values, setting_up=True)
 
     @property
-    def partial_model(self) -> dict[str, str]:
-        """The texts that are set for an incomplete model."""
-        return partial_model(self.config)
+    def partial_models(self) -> dict[str, dict[str, str]]:
+        """The incomplete models by their key, each with the texts that are set."""
+        return partial_models(self.config)
 
     def try_values(self, values: Mapping[str, object]) -> Settings:
         """Return the settings with these values, by key. Raises WrongAnswer: they are not valid."""

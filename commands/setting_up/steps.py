@@ -5,10 +5,7 @@ answers, and the first use afterwards.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,8 +14,6 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import endpoint_settings
 from assembly.running import run_async, terminated_as_interrupted
-from assembly.sources import documents_in, source_kinds, web_for
-from clock import now
 from commands.arguments import FAILED
 from commands.ask import ask
 from commands.check import Finding, Verdict, token_row, try_model, why_unwritable
@@ -33,17 +28,18 @@ from commands.setting_up.answers import (
     TerminalAnswers,
     WizardOutput,
     WrongAnswer,
-    read_text,
 )
+from commands.setting_up.documents import ask_for_documents, path_for_config, resolve_path, shown_path, site_address
+from model.messages import is_snowflake
 from services.discord.live import Identity, Server, identity, invitation, name_of, servers_of
-from services.knowledge import LINE_FORMS, CannotList, Page, WebError, begins_line, parse_links, site_generator_of
 from services.llm import NOT_THIS_KEY, why_unreachable
 from services.storage import FolderBusy
 from services.telemetry import number_of
-from settings import KnowledgeSettings, LLMSettings, Settings, load
+from settings import LLMSettings, Settings, load
 
 PORTAL = "https://discord.com/developers/applications"
 WHERE_IDS_ARE = "Ids: User Settings › Advanced › Developer Mode; then right-click a role or person › Copy ID."
+LLM = "ai_response.llm"
 MAX_SHOWN = 40
 """The most roles that are listed; the others can be chosen as well."""
 MIN_ID = 10**15
@@ -88,16 +84,37 @@ def refusing(why: str) -> Callable[[str], None]:
     return refuse
 
 
+_ASKED = {
+    " (discord.token)": "",
+    " and set it as APP__DISCORD__TOKEN in .env": " and give the new one",
+    ": copy the bot's token from Discord's developer portal into .env as APP__DISCORD__TOKEN=…": (
+        f"; copy it anew ({PORTAL}, Bot › Reset Token)"
+    ),
+    f"{LLM}.base_url must be a URL that begins with": "an address begins with",
+    "check base_url": "check the address",
+    "set base_url to the right one": "give that one",
+    "check api_key": "give another",
+}
+"""Phrases of errors for an operator who edits files, each with its form for one who is being asked."""
+
+
+def refuse_answer(trouble: str) -> WrongAnswer:
+    """Make the error about an answer from a trouble with the setting that it is for."""
+    for there, here in _ASKED.items():
+        trouble = trouble.replace(there, here)
+    return WrongAnswer(trouble)
+
+
 def _check_token(text: str, own: OperatorFiles) -> tuple[str, Identity] | None:
     """Return the token and its bot; None: later."""
     if text.lower() == LATER:
         return None
     form = token_row(own.try_values({"discord.token": text}))
     if form.verdict is not Verdict.OK:
-        raise WrongAnswer(f"{'this' if form.says.startswith('is not a ') else 'it'} {form.says}")
+        raise refuse_answer(f"{'this' if form.says.startswith('is not a ') else 'it'} {form.says}")
     bot = run_async(identity(text))
     if bot.refused is not None and not bot.name:
-        raise WrongAnswer(bot.refused)
+        raise refuse_answer(bot.refused)
     return text, bot
 
 
@@ -199,18 +216,13 @@ def _words(text: str) -> list[str]:
 
 
 def _id(word: str, of: str) -> int:
-    if not (word.isascii() and word.isdigit() and MIN_ID <= int(word[:21]) < 1 << 64):
+    if not is_snowflake(word) or int(word) < MIN_ID:
         raise WrongAnswer(f"{word[:40]} is not the id of a {of}, such as 1458745245675032710")
     return int(word)
 
 
 def _join_ids(ids: frozenset[int]) -> str:
     return ", ".join(map(str, sorted(ids))) or NONE
-
-
-_WEB = re.compile(r"https?://\S+$", re.IGNORECASE)
-
-WHAT_COUNTS = "documents are text files, such as .md, .mdx, .rst, .txt or .html"
 
 
 def ask_for_data_folder(answers: Answers, own: OperatorFiles, output: WizardOutput) -> None:
@@ -232,147 +244,20 @@ def ask_for_data_folder(answers: Answers, own: OperatorFiles, output: WizardOutp
     output.good(str(folder) if folder.is_dir() else f"{folder} will be made")
 
 
-def ask_for_documents(answers: Answers, own: OperatorFiles, output: WizardOutput) -> None:
-    output.head("Documentation: what the bot answers from")
-    kb = own.settings.kb
-    chosen: list[Path] = []
-    if answers.interactive:
-        output.say("A folder of text files (Markdown, reStructuredText, …), or addresses on the web; one a line.")
-        forms = ["https://…  one page", *(f"{form.word} {form.example}  {form.noun}" for form in LINE_FORMS)]
-        for at in range(0, len(forms), 2):
-            output.say(f"  {'      '.join(forms[at : at + 2])}")
-        there = [words for words in (describe_folder(kb)[1], describe_links(kb)) if words]
-        output.say(f"There is now: {', '.join(there)}." if there else "There is nothing yet.")
-
-    def checked(text: str) -> str | Path:
-        if begins_line(text):  # anything else is a folder
-            output.good(f"{text}: {try_line(kb, text)}")
-            return text
-        folder = resolve_path(text)
-        if chosen and folder not in chosen:
-            raise WrongAnswer(f"the folder is {chosen[0]} already, and there is only one: put the others below it")
-        count, words = describe_folder(kb.model_copy(update={"sources_dir": folder}))
-        if not count:
-            raise WrongAnswer(words or f"there is no folder {folder}; an address begins with https://")
-        chosen.append(folder)
-        output.good(words)
-        return folder
-
-    question = Question("documentation", "Folder or address; Enter when that is all")
-    own.list_pages([each for each in answers.ask_for_all(question, checked) if isinstance(each, str)])
-    if chosen and chosen[0] != kb.sources_dir:
-        own.keep({"kb.sources_dir": path_for_config(chosen[0], own.config)})
-    if chosen and isinstance(kb.source_base_url, str):
-        ask_where_it_is_published(answers, own, output, chosen[0])
-
-
-def ask_where_it_is_published(answers: Answers, own: OperatorFiles, output: WizardOutput, folder: Path) -> None:
-    """Ask for the web address of the folder, so that answers can link to sections."""
-    kb = own.settings.kb
-    present = str(kb.source_base_url)
-
-    def checked(text: str) -> str:
-        if text in {"", NONE, present}:
-            return "" if text == NONE else text
-        if not _WEB.match(text):
-            raise WrongAnswer(f"{text}: an address begins with https://; Enter where it is not published")
-        said = try_line(kb, text)
-        form = site_generator_of(folder)
-        output.good(f"{text}: {said}" + (f"; links take the form of {form}" if form is not None else ""))
-        return text.rstrip("/")
-
-    question = Question("published_at", "Address where this folder is published, for links; Enter: nowhere")
-    address = answers.ask(question, checked, present)
-    if address != present:
-        own.keep({"kb.source_base_url": address})
-
-
-def resolve_path(text: str) -> Path:
-    """Resolve a path against the current folder."""
-    return Path(os.path.normpath(Path.cwd() / Path(text or ".").expanduser()))
-
-
-def shown_path(path: Path) -> str:
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
-
-
-def path_for_config(path: Path, config: Path) -> str:
-    """Return a path as text for the configuration: relative to its folder, if the path lies below it."""
-    folder = config.absolute().parent
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path)
-
-
-def describe_folder(kb: KnowledgeSettings) -> tuple[int, str]:
-    """Count and describe the documents in the folder; 0 and an empty text if it does not exist."""
-    folder = kb.sources_dir
-    if not folder.exists():
-        return 0, ""
-    try:
-        count, says = documents_in(kb)
-    except CannotList as error:
-        return 0, f"{folder}: {error}"
-    none = "" if count else f"; {WHAT_COUNTS}"
-    return count, f"{folder}: {says}{none}"
-
-
-def describe_links(kb: KnowledgeSettings) -> str:
-    """Describe the list of pages; an empty text if it has no addresses."""
-    links = parse_links(read_text(kb.links_file_path).encode())
-    count = len(links.pages) + len(links.lines)
-    return f"{kb.links_file_path}: {number_of(count, 'address', 'addresses')}" if count else ""
-
-
-def try_line(kb: KnowledgeSettings, line: str) -> str:
-    """Try a line of the list of pages and describe its documents. Raises WrongAnswer: it brings none."""
-    links = parse_links(line.encode())
-    trouble = next(iter(links.left_out.values()), None)
-    if trouble is None:
-        try:
-            return run_async(_try_page(kb, line) if links.pages else _try_source_line(kb, line))
-        except WebError as error:
-            trouble = str(error)
-    raise WrongAnswer(f"{line}: {trouble}")
-
-
-async def _try_source_line(kb: KnowledgeSettings, line: str) -> str:
-    """Count the documents of a line as an update would, in a temporary folder. Raises WebError."""
-    with tempfile.TemporaryDirectory(prefix="millrace-init-") as folder:
-        names = {"sources_dir": "sources", "links_file_path": "links.txt", "web_fetch_cache_dir": "cache"}
-        alone = {key: Path(folder, name) for key, name in names.items()}
-        alone["sources_dir"].mkdir()
-        alone["links_file_path"].write_text(f"{line}\n")
-        count = 0
-        async with web_for(kb) as web:
-            for kind in source_kinds(kb.model_copy(update=alone), web, by_hand=True):
-                for trouble in await kind.survey(now()):
-                    raise WebError(trouble.message)
-                count += len(kind.list_sources({}, now()).due)
-    if not count:
-        raise WebError("it brings no documents; is this the right address?")
-    return number_of(count, "document")
-
-
-async def _try_page(kb: KnowledgeSettings, url: str) -> str:
-    async with web_for(kb) as webs:
-        page = await webs.pages.fetch(url, etag=None, last_modified=None)
-    if not isinstance(page, Page):
-        return "1 page"
-    title = f", “{page.title}”" if page.title else ""
-    return f"1 page{title}, {number_of(len(page.text.split()), 'word')}"
-
-
 BACK = "back"
-LLM = "ai_response.llm"
 METHODS = ("function_calling", "json_schema")
 
 
 def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) -> None:
     output.head("Language model: without one, answers are quotes from the documentation")
     present = own.settings.ai_response.llm
-    begun = own.partial_model
+    others = own.partial_models
+    begun = others.pop(LLM, {})
     offered = begun.get("base_url", "") if begun else NONE if present is None else present.base_url
     if begun:
         output.warn(f"{LLM} lacks something still; there is {', '.join(begun)}")
+    for key, there in others.items():
+        output.warn(f"{key} has {', '.join(there)} and no more: complete or remove it, other commands refuse it")
     while True:
         base_url = answers.ask(
             Question("model_base_url", f"Address of an OpenAI-compatible endpoint (usually ends in /v1), or `{NONE}`"),
@@ -435,13 +320,17 @@ def _check_address(own: OperatorFiles, text: str, present: LLMSettings | None) -
     if text.lower() == NONE:
         return None
     key = NONE if present is None else present.api_key.get_secret_value()
+    text = site_address(text) or text
     # A key belongs to one address, and is sent to no other.
-    llm = _try_model(own, text, NONE, "model")
+    try:
+        llm = _try_model(own, text, NONE, "model")
+    except WrongAnswer as error:
+        raise refuse_answer(str(error)) from None
     if present is not None and llm.base_url == present.base_url:
         llm = _try_model(own, text, key, "model")
     trouble = run_async(why_unreachable(endpoint_settings(llm)))
     if trouble is not None and NOT_THIS_KEY not in trouble:
-        raise WrongAnswer(trouble.removeprefix("LLM model at "))
+        raise refuse_answer(trouble.removeprefix("LLM model at "))
     return llm.base_url
 
 
@@ -449,7 +338,7 @@ def _check_key(own: OperatorFiles, base_url: str, text: str) -> str:
     llm = _try_model(own, base_url, text or NONE, "model")
     trouble = run_async(why_unreachable(endpoint_settings(llm)))
     if trouble is not None:
-        raise WrongAnswer(trouble.removeprefix("LLM model at "))
+        raise refuse_answer(trouble.removeprefix("LLM model at "))
     return llm.api_key.get_secret_value()
 
 

@@ -1,4 +1,4 @@
-// Keeps the page "Now" fresh. Everything is written as text: nothing that comes is taken for markup.
+// Keeps the pages "Overview" and "Flow" fresh. Everything is written as text: nothing that comes is taken for markup.
 "use strict";
 
 const live = document.getElementById("live");
@@ -23,17 +23,31 @@ function pulse(name) {
   }
 }
 
+function fill(element, cells) {
+  for (const cell of element.querySelectorAll("[data-cell]")) put(cell, cells[cell.dataset.cell]);
+}
+
 function showOperator(name, cells) {
   const box = document.querySelector(`[data-op="${name}"]`);
-  const row = document.querySelector(`[data-row="${name}"]`);
-  if (!box || !row) return;
-  const before = row.querySelector('[data-cell="done"]').textContent;
-  if (before !== cells.done) pulse(name);
-  for (const cell of row.querySelectorAll("[data-cell]")) put(cell, cells[cell.dataset.cell]);
-  for (const cell of box.querySelectorAll("[data-cell]")) put(cell, cells[cell.dataset.cell]);
-  box.classList.toggle("busy", cells.in_flight !== "0");
-  box.classList.toggle("hurt", cells.failed !== "0");
-  box.classList.toggle("idle", cells.done === "0" && cells.in_flight === "0");
+  if (!box) return;
+  if (box.querySelector('[data-cell="line"]').textContent !== cells.line) pulse(name);
+  fill(box, cells);
+  box.setAttribute("class", `op ${cells.state}`);
+}
+
+function showHealth(health) {
+  const ill = health !== undefined && (health.state === "ill" || health.state === "unknown");
+  const verdict = document.getElementById("verdict");
+  says(ill ? (verdict ? "" : health.verdict) : "Live", ill);
+  if (!health || !verdict) return;
+  put(verdict, health.verdict);
+  verdict.className = `verdict-line is-${health.state}`;
+  for (const row of health.rows) {
+    const card = document.querySelector(`[data-topic="${row.topic}"]`);
+    if (!card) continue;
+    fill(card, row);
+    card.className = `card is-${row.state}`;
+  }
 }
 
 function added(parent, tag, text, name) {
@@ -60,6 +74,9 @@ function showInHand(rows) {
 }
 
 function show(now) {
+  showHealth(now.health);
+  put(document.getElementById("at"), now.at);
+  if (!hand) return;
   for (const [name, cells] of Object.entries(now.cells)) showOperator(name, cells);
   for (const [name, count] of Object.entries(now.ends)) {
     const number = document.querySelector(`[data-count="${name}"]`);
@@ -67,11 +84,9 @@ function show(now) {
     put(number, String(count));
   }
   showInHand(now.in_hand);
-  put(document.getElementById("at"), now.at);
 }
 
 const events = new EventSource("/events");
-events.onopen = () => says("Live", false);
 events.onerror = () => says("Connection lost: the figures are the last ones", true);
 events.onmessage = (event) => show(JSON.parse(event.data));
 window.addEventListener("pagehide", () => events.close());

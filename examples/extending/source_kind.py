@@ -66,7 +66,7 @@ class Questions:
     def line_result(self, _line: LinksLine) -> LineResult | None:
         return None  # no line of the links file brings them
 
-    async def survey(self, _at: float) -> Sequence[Trouble]:
+    async def refresh(self, _at: float) -> Sequence[Trouble]:
         return ()  # nothing has to be asked for outside
 
     def list_sources(self, records: Mapping[str, QuestionRecord], _at: float) -> Listing:

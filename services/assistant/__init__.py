@@ -30,4 +30,4 @@ from services.assistant.describing import Describer, ModelDescriber, NotDescribe
 from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, outcome_of, reply_outcome, skip_outcome
 from services.assistant.pointing import is_worth_showing, linkable_hit_texts, nothing_found, pointers
 from services.assistant.prompts import CURATING_RULES, Choice, Tasks
-from services.assistant.quoting import first_quote
+from services.assistant.quoting import first_quote, line_that_asks

@@ -4,8 +4,10 @@ and removes addresses that no trusted text contains.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from model.conversations import Conversation
@@ -102,33 +104,70 @@ def _most_general(source_id: str) -> str:
 
 # Addresses
 
+# Addresses are read as browsers and Discord read them (WHATWG URL): "\" is "/" behind the schemes of the web, and any
+# number of these stands before the host, in link targets also none.
+_WEB = r"(?:https?|ftp|wss?)"
+_OPENED = rf"(?:{_WEB}|file|data|javascript|vbscript|mailto|tel|sms|discord|steam|tg)"
+"""The schemes that need no slash between angle brackets or in a link target."""
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(
-    r"""(?:https?://|(?<=<)(?:mailto|tel|sms):|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}+://|www\.|discord\.(?:gg|gift|new)/
+    rf"""(?:https?:[/\\]+|(?<=<)(?:{_OPENED}:|[a-z][a-z0-9+.-]+:[/\\])
+        |(?<![a-z0-9])(?:{_WEB}:[/\\]+|[a-z][a-z0-9+.-]{{0,20}}+://|www\.|discord\.(?:gg|gift|new)/
         |discord(?:app)?\.com/(?:invite|template|gifts?)/))
-        (?:\[[0-9a-f:.]+\]|(?!https?://)[^\s<>"`\ue000\\^{}|\[\]])+""",
+        (?:\[[0-9a-f:.]+\]|(?!https?:[/\\])[^\s<>"`\ue000^{{}}|\[\]])+""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ADDRESS_SIGN = re.compile(r"://|www\.|discord|<(?:mailto|tel|sms):|\]\s*[(\[:]", re.IGNORECASE)
+_BEGINNING = re.compile(rf"({_WEB}):[/\\]*", re.IGNORECASE)
+_ADDRESS_SIGN = re.compile(
+    rf"""{_WEB}:|:[/\\]|www\.|discord|<{_OPENED}:|\]\s*[(\[:]|=\s*["']?[/\\]{{2}}|&\#?\w+;|\\[!-/:-@\[-`{{-~]""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _UNTIL_SPACE = re.compile(r"[^ \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff<]*")
 """The rest of an address in clients that link up to the next white space (as JavaScript defines it)."""
+_HOST_GOES_ON = re.compile(r"[^/\\?#<>^|\[\]:]*?[.\u3002\uff0e\uff61%]\w")
+"""A domain behind a sign at which a `_URL` ends, although a host may hold it: `https://known.example{.other.example`."""
 _PARTS = re.compile(r"([a-z][a-z0-9+.-]*://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
-_TARGET = r"<?(?P<target>(?:[^()\s<>]|\((?:[^()\s<>]|\([^()\s<>]*\))*\))*)>?"
+_IN_TARGET = r"[^() \t\n\v\f\r<>]"  # other white space does not end a target
+_TARGET = rf"<?(?P<target>(?:{_IN_TARGET}|\((?:{_IN_TARGET}|\({_IN_TARGET}*\))*\))*)>?"
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
 _INLINE = re.compile(rf"!?\[(?P<label>[^\[\]]*)\]\(\s*+{_TARGET}{_TITLE}\s*+\)")
 _DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*+{_TARGET}{_TITLE}[ \t]*+(?:\n|$)", re.MULTILINE)
 _USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
-_HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|[/\\]{2}|[a-z][a-z0-9+.-]{0,30}:", re.IGNORECASE)
+_LEADING = re.compile(
+    r"""(?:(?P<any>\]\(\s*)|\]:\s*|(?<![\w-])(?:href|src|action|formaction|poster)\s*=\s*["']?)
+        (?:<(?P<angled>[^<>\n]*)>?|(?P<plain>[^ \t\n\v\f\r<>]*))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A target in a link of any form, also with brackets in its label or without its end. `any`: it may be any text."""
+_HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|[/\\]{2}|[a-z][a-z0-9+.-]{1,30}:", re.IGNORECASE)
 """A target that leads elsewhere although it is no `_URL`: browsers read `https:host` and `\\host` as addresses."""
-_BARE_HOST = re.compile(r"(?<![\w./-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}/[^\s,;!()<>]*", re.IGNORECASE)
+_ELSEWHERE = re.compile(rf"{_OPENED}:|[/\\]{{2}}", re.IGNORECASE)
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
+_ESCAPE = re.compile(rf"\\[!-/:-@\[-`{{-~]|{_REFERENCE.pattern}", re.IGNORECASE)
+"""Escapes and character references, which CommonMark replaces by a character; HTML replaces references alone."""
+_RUN = re.compile(r"(?:[^ \t\n\v\f\r]*\][(:]\s+)?[^ \t\n\v\f\r]+")
+_DOT = "[.\u2024\u3002\uff0e\uff61]"
+_BARE_HOST = re.compile(
+    rf"""(?<![\w./\\-])(?:(?:[\w-]{{1,63}}{_DOT}){{1,8}}[^\W\d_]{{2,24}}|(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}(?=\S{{0,60}}[a-z]))
+        (?::[0-9]{{1,5}})?(?:[/\\]|[?\#](?=\w))[^\s,;!()<>]*""",
+    re.IGNORECASE | re.VERBOSE,
+)
 
 _TEAM = "team:"
+_SKIPPED = "".join(map(chr, range(33)))
+"""The characters that browsers skip around an address."""
+MAX_PASSES = 20
+"""Text that still has foreign addresses then was built to have them, and loses all signs of addresses: each pass reads
+the whole text.
+"""
+_NO_ADDRESS = str.maketrans(dict.fromkeys("[]()<>{}:/\\.&=\"'", " "))
 _REMOVED = "\ue000"
 """Marks a removed address until the text around it is tidied. From the private use area, which text does not use."""
 
 _DEBRIS = [
     (re.compile(rf"\[([^\[\]\n]*)\]\(\s*{_REMOVED}\s*\)?"), rf"\1{_REMOVED}"),
+    (re.compile(rf"""(?<=\])\(\s*{_REMOVED}(?:\s*(?:"[^"\n]*"|'[^'\n]*'))?\s*\)?"""), _REMOVED),
     (re.compile(rf"\(\s*{_REMOVED}\s*\)|<\s*{_REMOVED}\s*>|\[\s*{_REMOVED}\s*\]"), _REMOVED),
     (re.compile(rf"""(?P<mark>"|'|`|\*\*|\*|__|_|~~|\|\|){_REMOVED}(?P=mark)"""), _REMOVED),
     (re.compile(rf"{_REMOVED}(?:[ \t]*{_REMOVED})+"), _REMOVED),
@@ -194,17 +233,18 @@ def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:
     """Remove the addresses that occur in none of `allowed_texts`, also inside code.
 
     A Markdown link with such an address becomes its label; a reference definition disappears. Addresses are equal if
-    they differ only in the case of scheme and host, in a slash at the end, or in punctuation after them.
+    they differ only in the case of scheme and host, in a slash at the end, in slashes that browsers read alike, or in
+    punctuation after them. An address in character references or with escapes (`https&colon;//…`) is one too.
     """
     text = text.replace(_REMOVED, "")
     if not _ADDRESS_SIGN.search(text):
         return text
-    texts = list(allowed_texts)
-    allowed = {_comparison_key(address) for allowed_text in texts for address in addresses(allowed_text)}
+    trusted = _Trusted(list(allowed_texts))
     # The text around a removed address can form a new one: repeat until nothing is foreign.
-    left = text
-    while (tidied := _remove_once(left, allowed, texts)) != left:
-        left = tidied
+    left, passes = text, 0
+    while (tidied := _remove_once(_spell_out(left, trusted), trusted)) != left:
+        passes += 1
+        left = tidied if passes < MAX_PASSES else tidied.translate(_NO_ADDRESS)
     return left if left == text else left.strip("\n").rstrip()
 
 
@@ -221,16 +261,73 @@ def remove_addresses(text: str) -> str:
 _ANY_ADDRESS = "https://removed.invalid"
 
 
-def _remove_once(text: str, allowed: set[str], texts: list[str]) -> str:
-    def is_foreign(target: str) -> bool:
-        if _URL.match(target):
-            return _comparison_key(_trim(target)) not in allowed
-        return bool(_HOST_LIKE.match(target)) and not any(target in allowed_text for allowed_text in texts)
+def _parts_of_link(found: re.Match[str]) -> tuple[str, str, str]:
+    """Split what `_LEADING` has found: what opens the link, its target, and the rest. An empty target leads nowhere."""
+    group = "plain" if found["angled"] is None else "angled"
+    before, target, after = found.string[found.start() : found.start(group)].removesuffix("<"), found[group], ""
+    if found["any"] is None:
+        target = target.rstrip("\"'") if _ELSEWHERE.match(target.strip(_SKIPPED)) else ""
+    elif group == "plain":  # up to the bracket that closes the link
+        depths = accumulate({"(": 1, ")": -1}.get(sign, 0) for sign in target)
+        end = next((at for at, depth in enumerate(depths) if depth < 0), len(target))
+        target, after = target[:end], target[end:]
+    return before, target, after
 
+
+class _Trusted:
+    """The addresses in texts that may be repeated."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+        self._keys = {_comparison_key(address) for text in texts for address in addresses(text)}
+
+    def holds(self, address: str) -> bool:
+        return _comparison_key(_trim(address)) in self._keys
+
+    def is_foreign(self, target: str) -> bool:
+        """Return True if the target of a link leads elsewhere."""
+        target = re.sub(r"[\t\n\r]", "", target).strip(_SKIPPED)
+        if _URL.match(target) or _BEGINNING.match(target):
+            return not self.holds(target)
+        if re.match(r"[/\\]{2}", target):
+            return not self.holds(f"https:{target}")
+        if not _HOST_LIKE.match(target):
+            return False
+        known = re.compile(rf"(?<![\w./\\-]){re.escape(target)}(?![\w-]|\.\w)")
+        return not any(known.search(text) for text in self._texts)
+
+    def names_another_host(self, found: re.Match[str]) -> bool:
+        """Return True if the text after an address makes another host of its host, or a user name:
+        `https://known.example^@other.example`. It does not if a text has both as they are.
+        """
+        _, _, path = _parts(_trim(found[0]))
+        rest = _UNTIL_SPACE.match(found.string, found.end())
+        if path or rest is None or ("@" not in rest[0] and not _HOST_GOES_ON.match(rest[0])):
+            return False
+        return not any(f"{found[0]}{rest[0]}" in text for text in self._texts)
+
+
+def _spell_out(text: str, trusted: _Trusted) -> str:
+    """Replace escapes and character references where they hide something foreign."""
+
+    def spelled(match: re.Match[str]) -> str:
+        return match[0][1:] if match[0][0] == "\\" else re.sub(r"[\t\n\r]", "", html.unescape(match[0]))
+
+    def read(match: re.Match[str]) -> str:
+        run = match[0]
+        for plain in (form.sub(spelled, run) for form in (_ESCAPE, _REFERENCE)):
+            if plain != run and _remove_once(plain, trusted) != plain and _remove_once(run, trusted) == run:
+                return plain
+        return run
+
+    return _RUN.sub(read, text) if _ESCAPE.search(text) else text
+
+
+def _remove_once(text: str, trusted: _Trusted) -> str:
     dropped: set[str] = set()
 
     def define(match: re.Match[str]) -> str:
-        if not is_foreign(match["target"]):
+        if not trusted.is_foreign(match["target"]):
             return match[0]
         dropped.add(match["name"].lower())
         return ""
@@ -239,28 +336,22 @@ def _remove_once(text: str, allowed: set[str], texts: list[str]) -> str:
         return match["label"] if (match["name"] or match["label"]).lower() in dropped else match[0]
 
     def inline(match: re.Match[str]) -> str:
-        return (match["label"].strip() or _REMOVED) if is_foreign(match["target"]) else match[0]
+        return (match["label"].strip() or _REMOVED) if trusted.is_foreign(match["target"]) else match[0]
+
+    def leading(match: re.Match[str]) -> str:
+        before, target, after = _parts_of_link(match)
+        return f"{before}{_REMOVED}{after}" if target and trusted.is_foreign(target) else match[0]
 
     def bare(match: re.Match[str]) -> str:
-        address = _trim(match[0])
-        known = _comparison_key(address) in allowed and not _is_a_user_name(address, match.string, match.end())
-        return match[0] if known else _REMOVED + match[0][len(address) :]
+        if trusted.holds(match[0]) and not trusted.names_another_host(match):
+            return match[0]
+        return _REMOVED + match[0][len(_trim(match[0])) :]
 
     text = _DEFINITION.sub(define, text)
     if dropped:
         text = _USE.sub(use, text)
-    while (unlinked := _INLINE.sub(inline, text)) != text:  # an image within a link comes off first
-        text = unlinked
-    return _tidy(_URL.sub(bare, text))
-
-
-def _is_a_user_name(address: str, text: str, end: int) -> bool:
-    """Return True if the text after an address makes its host a user name: `https://known.example^@other.example`."""
-    _, _, path = _PARTS.findall(address)[0]
-    if path:
-        return False
-    found = _UNTIL_SPACE.match(text, end)
-    return found is not None and "@" in found[0]
+    text = _INLINE.sub(inline, _INLINE.sub(inline, text))  # an image within a link comes off first
+    return _tidy(_URL.sub(bare, _LEADING.sub(leading, text)))
 
 
 def _tidy(text: str) -> str:
@@ -277,7 +368,7 @@ def _tidy(text: str) -> str:
 def _trim(address: str) -> str:
     """Remove the sentence's punctuation at the end, also a closing bracket that the address did not open."""
     end, unopened = len(address), address.count(")") - address.count("(")
-    while address[end - 1] in ".,;:!?'*_~" or (address[end - 1] == ")" and unopened > 0):
+    while address[end - 1] in ".,;:!?'*_~\\" or (address[end - 1] == ")" and unopened > 0):
         end -= 1
         unopened -= address[end] == ")"
     return address[:end]
@@ -285,5 +376,13 @@ def _trim(address: str) -> str:
 
 def _comparison_key(address: str) -> str:
     """Return the same key for equal addresses. `www.` without a scheme is read as https."""
-    scheme, host, rest = _PARTS.findall(address)[0]  # matches every text
+    scheme, host, rest = _parts(address)
     return f"{scheme.lower() or 'https://'}{host.lower()}{rest.rstrip('/')}"
+
+
+def _parts(address: str) -> tuple[str, str, str]:
+    """Return scheme, host and the rest as a browser finds them."""
+    begun = _BEGINNING.match(address)
+    if begun is not None:
+        address = f"{begun[1]}://{address[begun.end() :]}".replace("\\", "/")
+    return _PARTS.findall(address)[0]  # matches every text

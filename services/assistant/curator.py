@@ -17,7 +17,7 @@ from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, ShortText, Usage, at_most, clean
 from services.search import rank
 from services.storage import in_thread
-from services.team import By, Capture, CapturedImage, Correction, Pair, Remark, Speaker, utterances_of
+from services.team import Actor, Capture, CapturedImage, Correction, Pair, Remark, Speaker, utterances_of
 
 _Ids = Annotated[list[ShortText], at_most(1_000)]  # of messages and conversations
 _Remarks = Annotated[list[Remark], at_most(100)]
@@ -61,7 +61,7 @@ class Curator(Protocol):
     """Each step raises an `LLMError` (services.llm.endpoint) if it has no usable result."""
 
     @property
-    def by(self) -> By:
+    def actor(self) -> Actor:
         """The name under which its decisions are logged."""
         ...
 
@@ -87,7 +87,7 @@ class ModelCurator:
     most. `corrections`: gives what is superseded in a pair.
     """
 
-    by = By.LLM
+    actor = Actor.LLM
 
     def __init__(
         self,
@@ -184,12 +184,12 @@ def conversation_of_capture(capture: Capture, images: Mapping[CapturedImage, Ima
     return Conversation(
         tuple(
             Turn(
-                role=Role.USER if said.turn.speaker is Speaker.USER else Role.ASSISTANT,
-                text=said.turn.text,
-                images=tuple(image for picture, image in images.items() if picture.message_id == said.message_id),
-                from_team=said.turn.speaker is Speaker.TEAM,
+                role=Role.USER if each.turn.speaker is Speaker.USER else Role.ASSISTANT,
+                text=each.turn.text,
+                images=tuple(image for picture, image in images.items() if picture.message_id == each.message_id),
+                from_team=each.turn.speaker is Speaker.TEAM,
             )
-            for said in capture.said
+            for each in capture.messages
         )
     )
 
@@ -212,11 +212,11 @@ def with_image_summaries(
     capture: Capture, summaries: Mapping[CapturedImage, str], redact: Callable[[str], str] = str
 ) -> Capture:
     """The capture with `[image: <summary>]` in place of its placeholders; those without a summary stay."""
-    lines = {said.message_id: said.turn.text.split("\n") for said in capture.said}
+    lines = {each.message_id: each.turn.text.split("\n") for each in capture.messages}
     for picture, summary in summaries.items():
         lines[picture.message_id][picture.line] = f"[image: {_harmless(redact(summary))}]"
-    said = (replace(each, turn=replace(each.turn, text="\n".join(lines[each.message_id]))) for each in capture.said)
-    return replace(capture, said=tuple(said))
+    new = (replace(each, turn=replace(each.turn, text="\n".join(lines[each.message_id]))) for each in capture.messages)
+    return replace(capture, messages=tuple(new))
 
 
 def _harmless(summary: str) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Protocol
 from pydantic import BaseModel
 
 from services.assistant import prompts
+from services.knowledge import topic_for_model
 from services.llm import Asker, Usage, at_most
 from services.search.text import Article, Block, BlockKind, Section
 from services.storage import in_thread
@@ -140,7 +141,7 @@ class Describer(Protocol):
 class ModelDescriber:
     """Asks a model, with the operator's task and our own rules.
 
-    `read`: finds the sections of a source; None: its sections are its paragraphs, as in a topic.
+    `read`: finds the sections of a source; None: the sources are topics of the team, whose sections are conversations.
     """
 
     def __init__(
@@ -174,7 +175,8 @@ class ModelDescriber:
     def _shown(self, source_id: str, text: str) -> str:
         """Blocking: reading a long document takes a while."""
         if self._read is None:
-            return text if len(text) <= MAX_CHARS else summary_text(plain_article(text), MAX_CHARS)
+            topic = topic_for_model(text, {})
+            return topic if len(topic) <= MAX_CHARS else summary_text(plain_article(topic), MAX_CHARS)
         article = self._read(source_id, text)
         if has_no_content(article):
             raise SaysNothing("it has no content but a title, headings or links")

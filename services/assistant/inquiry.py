@@ -71,6 +71,9 @@ class Inquiry(NamedTuple):
         a mark at each quotation and line of a file that has no support. The draft stays if nothing is left of `text`.
         """
         checked = text if self.toolset is None else self.toolset.mark_unsupported(text, [self.draft])
+        notice = "" if self.toolset is None else self.toolset.notice(self.citations)
+        if notice and notice not in checked and checked.strip():
+            checked = f"{notice}\n{checked}"
         return self._replace(draft=remove_foreign_links(checked, [self.draft]).strip() or self.draft)
 
     @property

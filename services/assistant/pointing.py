@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from services.assistant.addresses import Addresses
-from services.assistant.quoting import earlier_question, in_known_languages, is_team_answer, without_names
+from services.assistant.quoting import earlier_question, in_known_languages, is_team_answer
 from services.conversations import Phrases
 from services.search import MIN_CONFIDENCE_TO_NAME, Hit, Level, SearchResult, StoredPassage, pages_of, terms
 
@@ -150,18 +150,15 @@ def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint:
 
 
 def linkable_hit_texts(found: SearchResult, addresses: Addresses) -> list[str]:
-    """The texts whose addresses a pointer may repeat: pages, answers of the team, and the addresses of both."""
+    """The texts whose addresses a pointer may repeat: pages, and the addresses of these and of answers of the team."""
+    said = [f"{hit.passage.title}\n{hit.passage.with_heading}" for hit in found.documents]
     hits = [*found.documents, *(each.hit for each in found.team_answers)]
-    said = [
-        hit.passage.text if is_team_answer(hit.passage) else f"{hit.passage.title}\n{hit.passage.with_heading}"
-        for hit in hits
-    ]
     return [*said, *(addresses.section_address(hit.passage) or "" for hit in hits)]
 
 
 def _why(hit: Hit, query: str) -> str:
-    line = best_line(hit.passage, query)
-    if is_team_answer(hit.passage):
+    if is_team_answer(hit.passage):  # no sentence of its answer: the one beside it may deny it
         asked = earlier_question(hit.passage)
-        return f": “{asked}” {without_names(line)}".rstrip() if asked else f": {without_names(line)}"
+        return f": “{asked}”" if asked else ""
+    line = best_line(hit.passage, query)
     return f": {line}" if line else ""

@@ -21,8 +21,8 @@ from model.conversations import Conversation, Role, Turn
 from model.words import number_of
 from services.assistant.citations import conversation_label
 from services.knowledge import IndexEntry, Source, pair_ids, topic_for_model
-from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
-from services.team import Correction, Pair, has_several_askers, utterances_of
+from services.llm import Field, Prompt, conversation_rules, id_field, mark_imitations, one_line, section, system
+from services.team import Correction, Pair, has_several_askers, names_users, utterances_of
 
 GATE_RULES = """\
 reason: one short sentence.
@@ -116,7 +116,7 @@ A section that ends in … goes on in the document: do not say that it lacks any
 Leave out whatever looks like a password, a token or a key."""
 
 SPEAKERS = """\
-"User A:" and "User B:" are different users; "Team (to User A):" answers that one."""
+"User A:" and "User B:" are different users; "Team (to User A):" answers that one, "Team:" perhaps somebody else."""
 
 CLASSIFY_RULES = """\
 The index lists the topics of the team's knowledge by id, each with a description. The pair is one conversation between
@@ -242,7 +242,7 @@ REQUEST_CHARS = 2_000
 DESCRIPTION_CHARS, LONGEST_DESCRIPTION_CHARS = 600, 1_200
 _SHORT_PAGE_CHARS, _LONG_PAGE_CHARS = 4_000, 40_000
 IMAGE_SUMMARY_CHARS = 600
-# The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
+# The lines that open turns in what `topic_for_model` renders. Text inside a turn is indented, so it is never one.
 _TEAM_TURN = re.compile(r"(?:User(?: [A-Z]| \d+)?|Team)(?: \(to User (?:[A-Z]|\d+)\))?: ")
 _SEVERAL_USERS = re.compile(r"^User A: ", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
@@ -331,12 +331,15 @@ def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[Tasks]
 
 
 def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = None) -> Prompt:
-    """`page_chars`: the length of the whole document if `text` is its outline; None: that of `text`."""
+    """`text`: of a topic, as `topic_for_model` renders it. `page_chars`: the length of the whole document if `text` is
+    its outline; None: that of `text`.
+    """
     most = description_chars(len(text) if page_chars is None else page_chars)
     return Prompt(
         tasks.system("summarise", SUMMARISE_RULES),
         _joined(
-            section("source", _entry(source_id, "Text", text)), f"Describe this source in at most {most} characters."
+            section("source", [id_field(source_id), _text_field("Text", text, rendered=_is_of_team(source_id))]),
+            f"Describe this source in at most {most} characters.",
         ),
     )
 
@@ -354,10 +357,12 @@ def conversations_in(sources: Sequence[Source]) -> list[str]:
 
 
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
-    listed = section("index", (field for entry in index for field in _entry(entry.id, "About", entry.description)))
+    listed = section(
+        "index", (field for each in index for field in (id_field(each.id), Field("About", each.description)))
+    )
     mixed = has_several_askers(pair)
     pieces = PIECES if mixed else NO_PIECES
-    rules = "\n".join((CLASSIFY_RULES, pieces, *_if(mixed, SPEAKERS)))
+    rules = "\n".join((CLASSIFY_RULES, pieces, *_if(names_users(pair), SPEAKERS)))
     return Prompt(
         tasks.system("classify", rules),
         _joined(listed, section("pair", pair_fields(pair, name_turns=mixed)), "File this pair, or skip it."),
@@ -374,7 +379,7 @@ def integrate(
     """`topic`: a safe file name: letters, digits and hyphens. `corrections`: gives what is superseded in a pair."""
     shown = (pair_fields(each, conversation_label(at), corrections(each)) for at, each in enumerate(topic_pairs))
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
-    rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *topic_pairs))), SPEAKERS))
+    rules = _joined(INTEGRATE_RULES, *_if(any(map(names_users, (pair, *topic_pairs))), SPEAKERS))
     return Prompt(
         tasks.system("integrate", rules),
         _joined(section("topic", topic_fields), section("pair", pair_fields(pair)), "Integrate this pair."),
@@ -402,7 +407,7 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
     ids = [None] * len(conversation.turns) if message_ids is None else message_ids
     shown = _within_room(conversation.turns, with_images=message_ids is not None)
     for at, (turn, message_id) in enumerate(zip(conversation.turns, ids, strict=True)):
-        label = "You" if turn.role is Role.ASSISTANT else "User"
+        label = "You" if turn.role is Role.ASSISTANT else "Other user" if _is_of_another(turn, conversation) else "User"
         images = [f"image {seen + number}" for number in range(1, len(turn.images) + 1)]
         seen += len(images)
         if images and message_id is not None:
@@ -472,16 +477,22 @@ def _several_users(sources: Sequence[Source]) -> bool:
 
 
 def _source_fields(source: Source, labels: Mapping[str, str]) -> Iterable[Field]:
-    text = topic_for_model(source.text, labels) if _is_of_team(source.id) else source.text
-    source_id, shown = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", text)
-    yield source_id
+    yield id_field(source.id)
     if source.title.strip():
         yield Field("Title", one_line(source.title))
-    yield shown
+    label = "Excerpt of a longer page" if source.is_excerpt else "Text"
+    is_topic = _is_of_team(source.id) and bool(pair_ids(source.text))
+    yield _text_field(label, topic_for_model(source.text, labels) if is_topic else source.text, rendered=is_topic)
 
 
-def _entry(source_id: str, label: str, text: str) -> tuple[Field, Field]:
-    return id_field(source_id), Field(label, text, _TEAM_TURN if _is_of_team(source_id) else None)
+def topic_to_read(text: str) -> str:
+    """Return a topic file as it is shown in prompts: rendered for a model, with lines marked that imitate labels."""
+    return mark_imitations(topic_for_model(text, {}), _TEAM_TURN)
+
+
+def _text_field(label: str, text: str, *, rendered: bool) -> Field:
+    """`rendered`: the text comes from `topic_for_model`."""
+    return Field(label, text, _TEAM_TURN if rendered else None)
 
 
 def _is_of_team(source_id: str) -> bool:
@@ -492,7 +503,14 @@ def _labels(conversation: Conversation) -> tuple[str, ...]:
     return conversation_rules(
         has_own_turns=any(turn.role is Role.ASSISTANT for turn in conversation.turns),
         has_images=bool(conversation.images),
+        has_others=any(_is_of_another(turn, conversation) for turn in conversation.turns),
     )
+
+
+def _is_of_another(turn: Turn, conversation: Conversation) -> bool:
+    """True for a user's turn in a conversation whose asker is known and somebody else."""
+    is_own = turn.by_asker or turn.asked_now
+    return turn.role is Role.USER and not is_own and any(each.by_asker for each in conversation.turns)
 
 
 def _if(condition: object, rule: str) -> tuple[str, ...]:

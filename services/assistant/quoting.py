@@ -10,20 +10,26 @@ from model.words import clean
 from services.assistant.citations import remove_addresses
 from services.conversations import Phrases
 from services.knowledge import bare_name
-from services.search import ENGLISH, Hit, StoredPassage, language_of, without_addressee
+from services.search import (
+    ENGLISH,
+    Hit,
+    StoredPassage,
+    asking_sentences,
+    language_of,
+    without_greeting,
+)
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
 _MIN_QUOTE_CHARS = 40
 _TITLE_CHARS = 120
-_ASKED_CHARS = 200
 _SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
 """Another page is named if it has this share of the best one's score."""
 _MOST_OTHERS = 2
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
+_NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w(?![\w.-]*/)")
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
 """Markup that must not be cut in two."""
 _ENDS = ("\n\n", "\n", ". ", " ")
@@ -52,9 +58,11 @@ def choose_hits(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def without_names(text: str) -> str:
-    """A text of the team without @names of people; code is left as it is."""
+    """A text of the team with `@…` for each name of a person, as a sentence without it may say something else; code is
+    left as it is.
+    """
     pieces = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
-    return "".join(piece if at % 2 else _NAMES.sub("", piece) for at, piece in enumerate(pieces)).strip()
+    return "".join(piece if at % 2 else _NAMES.sub("@…", piece) for at, piece in enumerate(pieces)).strip()
 
 
 def extend(passage: StoredPassage, section: Sequence[StoredPassage], max_chars: int) -> str:
@@ -107,22 +115,24 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     return "\n\n".join([*paragraphs, say.no_model_notice]), list(dict.fromkeys(cited))
 
 
-def quote_team(passage: StoredPassage, text: str, say: Phrases, max_chars: int) -> str:
-    """Quote an earlier answer of the team, below its day and question; empty if it does not fit in."""
+def quote_team(passage: StoredPassage, say: Phrases, max_chars: int) -> str:
+    """Quote an earlier answer of the team, which is one passage, below its day and question; empty if it does not fit
+    in.
+    """
     origin = say.from_the_team_on(passage.day) if passage.day else say.from_the_team
     asked = earlier_question(passage)
     head = f"{origin}\n> {asked}" if asked else origin
-    said = shorten(without_names(text), min(_QUOTE_CHARS, max_chars - len(head) - len(say.no_model_notice) - 6))
-    return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said else ""
+    said = without_names(passage.text)
+    fits = len(said) <= max_chars - len(head) - len(say.no_model_notice) - 6
+    return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said and fits else ""
 
 
 def earlier_question(passage: StoredPassage) -> str:
-    """The question to an answer of the team, in one line. As anybody may have asked it, addresses and invisible
-    characters are left out.
+    """The question to an answer of the team, in one line; whole, if the answer is quotable (`read_topic`). As anybody
+    may have asked it, addresses and invisible characters are left out.
     """
     said = remove_addresses(" ".join(clean(passage.headings[-1]).split())) if passage.headings else ""
-    asked = _plain(without_addressee(without_names(said)))
-    return asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS].rpartition(' ')[0]} …"
+    return _plain(without_names(said))
 
 
 def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
@@ -207,3 +217,15 @@ def first_quote(answer: str) -> str:
 def _plain(text: str) -> str:
     """Remove characters that would end the slanted text or the link around `text`."""
     return text.translate({ord("*"): "", ord("`"): "", ord("["): "(", ord("]"): ")", ord("_"): r"\_"})
+
+
+_NAMED_AFTER_CHARS = 4_000  # the longest message of Discord
+
+
+def line_that_asks(asked: str) -> str:
+    """Return the first line of a question that asks, else all of it, without addresses and greeting. Threads are named
+    after it: anybody may have written it, and everybody reads it under the bot's name. What comes after as much as
+    one message holds is not read.
+    """
+    text = remove_addresses(without_greeting(asked[:_NAMED_AFTER_CHARS]))
+    return next((line for line in text.splitlines() if asking_sentences(line)[0]), text)

@@ -3,7 +3,23 @@ what the bot has posted, and the bot's own fixed sentences.
 """
 
 # pyright: reportUnusedImport=false
+from services.conversations.addressing import find_addressees
 from services.conversations.context import Context, ContextRules
+from services.conversations.drafts import (
+    FORGOTTEN,
+    SHOWN_QUESTION_CHARS,
+    UNKNOWN_DRAFT,
+    Draft,
+    DraftAction,
+    DraftEnd,
+    DraftRequest,
+    Drafts,
+    DraftState,
+    forget_drafts,
+    parse_draft,
+    read_drafts,
+    render_draft,
+)
 from services.conversations.history import History, edited
 from services.conversations.in_flight import InFlight, WorkCancelled
 from services.conversations.people import (
@@ -19,6 +35,7 @@ from services.conversations.people import (
 from services.conversations.personal_work import PersonalWork, Withdrawn
 from services.conversations.phrases import Phrases, in_language, phrases
 from services.conversations.posts import (
+    KEPT_POSTS,
     Outbox,
     Post,
     Posts,
@@ -26,6 +43,7 @@ from services.conversations.posts import (
     StartedReply,
     Watermark,
     forget_started,
+    parse_posts,
     read_posts,
     read_started,
     read_watermarks,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from model.conversations import READING_SECONDS, REPLY, THREAD, Conversation, Image, Role, Turn
 from model.events import Edited
@@ -70,7 +70,8 @@ class Context:
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
         The part is as it was when its window closed: later edits have no effect. A community user's text is as it was
-        `READING_SECONDS` before the team answered: else an edit could change the question above the answer.
+        `READING_SECONDS` before the team answered: else an edit could change the question above the answer. If it was
+        edited later and it is not known how it read, it has no words.
         """
         place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
         kind = self._tracker.kind_of(part.last.id)
@@ -103,9 +104,31 @@ class Context:
                 answer = message
             elif kind is AuthorType.COMMUNITY_USER and answer is not None:
                 read = self._history.version_at(message, snowflake_at(answer.at - READING_SECONDS))
+            if read is None:
+                read = replace(message, text="", attachments=())
+            elif read is not message:
+                read = replace(read, edited_at=message.edited_at)
             if read is message or self.in_order({read.id: read}):  # it may have been withheld then
                 found.append(read)
         return found[::-1]
+
+    async def written_by_users(self, place_id: int, low: int, high: int) -> Mapping[int, int] | None:
+        """Return the authors of what community users wrote in a place from the id `low` up to the message `high`, by
+        message, also of messages that were deleted or are withheld; 0: the author is not known. None: not all of it is
+        known.
+        """
+        found = self._tracker.written_by_users(place_id, low, high)
+        if found is None or self._tracker.conversation_of(high) is None:
+            return None
+        if not self._history.is_from_before(low):
+            return found
+        earlier = await self._history.since(place_id, low)
+        if earlier is None:
+            return None
+        types = {each.id: await self.author_type(each) for each in earlier if each.id < high and not each.is_system}
+        users = {each.id: each.author.id for each in earlier if types.get(each.id) is AuthorType.COMMUNITY_USER}
+        deleted = self._history.deleted_between(place_id, low, high)
+        return dict.fromkeys(deleted, 0) | found | users
 
     async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
         """Follow replies from message to message and add each message to `found` once. A message from before the start
@@ -147,7 +170,8 @@ class Context:
         message = self._history.known(edit.channel_id, edit.message_id)
         if message is None and edit.text is not None:
             files = edit.attachments or ()
-            message = Message(edit.message_id, edit.channel_id, Author(0, ""), edit.text, edit.at, attachments=files)
+            author = Author(edit.author_id, "")
+            message = Message(edit.message_id, edit.channel_id, author, edit.text, edit.at, attachments=files)
         withheld = self._rules.withheld
         return None if message is None or message.is_empty or (withheld and withheld(message)) else message
 
@@ -160,12 +184,15 @@ class Context:
         turns: list[Turn] = []
         messages = list(messages)
         asker_ids = {message.author.id for message in messages if message.id in asked}
+        types = {message.id: await self.author_type(message) for message in messages}
+        users = {each.id: each.author.id for each in messages if types[each.id] is AuthorType.COMMUNITY_USER}
         if sum(len(message.text) for message in messages) <= _AT_ONCE_CHARS:
             texts = list(map(self.text_of, messages))
         else:
             texts = await in_thread(lambda: list(map(self.text_of, messages)))
         for message, text in zip(messages, texts, strict=True):
-            kind = await self.author_type(message)
+            kind = types[message.id]
+            replied_to = {users.get(message.reply_to.message_id)} if message.reply_to else set(users.values())
             if not text or (kind is AuthorType.BOT and not self._people.is_bot_itself(message.author)):
                 continue
             shown = images.get(message.id, ())
@@ -179,6 +206,8 @@ class Context:
                     from_team=kind is AuthorType.TEAM_MEMBER,
                     asked_now=message.id in asked,
                     by_asker=message.author.id in asker_ids,
+                    maybe_to_others=kind is AuthorType.TEAM_MEMBER and not asker_ids.issuperset(replied_to),
+                    message_id=message.id,
                 )
             )
         return Conversation(tuple(turns))

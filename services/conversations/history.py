@@ -28,10 +28,15 @@ class Weight:
 
 MESSAGE_WEIGHT = 500
 """Of a message without text."""
+OBJECT_WEIGHT = 120
+"""The weight of a mention or an attachment, without its texts."""
 
 
 def weight_of(message: Message) -> int:
-    return MESSAGE_WEIGHT + sys.getsizeof(message.text)
+    names = [name for _, name in message.mentions]
+    addresses = [part for each in message.attachments for part in (each.filename, each.url)]
+    objects = len(message.mentions) + len(message.attachments)
+    return MESSAGE_WEIGHT + objects * OBJECT_WEIGHT + sum(map(sys.getsizeof, (message.text, *names, *addresses)))
 
 
 class Timeline:
@@ -170,7 +175,7 @@ class History:
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()  # the longest unused first
         self._weight = Weight()
         self._dropped_until = 0  # up to this id, messages of a place without a timeline may have been dropped
-        self._gone = BoundedDict[int, None](KEPT_GONE)
+        self._gone = BoundedDict[int, int | None](KEPT_GONE)  # by message, the place where it was deleted, if known
         self._gone_places = BoundedDict[int, None](KEPT_GONE)
         self._edited = BoundedDict[int, None](KEPT_GONE)
         self._early = BoundedDict[int, Edited](KEPT_EARLY)  # edits that came before their message, by message id
@@ -192,7 +197,7 @@ class History:
             case Deleted(channel_id=channel_id, message_ids=message_ids):
                 for message_id in message_ids:
                     self._timeline(channel_id).remove(message_id)
-                    self._gone[message_id] = None
+                    self._gone[message_id] = channel_id
             case PlaceSeen(place=place):
                 self.add_place(place)
             case PlaceGone(place_id=place_id):
@@ -266,15 +271,14 @@ class History:
         """Return the message with its latest edit, which may have arrived before it."""
         return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
 
-    def version_at(self, message: Message, message_id: int) -> Message:
-        """Return the message as it was when another one was written, as far as its edits have been seen; without files
-        that were removed since.
+    def version_at(self, message: Message, message_id: int) -> Message | None:
+        """Return the message as it was when another one was written, without files that were removed since; None: it
+        was edited later, and the text from before is not known.
         """
-        if message.id not in self._edited:
-            return message
         replaced = (old for newest, old in self._replaced if old.id == message.id and newest >= message_id)
-        if (old := next(replaced, None)) is None:
-            return message
+        if (old := next(replaced, None) if message.id in self._edited else None) is None:
+            late = message.edited_at is not None and snowflake_at(message.edited_at) >= message_id
+            return None if late else message
         old_ids = _file_ids(old)
         return replace(old, attachments=tuple(file for file in message.attachments if file.id in old_ids))
 
@@ -301,6 +305,12 @@ class History:
         if found is None:
             self._gone[message_id] = None
         return found
+
+    async def message_now(self, channel_id: int, message_id: int) -> Message | None:
+        """Return one message as it is on Discord now; None: it no longer exists. A replay knows it from the stream."""
+        if self._fetcher is None:
+            return self.known(channel_id, message_id)
+        return await self._fetcher.message(channel_id, message_id)
 
     async def starter(self, thread: Place) -> Message | None:
         """Return the message that a thread was opened on, which is in the parent channel. A forum post has none."""
@@ -331,6 +341,17 @@ class History:
                 break
             before = page[0].id
         return timeline.newest(limit) or ()
+
+    async def since(self, place_id: int, message_id: int) -> Sequence[Message] | None:
+        """Return the messages of a place from one on, oldest first; None: they are more than a page."""
+        most = ENDLESS if self._fetcher is None else PAGE
+        found = await self.newest(place_id, most)
+        is_whole = len(found) < most or found[0].id <= message_id
+        return [each for each in found if each.id >= message_id] if is_whole else None
+
+    def deleted_between(self, place_id: int, low: int, high: int) -> Sequence[int]:
+        """Return the ids from `low` up to `high` of messages that were deleted in a place in this session."""
+        return [each for each, place in self._gone.items() if place == place_id and low <= each < high]
 
     async def adjacent_messages(self, message: Message, seconds: float) -> Sequence[Message]:
         """Return `message` and its author's messages before and after it, without anybody else's in between and no
@@ -419,6 +440,7 @@ class History:
             # Discord also reports an edit when it adds a preview.
             if changed.text != message.text or _file_ids(changed) != _file_ids(message):
                 self._replaced.append((max(self.newest_id, snowflake_at(edit.at)), message))
+                changed = replace(changed, edited_at=edit.at)
             timeline.add(changed)
             self._edited[edit.message_id] = None
         elif edit.message_id not in self._gone:

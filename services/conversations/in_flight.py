@@ -33,13 +33,13 @@ class _Held:
 
 
 class InFlight:
-    """Holds every message from its arrival until its outcome.
+    """Holds every message from its arrival until its outcome, and those that a draft answers until that has ended.
 
     It gets each deletion and each post of a team member once, and cancels the parts that they concern. The branches
     learn this from the tokens of the parts alone.
 
     Attributes:
-        work: what runs with people's texts, also where it belongs to no message of theirs.
+        work: running work with people's texts, even if for no message of theirs.
     """
 
     def __init__(self) -> None:
@@ -47,12 +47,15 @@ class InFlight:
         self._held: dict[int, _Held] = {}
         self._in_threads: dict[int, set[int]] = {}  # community users' messages by thread
         self._tokens: dict[int, CancelToken] = {}
+        self._drafted: set[int] = set()  # the messages of drafts
         self._stopping = False
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held) - len(self._drafted)
 
     def hold(self, message: Message, author_type: AuthorType, *, in_thread: bool) -> None:
+        if message.id in self._drafted:
+            return  # catch-up has read it again
         self._held[message.id] = _Held(message, author_type)
         if in_thread and author_type is AuthorType.COMMUNITY_USER:
             self._move(message.id, message.channel_id)
@@ -65,12 +68,10 @@ class InFlight:
         return Key(held.message.channel_id, held.message.author.id)
 
     def begin(self, part: Part) -> None:
-        """Register the part that these messages have become. It is cancelled at once if one of them was cancelled while
-        it waited.
-        """
+        """Register a part. It is cancelled at once if one of its messages was cancelled while it waited."""
         for message_id in part.message_ids:
             held = self._held.get(message_id)
-            if held is not None:
+            if held is not None and message_id not in self._drafted:
                 held.token = part.token
                 if held.error is not None:
                     part.token.cancel(held.error)
@@ -78,7 +79,24 @@ class InFlight:
             part.token.cancel(WorkCancelled(Reason.SHUTDOWN))
         self._tokens[part.number] = part.token
 
-    def reply_in(self, part: Part, thread_id: int) -> None:
+    def keep(self, part: Part, reply_place_id: int) -> CancelToken:
+        """Hold the messages of a part beyond its outcome, until that of its draft. Returns the token that is cancelled
+        by what makes the answer unnecessary. A shutdown does not cancel it.
+        """
+        token = CancelToken()
+        for message in part.messages:
+            if message.id not in self._held:
+                self.hold(message, part.author_type, in_thread=part.place.is_thread)
+            self._held[message.id].token = token
+            self._drafted.add(message.id)
+        self.move_to(part, reply_place_id)
+        return token
+
+    def let_go(self, part: Part) -> None:
+        """Undo `keep`: the messages are held until the next outcome."""
+        self._drafted.difference_update(part.message_ids)
+
+    def move_to(self, part: Part, thread_id: int) -> None:
         """Note that a part from a channel will be answered in this thread, so that posts there can cancel it."""
         for message_id in part.message_ids:
             self._move(message_id, thread_id)
@@ -86,7 +104,7 @@ class InFlight:
     def deleted(self, event: Deleted) -> None:
         """Cancel the answers to deleted messages. Those that still wait are removed from their window elsewhere."""
         for message_id in event.message_ids:
-            self._call_off(message_id, Reason.DELETED)
+            self._cancel(message_id, Reason.DELETED)
 
     def team_posted(self, message: Message, conversation: Iterable[int]) -> None:
         """Cancel the answers that a team member's message makes unnecessary: to the message it replies to, to questions
@@ -94,24 +112,24 @@ class InFlight:
         catch-up may bring first, are not cancelled.
         """
         if message.reply_to is not None:
-            self._call_off(message.reply_to.message_id, Reason.TEAM_ANSWERED)
+            self._cancel(message.reply_to.message_id, Reason.TEAM_ANSWERED)
         # A thread has the id of the message that it was opened on.
         there = (message.channel_id, *self._in_threads.get(message.channel_id, ()))
         for message_id in (*there, *conversation):
             if message_id < message.id:
-                self._call_off(message_id, Reason.TEAM_ANSWERED)
+                self._cancel(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
         """Cancel everything that a person waits for, and stop other work with their texts: they opted out, or asked to
         be forgotten.
         """
-        self._call_off_all(author_id)
+        self._cancel_all(author_id)
         self.work.withdraw(author_id)
 
     @contextmanager
     def forgetting(self, author_id: int) -> Generator[None]:
         """`withdraw`; and until the block ends, nothing begins with what the archive holds of the person."""
-        self._call_off_all(author_id)
+        self._cancel_all(author_id)
         with self.work.forgetting(author_id):
             yield
 
@@ -119,6 +137,8 @@ class InFlight:
         """Release messages that have their outcome."""
         match end:
             case Outcome(part=part):
+                if end.ends_draft:
+                    self.let_go(part)
                 self._drop(part.message_ids, part.number)
             case Ignored(message_ids=message_ids, part_number=part_number):
                 self._drop(message_ids, part_number)
@@ -131,11 +151,11 @@ class InFlight:
         for token in tuple(self._tokens.values()):
             token.cancel(WorkCancelled(Reason.SHUTDOWN))
 
-    def _call_off_all(self, author_id: int) -> None:
+    def _cancel_all(self, author_id: int) -> None:
         for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
-            self._call_off(message_id, Reason.DELETED)
+            self._cancel(message_id, Reason.DELETED)
 
-    def _call_off(self, message_id: int, reason: Reason) -> None:
+    def _cancel(self, message_id: int, reason: Reason) -> None:
         held = self._held.get(message_id)
         if held is None or held.author_type is not AuthorType.COMMUNITY_USER:
             return
@@ -146,8 +166,9 @@ class InFlight:
 
     def _drop(self, message_ids: Iterable[int], part_number: int | None = None) -> None:
         for message_id in message_ids:
-            self._move(message_id, None)
-            self._held.pop(message_id, None)
+            if message_id not in self._drafted:
+                self._move(message_id, None)
+                self._held.pop(message_id, None)
         token = None if part_number is None else self._tokens.pop(part_number, None)
         if token is not None:
             token.close()

@@ -54,13 +54,13 @@ class People:
 
     def type_of(self, author: Author, guild_id: int | None) -> AuthorType:
         """Return an author's type in a server, by what is known now; an unknown person counts as a community user."""
-        return self._known(author, self._owner(guild_id)) or AuthorType.COMMUNITY_USER
+        return self._known(author, self._teams.owner_of(guild_id)) or AuthorType.COMMUNITY_USER
 
     async def look_up(self, author: Author, guild_id: int | None, seen_in: int | None = None) -> AuthorType:
         """Return an author's type, asking Discord about somebody known from history only. May raise `LookupFailed`.
         `seen_in`: the server, if the message does not name it (`guild_id` is None); Discord is not asked then.
         """
-        owner = self._owner(seen_in if guild_id is None else guild_id)
+        owner = self._teams.owner_of(seen_in if guild_id is None else guild_id)
         known = self._known(author, owner)
         if known is not None or self._fetcher is None or guild_id is None:
             return known or AuthorType.COMMUNITY_USER
@@ -69,12 +69,18 @@ class People:
     def is_team(self, author: Author, guild_id: int | None) -> bool:
         return self.type_of(author, guild_id) is AuthorType.TEAM_MEMBER
 
+    async def is_team_member(self, user_id: int, guild_id: int | None) -> bool:
+        """Return True if a person is known to be in the team of a server, asking Discord if need be; False if Discord
+        cannot be asked.
+        """
+        try:
+            return await self.look_up(Author(user_id, ""), guild_id) is AuthorType.TEAM_MEMBER
+        except LookupFailed as error:
+            log.warning("whether %d is a team member is not known: %s", user_id, error)
+            return False
+
     def is_bot_itself(self, author: Author) -> bool:
         return author.id == self.bot_id
-
-    def _owner(self, guild_id: int | None) -> int | None:
-        """Return the server if it has a team of its own."""
-        return guild_id if guild_id in self._teams else None
 
     def _known(self, author: Author, owner: int | None) -> AuthorType | None:
         if author.is_bot or author.id == self.bot_id:

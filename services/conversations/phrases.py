@@ -63,6 +63,7 @@ class Phrases:
     stopping = Fixed()
     rest_left_out = Fixed()
     server_only = Fixed()
+    team_only = Fixed()
     command_changed = Fixed()
     no_answer = Fixed()
     not_answerable = Fixed()

@@ -86,7 +86,16 @@ class Posts:
 
     def has_answered(self, message_id: int) -> bool:
         """True if the part that ended with this message has been replied to."""
-        return message_id in self._answered
+        return self.answer_to(message_id) is not None
+
+    def answer_to(self, message_id: int) -> int | None:
+        """Return the id of the reply to the part that ended with this message; None: there is none."""
+        return self._answered.get(message_id)
+
+    def last_in_before(self, place_id: int, message_id: int) -> Post | None:
+        """Return the reply in a thread to the last question that was asked before this message. Looks at all posts."""
+        found = (each for each in self._posts.values() if each.place_id == place_id and each.last_asked_id < message_id)
+        return max(found, key=lambda post: post.last_asked_id, default=None)
 
     def newest_in(self, place_id: int) -> int:
         """Return the id of the newest recorded post in a thread; 0 if there is none."""
@@ -160,9 +169,14 @@ class Posts:
 
 def read_posts(path: Path) -> list[Post]:
     """Read a file of posts, one JSON object a line, oldest first. Damaged lines are reported and left out."""
+    return parse_posts(read_text(path), path)
+
+
+def parse_posts(text: str, path: Path) -> list[Post]:
+    """As `read_posts`, from the content of the file."""
     posts: list[Post] = []
     # Not `splitlines`, which also splits at characters that a question may contain.
-    for number, line in enumerate(read_text(path).split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line:
             continue
         try:
@@ -311,6 +325,24 @@ class StartedReply:
     pieces: tuple[str, ...]
     asked_ids: tuple[int, ...]
     guild_id: int | None
+
+    @classmethod
+    def to(
+        cls, part: Part, place_id: int, *, question: str, sources: tuple[str, ...], pieces: tuple[str, ...] = ()
+    ) -> StartedReply:
+        """Make the reply to a part in a thread. `question`, `sources`: for the record."""
+        post = Post(
+            at=0.0,
+            message_id=0,
+            place_id=place_id,
+            asked_in=part.place.id,
+            asker_id=part.author.id,
+            last_asked_id=part.last.id,
+            opened_thread=place_id != part.place.id,
+            question=question,
+            sources=sources,
+        )
+        return cls(post, pieces, part.message_ids, part.guild_id)
 
     @property
     def id(self) -> int:

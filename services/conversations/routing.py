@@ -10,6 +10,7 @@ from model.messages import AuthorType, Destination, Message, Part, Place, PlaceK
 from model.outcomes import Reason
 from model.servers import Servers
 from services.conversations.context import THREAD_MESSAGES
+from services.conversations.drafts import Drafts
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
 from services.conversations.posts import Outbox, Post, Posts
@@ -72,9 +73,9 @@ class PartFacts:
     async def replies_to_another(self) -> bool:
         return self.target is not None and self.target.author.id != self.part.author.id
 
-    async def is_among_people(self) -> bool:
+    async def others_wrote(self) -> bool:
         """True if the part continues a conversation between people, with or without a reply."""
-        return self.router.tracker.is_among_people(self.part.messages[0].id)
+        return self.router.tracker.others_wrote(self.part.messages[0].id)
 
     async def bot_takes_part(self) -> bool:
         """True if the bot owns the thread or has posted in it."""
@@ -148,7 +149,7 @@ TABLE: tuple[Row, ...] = (
     (BOT, ANY, None, NOTHING),
     (USER, CHANNEL, PartFacts.addresses_bot, ANSWER),
     (USER, CHANNEL, PartFacts.replies_to_another, NOTHING),
-    (USER, CHANNEL, PartFacts.is_among_people, NOTHING),
+    (USER, CHANNEL, PartFacts.others_wrote, NOTHING),
     (USER, CHANNEL, None, ANSWER),
     (USER, THREAD, PartFacts.addresses_bot, ANSWER),
     (USER, THREAD, PartFacts.bot_takes_part, ANSWER),
@@ -184,6 +185,7 @@ class Router:
     tracker: ConversationTracker
     rules: Servers[RouteRules]
     outbox: Outbox = field(default_factory=Outbox)
+    drafts: Drafts = field(default_factory=Drafts)
 
     async def route(self, part: Part) -> Routing:
         """Decide about one part.
@@ -227,10 +229,10 @@ class Router:
 
     async def _answered_before(self, part: Part) -> bool:
         """True if an earlier run has answered this part, which catch-up has read again: the reply is on Discord,
-        recorded or not.
+        recorded or not, or a draft.
         """
         last = part.last
-        if self.posts.has_answered(last.id):
+        if self.posts.has_answered(last.id) or self.drafts.has_held(last.id):
             return True
         if not self.history.is_from_before(last.id):
             return False

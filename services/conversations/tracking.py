@@ -7,15 +7,15 @@ there is no clock and no look-up, and only the newest messages are remembered.
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from array import array
 from bisect import bisect_left, insort
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf, log
 from typing import Any, NamedTuple
 
 from model.bounded import BoundedDict
@@ -27,26 +27,26 @@ from services.search import terms
 @dataclass(frozen=True, slots=True)
 class TrackingRules:
     """The seconds for which an earlier message decides which conversation the next one belongs to. In threads only
-    `breath` and `intro_gap` apply.
+    `team_gap` and `intro_gap` apply.
 
     Attributes:
-        breath: seconds within which a team member or bot goes on in the same conversation; few, since the team serves
+        team_gap: seconds within which a team member or bot goes on in the same conversation; few, since the team serves
             several people in turn.
-        own: seconds within which a community user goes on in the same conversation.
-        heard: seconds within which a message that is no reply may answer one to its author, or a waiting question.
+        own_gap: seconds within which a community user goes on in the same conversation.
+        answer_gap: seconds for which a message to somebody, or a waiting question, may be answered without a reply.
         intro_gap: seconds between a team member's opening line ("let me look…") and the reply that follows it. Both are
             in one batch then, so neither was captured yet.
-        remembered: seconds after which a user who turns to the team again begins a new conversation. By then the old
+        return_gap: seconds after which a user who turns to the team again begins a new conversation. By then the old
             one is filed (`kb.settle_minutes`).
-        named: seconds for which a name or mention stands for that person's last conversation.
+        name_gap: seconds for which a name or mention stands for that person's last conversation.
     """
 
-    breath: float = 90.0
-    own: float = 300.0
-    heard: float = 600.0
+    team_gap: float = 90.0
+    own_gap: float = 300.0
+    answer_gap: float = 600.0
     intro_gap: float = 60.0
-    remembered: float = 600.0
-    named: float = 3600.0
+    return_gap: float = 600.0
+    name_gap: float = 3600.0
 
 
 # Words in common
@@ -90,7 +90,7 @@ class Rarity:
     def shared(self, words: Iterable[str], others: Collection[str]) -> float:
         """Return the weight of the common words: the sum of log(1 / share of messages that contain the word)."""
         both = sorted(word for word in words if word in others)  # sorted: a sum must not depend on the order of a set
-        return sum(math.log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
+        return sum(log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
 
 
 # Compact tables of messages
@@ -106,7 +106,7 @@ class RecentIds:
     are moved again and again, and leave holes in memory.
     """
 
-    __slots__ = ("_columns", "_count", "_ids", "_most")
+    __slots__ = ("_columns", "_count", "_has_dropped", "_ids", "_most")
 
     def __init__(self, most: int, columns: str = "") -> None:
         """`columns`: the type code of each column, as `array` has it."""
@@ -114,6 +114,7 @@ class RecentIds:
         self._columns: list[array[Any]] = [array(code, [0]) * (most + most // 16 + 1) for code in f"Q{columns}"]
         self._ids: array[int] = self._columns[0]
         self._count = 0
+        self._has_dropped = False
         self._most = most
 
     def __contains__(self, message_id: int) -> bool:
@@ -136,6 +137,14 @@ class RecentIds:
             for column in self._columns:
                 column[: self._most] = column[self._count - self._most : self._count]
             self._count = self._most
+            self._has_dropped = True
+
+    def between(self, low: int, high: int) -> Iterator[list[Any]] | None:
+        """Yield the rows of the ids from `low` up to `high`, each with its id; None: some may have been dropped."""
+        if self._has_dropped and self._ids[0] > low:
+            return None
+        indices = range(bisect_left(self._ids, low, 0, self._count), bisect_left(self._ids, high, 0, self._count))
+        return ([column[index] for column in self._columns] for index in indices)
 
     def put(self, message_id: int, column: int, number: float) -> None:
         """Change the number in a column, counted from 0, of an id, if it is in the table."""
@@ -173,6 +182,15 @@ class KnownMessages:
         conversation, place_id, author_id, author_type, at = row
         return KnownMessage(conversation, place_id, author_id, _TYPES[author_type], at)
 
+    def between(self, low: int, high: int) -> Iterator[tuple[int, KnownMessage]] | None:
+        """As `RecentIds.between`."""
+        rows = self._rows.between(low, high)
+        return (
+            None
+            if rows is None
+            else ((row[0], KnownMessage(row[1], row[2], row[3], _TYPES[row[4]], row[5])) for row in rows)
+        )
+
     def add(self, message_id: int, known: KnownMessage) -> None:
         """Add a message that is not in the table."""
         self._rows.add(message_id, *known[:3], _TYPES.index(known.author_type), known.at)
@@ -192,13 +210,16 @@ KEPT_OF_CONVERSATION = 200  # messages: as many as are read of a thread
 KEPT_MEMBERS = 64
 KEPT_WORDS = 128
 KEPT_WAITING = 32
+KEPT_DELETED = 1_000
 
 
 class LastMessage(NamedTuple):
-    """The time and conversation of the last message from or to a person."""
+    """The last message from or to a person: its time, its conversation, its id, and who wrote it."""
 
     at: float
     conversation: int
+    message_id: int
+    author_type: AuthorType
 
 
 @dataclass(slots=True)
@@ -215,9 +236,10 @@ class PersonState:
     last_to: LastMessage | None = None
     intro: tuple[int, ...] = ()
 
-    def newest(self, at: float, own: float, heard: float) -> LastMessage | None:
-        """Return the newer of the last messages from and to the person, if less than `own` or `heard` seconds old."""
-        near = [last for last, most in ((self.last_from, own), (self.last_to, heard)) if last and at - last.at < most]
+    def newest(self, at: float, own_gap: float, answer_gap: float) -> LastMessage | None:
+        """Return the newer of the last messages from and to the person, if younger than `own_gap` or `answer_gap`."""
+        both = ((self.last_from, own_gap), (self.last_to, answer_gap))
+        near = [last for last, gap in both if last and at - last.at < gap]
         return max(near, key=lambda last: last.at, default=None)
 
 
@@ -244,7 +266,7 @@ class PlaceState:
     """The memory of a channel or thread.
 
     Attributes:
-        waiting: by conversation in which a community user, not the team, has the last word, the time since then.
+        waiting: conversations in which a community user, not the team, has the last word, with the time of that word.
         latest: the conversation of the newest message.
     """
 
@@ -262,6 +284,7 @@ class ConversationMemory:
         self.names = BoundedDict[tuple[int, str], int](KEPT_PEOPLE)
         self.place_states = BoundedDict[int, PlaceState](KEPT_PLACES)
         self.kinds = BoundedDict[int, ConversationKind](KEPT_CONVERSATIONS)  # of messages that begin with an `opening`
+        self.deleted = BoundedDict[int, None](KEPT_DELETED)
 
     def place_state(self, place_id: int) -> PlaceState:
         return self.place_states.touch(place_id, PlaceState)
@@ -347,9 +370,11 @@ _MOST_INTRO = 8
 _ADDRESSEE = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
 """The name at the beginning of a message: after an @, or before a colon or comma. A bare word is rarely a name."""
 _ASKS = re.compile("[?？؟]")
+_MOST_ADDRESSED = 2
+"""A community user who names more people at once speaks to none of them."""
 
 
-class Link(StrEnum):
+class Rule(StrEnum):
     """The rule by which a message was assigned to its conversation."""
 
     REPLY = "reply"
@@ -366,12 +391,12 @@ class AssignedConversation(NamedTuple):
 
     Attributes:
         conversation: its id, which is that of the message that began it.
-        link: the rule that decided; None for a message that was assigned before.
+        rule: the rule that decided; None for a message that was assigned before.
         moved: earlier messages of the author that were moved to this conversation because of this message.
     """
 
     conversation: int
-    link: Link | None
+    rule: Rule | None
     moved: tuple[int, ...] = ()
 
 
@@ -401,7 +426,7 @@ class ConversationTracker:
 
     def __init__(self, rules: TrackingRules | None = None) -> None:
         self._rules = rules or TrackingRules()
-        self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf, named=math.inf)
+        self._rules_of_threads = replace(self._rules, own_gap=inf, answer_gap=inf, return_gap=inf, name_gap=inf)
         self._memory = ConversationMemory()
         self._rarity = Rarity()
 
@@ -439,7 +464,16 @@ class ConversationTracker:
         known = self._memory.messages.get(message_id)
         return None if known is None else known.place_id
 
-    def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
+    def written_by_users(self, place_id: int, low: int, high: int) -> dict[int, int] | None:
+        """Return the authors of what community users wrote in a place from the id `low` up to `high`, by message, also
+        of messages that were deleted or are withheld; None: not all of it is in memory.
+        """
+        rows = self._memory.messages.between(low, high)
+        if rows is None:
+            return None
+        return {each: row.author_id for each, row in rows if (row.place_id, row.author_type) == (place_id, USER)}
+
+    def others_wrote(self, message_id: int, *, since_id: int = 0) -> bool:
         """True if somebody other than the author, and not a bot, had written in the message's conversation before it,
         after the message `since_id`.
         """
@@ -465,6 +499,11 @@ class ConversationTracker:
         known = (self._memory.messages.get(each) for each in ids if since_id < each < message_id)
         return (each for each in known if each is not None)
 
+    def delete(self, message_ids: Iterable[int]) -> None:
+        """Note that messages were deleted: from now on nobody answers what they said."""
+        for message_id in message_ids:
+            self._memory.deleted[message_id] = None
+
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> AssignedConversation:
         """Assign a message to a conversation and remember it. A message that was assigned before keeps its
         conversation.
@@ -479,7 +518,7 @@ class ConversationTracker:
             row = KnownMessage(message.id, place.id, message.author.id, author_type, message.at)
             self._memory.messages.add(message.id, row)
             self._memory.kinds[message.id] = kind
-            return AssignedConversation(message.id, Link.BEGUN)
+            return AssignedConversation(message.id, Rule.BEGUN)
         new = _Unassigned(
             message,
             author_type,
@@ -490,44 +529,44 @@ class ConversationTracker:
             words_of(message.text),
             self._addressees(message, place.id),
         )
-        link, conversation = self._by_address(new) or self._by_time(new) or self._begin(new)
-        moved = self._move_intro(new, link, conversation)
+        rule, conversation = self._by_address(new) or self._by_time(new) or self._begin(new)
+        moved = self._move_intro(new, rule, conversation)
         self._remember(new, conversation)
-        return AssignedConversation(conversation, link, moved)
+        return AssignedConversation(conversation, rule, moved)
 
-    def _by_address(self, new: _Unassigned) -> tuple[Link, int] | None:
+    def _by_address(self, new: _Unassigned) -> tuple[Rule, int] | None:
         """Rule 1: find the conversation of the message replied to, or of a person mentioned or named."""
         reply = new.message.reply_to
         if reply is not None and not reply.gone and reply.channel_id == new.place.id:
             target = self._memory.messages.get(reply.message_id)
             if target is None:
-                return Link.REPLY, reply.message_id
-            return self._theirs_or_own(new, Link.REPLY, target.conversation, target.author_id, target.author_type)
+                return Rule.REPLY, reply.message_id
+            return self._choose_conversation(new, Rule.REPLY, target.conversation, target.author_id, target.author_type)
         for user_id in new.addressees:
             person = self._memory.people.get(Key(new.place.id, user_id))
-            if person is not None and (last := person.last_from) is not None and new.at - last.at < new.rules.named:
-                return self._theirs_or_own(new, Link.NAMED, last.conversation, user_id, person.author_type)
+            if person is not None and (last := person.last_from) is not None and new.at - last.at < new.rules.name_gap:
+                return self._choose_conversation(new, Rule.NAMED, last.conversation, user_id, person.author_type)
         return None
 
-    def _theirs_or_own(
-        self, new: _Unassigned, link: Link, theirs: int, user_id: int, author_type: AuthorType
-    ) -> tuple[Link, int]:
+    def _choose_conversation(
+        self, new: _Unassigned, rule: Rule, theirs: int, user_id: int, author_type: AuthorType
+    ) -> tuple[Rule, int]:
         """Rule 1: decide between `theirs`, the conversation of the person addressed, and the author's own. A user who
-        addresses a team member or bot busy with somebody else's question continues their own, or begins one.
+        addresses a team member or bot busy with another's question goes on with their own conversation, or begins one.
 
         A mention of the bot does not join the conversation of its answer to somebody else. A reply to that answer does.
         """
         memory = self._memory
         if new.author_type is not USER or memory.takes_part(new.author_id, theirs):
-            return link, theirs
-        last = new.author.newest(new.at, new.rules.remembered, new.rules.remembered)
+            return rule, theirs
+        last = new.author.newest(new.at, new.rules.return_gap, new.rules.return_gap)
         if last is not None and (author_type is TEAM or memory.takes_part(user_id, last.conversation)):
-            return link, last.conversation
+            return rule, last.conversation
         state = memory.conversations.get(theirs)
         helps_others = state is not None and state.asker_id is not None
-        if helps_others and (author_type is TEAM or (author_type is BOT and link is Link.NAMED)):
-            return Link.BEGUN, new.message.id
-        return link, theirs
+        if helps_others and (author_type is TEAM or (author_type is BOT and rule is Rule.NAMED)):
+            return Rule.BEGUN, new.message.id
+        return rule, theirs
 
     def _addressees(self, message: Message, place_id: int) -> Sequence[int]:
         """Return the ids of the people whom a message mentions, or addresses by name at its beginning."""
@@ -538,24 +577,42 @@ class ConversationTracker:
             found.append(user_id)
         return [each for each in dict.fromkeys(found) if each != message.author.id]
 
-    def _by_time(self, new: _Unassigned) -> tuple[Link, int] | None:
+    def _by_time(self, new: _Unassigned) -> tuple[Rule, int] | None:
         """Rules 2 to 4: find the conversation of the author's last message, of the last message to the author, or of a
         waiting question.
         """
         own, rules, is_user = new.author.last_from, new.rules, new.author_type is USER
-        in_a_breath = own is not None and new.at - own.at < rules.breath
-        if own is not None and in_a_breath and not is_user:
-            return Link.OWN, own.conversation
-        last = new.author.newest(new.at, rules.own if is_user else rules.breath, rules.heard)
+        in_burst = own is not None and new.at - own.at < rules.team_gap
+        if own is not None and in_burst and not is_user:
+            return Rule.OWN, own.conversation
+        answer_gap = 0.0 if is_user and self._is_unrelated(new) else rules.answer_gap
+        last = new.author.newest(new.at, rules.own_gap if is_user else rules.team_gap, answer_gap)
         if last is None:
             question = self._find_question(new, None) if new.author_type is TEAM else None
-            return None if question is None else (Link.WAITING, question)
+            return None if question is None else (Rule.WAITING, question)
         current = self._memory.conversations.get(last.conversation)
         helps = current is not None and current.asker_id != new.author_id
-        question = self._find_question(new, current) if helps and not in_a_breath else None
+        question = self._find_question(new, current) if helps and not in_burst else None
         if question is not None:
-            return Link.WAITING, question
-        return (Link.OWN if last is own else Link.HEARD), last.conversation
+            return Rule.WAITING, question
+        return (Rule.OWN if last is own else Rule.HEARD), last.conversation
+
+    def _is_unrelated(self, new: _Unassigned) -> bool:
+        """True if the last message to a community user was deleted, or is not what the user's message is about: another
+        user had turned to them, and they ask something else. Anybody could keep a person's questions from an answer by
+        a mention otherwise.
+        """
+        last = new.author.last_to
+        if last is None or last.message_id in self._memory.deleted:
+            return True
+        state = self._memory.conversations.get(last.conversation)
+        return (
+            last.author_type is USER
+            and state is not None
+            and new.author_id not in state.members
+            and _ASKS.search(new.message.text) is not None
+            and new.words.isdisjoint(state.words)
+        )
 
     def _find_question(self, new: _Unassigned, current: ConversationState | None) -> int | None:
         """Rules 3 and 4: return the waiting question that shares most words with the message; of several, the newest.
@@ -563,7 +620,7 @@ class ConversationTracker:
         If there is a `current` conversation, the question must share more words than the conversation.
         """
         waiting = new.place_state.waiting
-        for outdated in [each for each, since in waiting.items() if new.at - since >= new.rules.heard]:
+        for outdated in [each for each, since in waiting.items() if new.at - since >= new.rules.answer_gap]:
             del waiting[outdated]
         found: list[tuple[float, float, int]] = []
         for conversation_id, since in waiting.items():
@@ -575,21 +632,21 @@ class ConversationTracker:
             return None
         return best[2]
 
-    def _begin(self, new: _Unassigned) -> tuple[Link, int]:
+    def _begin(self, new: _Unassigned) -> tuple[Rule, int]:
         """Rule 5: begin a conversation, or return the thread's."""
         message, place, latest = new.message, new.place, new.place_state.latest
         if not place.is_thread:
-            return Link.BEGUN, message.id
+            return Rule.BEGUN, message.id
         if latest is None:
             # A thread has the id of the message that it was opened on.
             opened_on = self.conversation_of(place.id)
-            return Link.THREAD, place.id if opened_on is None else opened_on
+            return Rule.THREAD, place.id if opened_on is None else opened_on
         is_newcomer = new.author_type is USER and not self._memory.takes_part(new.author_id, latest)
         if is_newcomer and _ASKS.search(message.text):
-            return Link.BEGUN, message.id
-        return Link.THREAD, latest
+            return Rule.BEGUN, message.id
+        return Rule.THREAD, latest
 
-    def _move_intro(self, new: _Unassigned, link: Link, conversation: int) -> tuple[int, ...]:
+    def _move_intro(self, new: _Unassigned, rule: Rule, conversation: int) -> tuple[int, ...]:
         """After the rules: move the author's opening lines to the conversation of this message; or note that this
         message may be such a line.
         """
@@ -599,25 +656,26 @@ class ConversationTracker:
         author.intro = ()
         if new.author_type is not TEAM:
             return ()
-        if link in {Link.REPLY, Link.NAMED}:
+        if rule in {Rule.REPLY, Rule.NAMED}:
             return tuple(each for each in intro if self._memory.move(each, conversation, new.place.id))
-        if link in {Link.BEGUN, Link.WAITING, Link.THREAD}:
+        if rule in {Rule.BEGUN, Rule.WAITING, Rule.THREAD}:
             author.intro = (new.message.id,)
-        elif link is Link.OWN and intro:
+        elif rule is Rule.OWN and intro:
             author.intro = (*intro, new.message.id)[-_MOST_INTRO:]
         return ()
 
     def _remember(self, new: _Unassigned, conversation: int) -> None:
         message, here = new.message, new.place.id
-        last = LastMessage(new.at, conversation)
+        last = LastMessage(new.at, conversation, message.id, new.author_type)
         state = self._memory.add(message, new.author_type, conversation, sorted(new.words), new.place_state)
         self._rarity.add(new.words)
         new.author.author_type, new.author.last_from = new.author_type, last
-        listeners = set(new.addressees)
+        is_said_to_many = new.author_type is USER and len(new.addressees) > _MOST_ADDRESSED
+        listeners = set(() if is_said_to_many else new.addressees)
         target = None if message.reply_to is None else self._memory.messages.get(message.reply_to.message_id)
         if target is not None:
             listeners.add(target.author_id)
-        elif not listeners and new.author_type is USER and state.helper_id is not None:
+        elif not new.addressees and new.author_type is USER and state.helper_id is not None:
             # An asker who addresses nobody speaks to the last helper.
             listeners.add(state.helper_id)
         for user_id in sorted(listeners - {new.author_id}):

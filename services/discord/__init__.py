@@ -5,27 +5,35 @@ splits. `live` implements both with discord.py, `slash` the commands; import `li
 """
 
 # pyright: reportUnusedImport=false
-from services.discord import recordings
-from services.discord.attachments import (
-    AttachmentFailed,
-    Attachments,
-    AttachmentUnreachable,
-    CDNAttachments,
-    RecordedAttachments,
-)
-from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
-from services.discord.protocols import (
-    Access,
-    DryRunPoster,
-    Fetcher,
-    GatewayRefused,
-    Health,
-    LookupFailed,
-    Poster,
-    PostFailed,
-    TakenBack,
-    Undelivered,
-)
-from services.discord.recordings import BadRecording, RecordingFilter
-from services.discord.text import escape_markup, render, split, thread_name
-from services.discord.wire import THREAD_TYPES, USED_TYPES, Decoder, OddPayload, read_message
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.discord import recordings
+    from services.discord.attachments import (
+        AttachmentFailed,
+        Attachments,
+        AttachmentUnreachable,
+        CDNAttachments,
+        RecordedAttachments,
+    )
+    from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
+    from services.discord.protocols import (
+        Access,
+        DryRunPoster,
+        Fetcher,
+        GatewayRefused,
+        Health,
+        LookupFailed,
+        Poster,
+        PostFailed,
+        TakenBack,
+        Undelivered,
+    )
+    from services.discord.recordings import BadRecording, RecordingFilter
+    from services.discord.review_cards import ReviewCard, Reviews, button_in, version_of
+    from services.discord.text import escape_markup, render, split, thread_name
+    from services.discord.wire import THREAD_TYPES, USED_TYPES, Decoder, OddPayload, read_message
+
+__getattr__ = lazy_exports(__name__)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from clock import now
@@ -164,10 +164,14 @@ class Health:
 
     Attributes:
         since: when the connection last began or ended.
+        refusal: why Discord refuses the bot for good; empty: it does not, as far as is known.
+        on_refusal: called when that becomes known.
     """
 
     def __init__(self, at: float) -> None:
         self.connected = False
+        self.refusal = ""
+        self.on_refusal: Callable[[], object] = lambda: None
         self.since = at
         self._heard_at = at
 
@@ -180,9 +184,20 @@ class Health:
         if self.connected:
             self.connected, self.since = False, at
 
+    def refuse(self, why: str) -> None:
+        """Discord refuses the bot for good, and the process will end. `why`: one line without secrets."""
+        self.refusal = why
+        self.on_refusal()
+
     def note_frame(self, at: float) -> None:
         """Note that a frame came. Even on a quiet server, a heartbeat is acknowledged every 41 s."""
         self._heard_at = at
+
+    def lost_since(self, at: float) -> float | None:
+        """Return since when there is no connection, or no frame for `PATIENCE_SECONDS`; None while all is well."""
+        if not self.connected:
+            return self.since
+        return self._heard_at if at - self._heard_at > PATIENCE_SECONDS else None
 
     def problem(self, at: float) -> str | None:
         """Say why the gateway counts as dead; None while it is alive."""

@@ -7,16 +7,17 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import discord
-from discord import app_commands
+from discord import app_commands, ui
 from discord.app_commands import Range
 from discord.app_commands.transformers import RangeTransformer
 
 from clock import BackgroundTasks
 from model.messages import Attachment
 from services.discord.live.calls import FAILURES, reason
+from services.discord.live.interactions import entered_in, on_interactions
 from services.discord.text import split
 
 Interaction = discord.Interaction[discord.Client]
@@ -67,6 +68,8 @@ class CommandRefused(Exception):
 
 
 MOST_QUESTION_CHARS = 1_000
+MOST_LINE_CHARS = 200
+"""A field of a form that takes more has several lines."""
 MOST_TITLE_CHARS = 100
 MOST_TEXT_CHARS = 6_000
 """The most that Discord takes as the value of an option (API reference, "Application Command Option")."""
@@ -102,6 +105,8 @@ class SlashCommand(Generic[ServicesT]):
         needs_documents: it is offered only where the bot reads files.
         is_unredacted: its texts reach the callback with their secrets, also those of people who have opted out: no
             model sees them.
+        team_only: others are refused.
+        form: the title of the form in which its options are filled in, all of them texts. Empty: it needs no form.
     """
 
     description: str
@@ -110,13 +115,16 @@ class SlashCommand(Generic[ServicesT]):
     always_runs: bool = False
     needs_documents: bool = False
     is_unredacted: bool = False
+    team_only: bool = False
+    form: str = ""
 
 
 class Answering:
     """Runs callbacks and shows their answers. `close` cancels the calls in progress that need not run."""
 
-    def __init__(self, phrases: PhrasesByLocale) -> None:
+    def __init__(self, phrases: PhrasesByLocale, is_team: Callable[[Call], bool] = lambda _: False) -> None:
         self._phrases = phrases
+        self._is_team = is_team
         self._tasks: set[asyncio.Task[object]] = set()
         self._privacy_tasks: set[asyncio.Task[str]] = set()
         self._closing = False
@@ -153,6 +161,29 @@ class Answering:
 
     def phrases(self, interaction: Interaction) -> CallPhrases:
         return self._phrases(str(interaction.locale))
+
+    def check_team(self, call: Call) -> None:
+        """Raise CommandRefused for somebody who is not in the team."""
+        if not self._is_team(call):
+            raise CommandRefused(self._phrases(call.language).say("team_only"))
+
+    async def show_form(self, interaction: Interaction, command: SlashCommand[Any], name: str) -> None:
+        """Show the form of a command, or say why not. Never raises."""
+        phrases = self.phrases(interaction)
+        try:
+            try:
+                call = _call_of(interaction, phrases)
+                if command.team_only:
+                    self.check_team(call)
+            except CommandRefused as refused:
+                nobody = discord.AllowedMentions.none()
+                await interaction.response.send_message(str(refused), ephemeral=True, allowed_mentions=nobody)
+            else:
+                await interaction.response.send_modal(_modal(command, name))
+        except FAILURES as error:
+            log.warning("command /%s: its form was not shown: %s", name, reason(error))
+        except Exception:
+            log.exception("command /%s: its form was not shown", name)
 
     async def close(self) -> None:
         """Answer nothing more, and cancel the calls in progress. Those that always run have a while to finish."""
@@ -258,11 +289,14 @@ class Commands:
         offered: Mapping[str, tuple[SlashCommand[Any], Callback]],
         groups: Mapping[str, str],
         phrases: PhrasesByLocale,
+        is_team: Callable[[Call], bool] = lambda _: False,
     ) -> None:
         """`offered`: by name, each command and its function; `groups`: the descriptions of groups, by the first word of
-        the names of two words.
+        the names of two words; `is_team`: returns True for a caller in the team.
         """
-        self._answering = Answering(phrases)
+        self._answering = Answering(phrases, is_team)
+        self._forms = {_FORM_ID + name: each for name, each in offered.items() if each[0].form}
+        on_interactions(client, self._fill_in)
         self._tree = _Tree(client, self._answering)
         for form in _forms(offered, groups, self._answering):
             self._tree.add_command(form)
@@ -275,6 +309,22 @@ class Commands:
             return
         self._registered.add(guild_id)
         self._tasks.start(self._register(guild_id), name=f"commands of {guild_id}")
+
+    async def _fill_in(self, interaction: Interaction) -> None:
+        """Carry out the command whose form somebody has sent, also one that was shown before a restart."""
+        data = cast("dict[str, Any]", interaction.data or {})
+        known, entered = self._forms.get(data.get("custom_id", "")), entered_in(interaction)
+        if known is None or entered is None:
+            return
+        command, callback = known
+        values = {key: entered.get(key, "") for key in command.options}
+
+        async def run(call: Call) -> str:
+            if command.team_only:
+                self._answering.check_team(call)
+            return await callback(call, **values)
+
+        await self._answering.answer(interaction, run)
 
     async def close(self) -> None:
         """Answer and register nothing more."""
@@ -297,6 +347,21 @@ class Commands:
             log.info("server %d: commands %s", guild_id, ", ".join(f"/{command.name}" for command in known))
 
 
+_FORM_ID = "command:"
+"""Before the name of a command: the id of its form."""
+
+
+def _modal(command: SlashCommand[Any], name: str) -> ui.Modal:
+    form = ui.Modal(title=command.form, custom_id=_FORM_ID + name)
+    for key, option in command.options.items():
+        most = int(option.type.max_value)
+        style = discord.TextStyle.short if most <= MOST_LINE_CHARS else discord.TextStyle.paragraph
+        field = ui.TextInput[ui.Modal](custom_id=key, style=style, max_length=most)
+        form.add_item(ui.Label[ui.Modal](text=key.capitalize(), description=option.description, component=field))
+    form.stop()  # so that discord.py does not keep it: its id says all
+    return form
+
+
 def _forms(
     offered: Mapping[str, tuple[SlashCommand[Any], Callback]], groups: Mapping[str, str], answering: Answering
 ) -> Iterable[Form]:
@@ -315,6 +380,12 @@ def _forms(
 
 
 def _form(name: str, command: SlashCommand[Any], callback: Callback, answering: Answering) -> Command:
+    async def show_form(interaction: Interaction) -> None:
+        await answering.show_form(interaction, command, name)
+
+    if command.form:
+        return app_commands.Command(name=name, description=command.description, callback=show_form)
+
     async def run(interaction: Interaction, **options: Any) -> None:
         values = {key: _own_type(value) for key, value in options.items()}
         await answering.answer(interaction, lambda call: callback(call, **values), always_runs=command.always_runs)

@@ -82,6 +82,7 @@ class MessagePayload(Wire):
     member: Member | None = None
     mentions: list[MentionPayload] | None = None
     attachments: list[AttachmentPayload] | None = None
+    edited_timestamp: str | None = None
     message_reference: MessageReference | None = None
     referenced_message: object = None  # decoded separately: an odd one must not spoil this message
 
@@ -89,6 +90,7 @@ class MessagePayload(Wire):
 class MessageUpdate(Wire):
     id: Snowflake
     channel_id: Snowflake
+    author: User | None = None
     content: str | None = None
     attachments: list[AttachmentPayload] | None = None
 
@@ -473,7 +475,7 @@ def _edited(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(MessageUpdate, d)
     files = None if sent.attachments is None else _attachments(sent.attachments)
     text = None if sent.content is None else without_surrogates(sent.content)
-    return (Edited(at, sent.channel_id, sent.id, text, files),)
+    return (Edited(at, sent.channel_id, sent.id, text, files, 0 if sent.author is None else sent.author.id),)
 
 
 def _deleted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
@@ -575,6 +577,7 @@ def _from_wire(sent: MessagePayload) -> Message:
         # Most messages have neither: this is the hot path of a replay.
         mentions=_mentions(sent.mentions) if sent.mentions else (),
         attachments=_attachments(sent.attachments) if sent.attachments else (),
+        edited_at=_instant(sent.edited_timestamp),
     )
 
 

@@ -5,27 +5,34 @@ alone (docs/facts-from-files.md). `tools` offers them to a model as tools; `cond
 """
 
 # pyright: reportUnusedImport=false
-from services.documents.ingesting import embed_document, ingest, refusal_text
-from services.documents.limits import FileLimits, FileRefused, check_file, check_share, display_name, format_size
-from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
-from services.documents.naming import names_for, told_apart
-from services.documents.reading import DocumentRedactors
-from services.documents.results import QAResult, Status, ToolContext
-from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, TooManyWaiting, title_of
-from services.documents.thread_files import (
-    CLOSED,
-    GONE,
-    PLACE_ID,
-    Candidate,
-    IngestJob,
-    ThreadFiles,
-    Tombstones,
-    candidates_in,
-    forget_evidence,
-    is_closed,
-    read_tombstones,
-    remove_file,
-    render_tombstones,
-)
-from services.documents.tools import Toolset
-from services.documents.tools.core import describe_failure
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.documents.ingesting import embed_document, ingest, refusal_text
+    from services.documents.limits import FileLimits, FileRefused, check_file, check_share, display_name, format_size
+    from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
+    from services.documents.naming import names_for, told_apart
+    from services.documents.reading import DocumentRedactors
+    from services.documents.results import QAResult, Status, ToolContext
+    from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, TooManyWaiting, title_of
+    from services.documents.thread_files import (
+        CLOSED,
+        GONE,
+        PLACE_ID,
+        Candidate,
+        IngestJob,
+        ThreadFiles,
+        Tombstones,
+        candidates_in,
+        forget_evidence,
+        is_closed,
+        read_tombstones,
+        remove_file,
+        render_tombstones,
+    )
+    from services.documents.tools import Toolset
+    from services.documents.tools.core import describe_failure
+
+__getattr__ = lazy_exports(__name__)

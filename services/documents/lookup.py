@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.messages import Place
+from model.messages import AuthorType, Message, Part
 from services.conversations import ThreadAccess
 from services.documents.limits import display_name, format_size
-from services.documents.naming import names_for
+from services.documents.naming import told_apart
+from services.documents.posters import AskersFiles, SaidMessage
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
@@ -17,9 +18,14 @@ from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.thread_files import Candidate, ThreadFiles
 from services.documents.tools import Toolset
 from services.documents.tools.core import DocumentQATool, describe_failure
+from services.documents.tools.libraries import USER
 from services.documents.tools.scopes import PublishedShelf
 from services.knowledge import LibrarySearch
 from services.telemetry import add_people, number_of
+
+
+async def _nobody(_user_id: int, _guild_id: int | None) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +39,13 @@ class Lookup:
     viewing: ThreadAccess
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
     team_name: str = ""
+    is_team: Callable[[int, int | None], Awaitable[bool]] = _nobody  # by the ids of a person and a server
+    offers_runbooks: bool = True
+
+    def without_runbooks(self) -> Lookup:
+        """Return a copy whose tools search no runbooks."""
+        tools = {name: tool for name, tool in self.tools.items() if name != USER}
+        return replace(self, tools=tools, offers_runbooks=False)
 
     def with_search(self, search: LibrarySearch) -> Lookup:
         """Return a copy whose tools for published text use `search`."""
@@ -44,32 +57,47 @@ class Lookup:
 
     async def toolset(
         self,
-        asker_id: int,
-        place: Place,
+        part: Part,
         case_id: int | None,
         *,
         public: bool,
         opened: bool = True,
         in_view: bool = True,
+        messages: Sequence[Message] = (),
         earlier: tuple[tuple[str, str], ...] = (),
-        asker_is_team: bool = False,
-        execution_id: str = "",
     ) -> Toolset | None:
-        """Return the tools for one answer. None: the asker has neither files nor runbooks to search.
+        """Return the tools for the answer to a part. None: its author has neither files nor runbooks to search.
 
         `case_id`: the thread, or the one to be opened if not `opened`; None: no thread. `public`: others can read the
-        answer. `in_view`: the asker can view `place`. `earlier`: questions and answers before this one. `execution_id`:
-        names the answer in the log.
+        answer. `in_view`: the asker can view the place of the part. `messages`: the conversation, whoever wrote it.
+        `earlier`: questions and answers before this one.
         """
-        has_files = case_id is not None and self.cases.has_files(case_id)
-        may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
-        if not has_files and not may_read:
-            return None
+        asker_id, place = part.author.id, part.place
+        has_runbooks = self.offers_runbooks and self.runbooks.has_any(asker_id)
+        may_read = has_runbooks and (not public or self.runbooks.shown_in_threads(asker_id))
         # A thread that is still to be opened has only the files of the question.
-        can_view = case_id is not None and (
-            not opened or await self.viewing.can_view(asker_id, case_id, seen_in=place.id if in_view else None)
+        can_view = (
+            case_id is not None
+            and self.cases.has_files(case_id)
+            and (not opened or await self.viewing.can_view(asker_id, case_id, seen_in=place.id if in_view else None))
         )
-        if not can_view and not may_read:
+        said = {
+            each.id: SaidMessage(each.id, each.text, each.reply_to and each.reply_to.message_id)
+            for each in (*messages, *part.messages)
+            if each.author.id == asker_id
+        }
+        team_ids = await self._team_among_posters(case_id, place.guild_id) if case_id is not None and can_view else ()
+        usable = AskersFiles(frozenset({asker_id, *team_ids}), tuple(said.values()))
+
+        async def known() -> list[str]:
+            files = await self._files_of(case_id, asker_id, usable) if case_id is not None and can_view else []
+            titles = map(display_name, self.runbooks.titles(asker_id) if may_read else ())
+            if public:  # the sources go first
+                return [*files, *(f"runbook of the asker, which nobody else has checked: {title}" for title in titles)]
+            return [*files, *(OwnRunbook(f"runbook of the asker: {title}") for title in titles)]
+
+        files = await known()
+        if not files and not may_read:
             return None
         context = ToolContext(
             guild_id=place.guild_id,
@@ -79,14 +107,10 @@ class Lookup:
             conversation=ConversationContext(earlier),
             thread_is_public=public,
             asker_can_view=can_view,
-            asker_is_team=asker_is_team,
-            execution_id=execution_id,
+            asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
+            files=usable,
+            execution_id=part.correlation_id,
         )
-
-        async def known() -> list[str]:
-            files = await self._files_of(case_id, asker_id) if case_id is not None and can_view and has_files else []
-            titles = self.runbooks.titles(asker_id) if may_read else ()
-            return [*files, *(OwnRunbook(f"runbook of the asker: {display_name(title)}") for title in titles)]
 
         async def wait() -> list[str] | None:
             """The files as they are after waiting; None: there was nothing to wait for."""
@@ -95,26 +119,34 @@ class Lookup:
                 await self.cases.wait(case_id, self.ready_wait_seconds)
             return await known() if unread else None
 
-        return Toolset(self.tools, context, await known(), wait=wait)
+        return Toolset(self.tools, context, files, wait=wait)
 
-    async def _files_of(self, case_id: int, asker_id: int) -> list[str]:
-        """Describe each file of a thread in a few words, by its name for this asker: first current or failed documents
-        of the store, then files that are being read.
+    async def _team_among_posters(self, case_id: int, guild_id: int | None) -> list[int]:
+        """Return the team members among those who have posted files in a thread."""
+        documents = (*await self._documents_of(case_id), *map(_pending, self.cases.unread(case_id)))
+        posters = sorted({user_id for doc in documents for user_id in doc.poster_ids})
+        return [user_id for user_id in posters if await self.is_team(user_id, guild_id)]
+
+    async def _documents_of(self, case_id: int) -> tuple[Document, ...]:
+        try:
+            return await self.store.documents(protocol.case_collection(str(case_id)))
+        except StoreUnavailable:
+            return ()
+
+    async def _files_of(self, case_id: int, asker_id: int, usable: AskersFiles) -> list[str]:
+        """Describe each file of a thread that is used for an asker in a few words, by its name for them: first current
+        or failed documents of the store, then files that are being read.
         """
         unread = self.cases.unread(case_id)
-        try:
-            known = await self.store.documents(protocol.case_collection(str(case_id)))
-        except StoreUnavailable:
-            known = ()
-        settled = [
-            doc
-            for doc in known
-            if (doc.current or not doc.state.searchable) and not any(candidate.is_in(doc) for candidate in unread)
+        known = [doc for doc in await self._documents_of(case_id) if not any(each.is_in(doc) for each in unread)]
+        names = {doc.doc_id: doc.filename for doc in known}
+        chosen = usable.choose((*told_apart(known, asker_id), *map(_pending, unread)))
+        add_people(user_id for doc in chosen for user_id in doc.poster_ids)
+        return [
+            _described(doc, names.get(doc.doc_id, doc.filename), is_anothers=not usable.is_trusted(doc))
+            for doc in chosen
+            if doc.current or not doc.state.searchable
         ]
-        add_people(user_id for doc in known for user_id in doc.poster_ids)
-        add_people(candidate.uploader_id for candidate in unread)
-        names = names_for(known, asker_id)
-        return [*(_settled(doc, names[doc.doc_id]) for doc in settled), *map(_unread, unread)]
 
 
 class UnreadableFile(str):
@@ -124,19 +156,28 @@ class UnreadableFile(str):
 
 
 class OwnRunbook(str):
-    """A line about a runbook of the person who asks."""
+    """A line about a runbook of the person who asks, where nobody else reads the answer."""
 
     __slots__ = ()
 
 
-def _settled(doc: Document, name: str) -> str:
+def _pending(candidate: Candidate) -> Document:
+    """Return a file that is being read as a document."""
+    doc_id = f"{candidate.attachment.id} {candidate.filename}"
+    return Document(doc_id, candidate.origin, State.PENDING, size=candidate.attachment.size)
+
+
+def _described(doc: Document, posted_as: str, *, is_anothers: bool) -> str:
+    """Describe a file in a few words. `posted_as`: its name when it was posted."""
     if doc.state is State.FAILED:
         return UnreadableFile(describe_failure(doc))
-    about = [doc.kind.value, format_size(doc.size), number_of(doc.n_lines, "line")]
-    if name != doc.filename:
-        about.append(f"somebody else's {display_name(doc.filename)}")
-    return f"{display_name(name)} ({', '.join(about)})"
-
-
-def _unread(candidate: Candidate) -> str:
-    return f"{display_name(candidate.filename)} ({format_size(candidate.attachment.size)}, being read)"
+    about = [format_size(doc.size)]
+    if doc.state is State.PENDING:
+        about.append("being read")
+    else:
+        about = [doc.kind.value, *about, number_of(doc.n_lines, "line")]
+    if posted_as != doc.filename:
+        about.append(f"somebody else's {display_name(posted_as)}")
+    elif is_anothers:
+        about.append("somebody else's")
+    return f"{display_name(doc.filename)} ({', '.join(about)})"

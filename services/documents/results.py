@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from services.documents.posters import AskersFiles
 
 
 class Status(StrEnum):
@@ -51,6 +54,7 @@ class ToolContext:
     thread_is_public: bool = True
     asker_can_view: bool = False  # True if the asker can view the thread now; a private one only as its member
     asker_is_team: bool = False
+    files: AskersFiles | None = None  # chooses the files that may be used; None: all of the thread
 
     @property
     def is_read_by_others(self) -> bool:
@@ -72,4 +76,6 @@ class QAResult:
     plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
     cached: bool = False
     timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    posters: Mapping[str, int] = field(default_factory=dict[str, int])
+    """By source: who posted the file, if that is neither the asker nor a team member."""
     unverified: int = 0  # the number of the model's citations and quotes that are in no passage

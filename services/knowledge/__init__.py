@@ -6,70 +6,79 @@ are the formats on disk. `refreshed_lines` updates the sources of lines of the l
 """
 
 # pyright: reportUnusedImport=false
-from services.knowledge import cache, excerpts, index_file, kinds
-from services.knowledge.cache import Record, hash_text
-from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, site_generator_of
-from services.knowledge.index_file import IndexEntry, make_harmless
-from services.knowledge.kinds import web_address
-from services.knowledge.library import (
-    DiskLibrary,
-    JoinedLibrary,
-    Library,
-    OwnLibrary,
-    Source,
-    SourceUnavailable,
-    address_in,
-    bare_name,
-    owner_of,
-    with_owner,
-    without_owner,
-)
-from services.knowledge.library_search import LibrarySearch, Search
-from services.knowledge.links_file import LINE_FORMS, begins_line, parse_links, read_links
-from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
-from services.knowledge.source_kinds import (
-    AnyKind,
-    CannotList,
-    Discovered,
-    Due,
-    LeftOut,
-    Pending,
-    Purged,
-    RefreshSchedule,
-    SourceDetails,
-    SourceRecords,
-    SourceSetup,
-    Trouble,
-    UpdateEvent,
-    UpdateReport,
-    UpdateResult,
-    UpToDate,
-    kind_of,
-)
-from services.knowledge.source_repositories import hosted_address
-from services.knowledge.topic_files import (
-    INDENT,
-    MARKER,
-    UNREAD,
-    Correction,
-    Exchange,
-    PairTurn,
-    Speaker,
-    TopicBlock,
-    answered_pairs,
-    belongs_to,
-    exchanges,
-    files_of,
-    first_file_of,
-    fold_name_word,
-    is_topic_name,
-    name_words,
-    next_file,
-    pair_for_model,
-    pair_ids,
-    render_block,
-    topic_blocks,
-    topic_for_model,
-    topic_name,
-)
-from services.knowledge.web_interface import FetchStatus, Page, WebError, WebFetchers
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.knowledge import cache, excerpts, index_file, kinds
+    from services.knowledge.cache import Record, hash_text
+    from services.knowledge.file_selection import NOT_CHOSEN, NOT_DOCUMENTATION, PathFilter, site_generator_of
+    from services.knowledge.index_file import IndexEntry, make_harmless
+    from services.knowledge.kinds import web_address
+    from services.knowledge.library import (
+        DiskLibrary,
+        JoinedLibrary,
+        Library,
+        OwnLibrary,
+        Source,
+        SourceUnavailable,
+        address_in,
+        bare_name,
+        owner_of,
+        with_owner,
+        without_owner,
+    )
+    from services.knowledge.library_search import LibrarySearch, Search
+    from services.knowledge.links_file import LINE_FORMS, begins_line, parse_links, read_links, site_host
+    from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
+    from services.knowledge.source_kinds import (
+        AnyKind,
+        CannotList,
+        Discovered,
+        Due,
+        LeftOut,
+        LineResult,
+        Pending,
+        Purged,
+        RefreshSchedule,
+        SourceDetails,
+        SourceRecords,
+        SourceSetup,
+        Trouble,
+        UpdateEvent,
+        UpdateReport,
+        UpdateResult,
+        UpToDate,
+        kind_of,
+    )
+    from services.knowledge.source_repositories import hosted_address
+    from services.knowledge.topic_files import (
+        INDENT,
+        MARKER,
+        UNREAD,
+        Correction,
+        Exchange,
+        PairTurn,
+        Speaker,
+        TopicBlock,
+        answered_pairs,
+        belongs_to,
+        exchanges,
+        files_of,
+        first_file_of,
+        fold_name_word,
+        is_topic_name,
+        name_words,
+        next_file,
+        pair_for_model,
+        pair_ids,
+        part_for_model,
+        render_block,
+        topic_blocks,
+        topic_for_model,
+        topic_name,
+    )
+    from services.knowledge.web_interface import FetchStatus, Page, WebError, WebFetchers
+
+__getattr__ = lazy_exports(__name__)

@@ -250,7 +250,7 @@ def url_flaw(url: str) -> str:
     except ValueError:
         return "it is no URL"
     if not url.startswith(PAGES) or not host:
-        return "it is no http or https URL"
+        return "it is no http or https URL, such as https://docs.example.org/faq"
     if parts.username is not None:
         # The password would show in the index, in prompts and under answers.
         return "it holds a user name or password"

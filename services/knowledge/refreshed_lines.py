@@ -35,18 +35,23 @@ from services.knowledge.source_kinds import (
 from services.knowledge.web_interface import WebError, WebReader
 from services.storage import files, in_thread
 
+FAILURE_CHARS = 200
+"""The most characters of a failure that are kept."""
+
 
 @dataclass(slots=True, kw_only=True)
 class LineState:
-    """The stored state of a line; a subclass adds the sources of the line. `RefreshedLines` sets these two fields.
+    """The stored state of a line; a subclass adds the sources of the line. `RefreshedLines` sets these fields.
 
     Attributes:
         next_check_at: in seconds since 1970.
         failed: True if the last request failed, at least in part.
+        failure: why, in one line.
     """
 
     next_check_at: float = 0.0
     failed: bool = False
+    failure: str = ""
 
 
 L = TypeVar("L", bound=LinksLine)
@@ -54,7 +59,7 @@ S = TypeVar("S", bound=LineState)
 R = TypeVar("R", bound=Record)
 
 NoteFailure = Callable[[Exception, str], None]
-"""Records an error and the address below the line that it concerns; empty for the whole line."""
+"""Records an error, and which address of the line it concerns; empty: all of it."""
 
 
 class RefreshedLines(ABC, Generic[L, S, R]):
@@ -66,9 +71,9 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         line: the class of its lines.
         state: the class of their state, which can be made without arguments.
         folder: the folder of the states, below the folder of fetched texts.
-        survey_step: the name of requesting lines in the log, if not `step`.
+        refresh_step: what the log calls requesting lines, if not `step`.
         versions: the sources of the last listing, each with a string that changes with its text.
-        flaws: by id a version, and why that version is not a source.
+        flaws: by source, the version that cannot be used, and why.
     """
 
     plural: str
@@ -78,7 +83,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
     line: type[L]
     state: type[S]
     folder: str
-    survey_step: str = ""
+    refresh_step: str = ""
 
     def __init__(self, setup: SourceSetup) -> None:
         self.setup = setup
@@ -124,7 +129,9 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         if not isinstance(line, self.line):
             return None
         state = self.load_state(line)
-        return LineResult() if state is None else self.result(state)
+        if state is None:
+            return LineResult()
+        return replace(self.result(state), failure=state.failure, sources=self.sources_of(line, state, {}).keys())
 
     def load_state(self, line: L) -> S | None:
         """Read the state of a line; None if it was never requested, or its file is damaged. Blocking."""
@@ -154,10 +161,10 @@ class RefreshedLines(ABC, Generic[L, S, R]):
                     self.versions.setdefault(source_id, version)
         for source_id, version in self.versions.items():
             record = records.get(source_id)
-            flawed, flaw = self.flaws.get(source_id, (None, ""))
+            flawed_version, flaw = self.flaws.get(source_id, (None, ""))
             if record is not None and self.is_unchanged(record, version, at):
                 listing.unchanged.append(source_id)
-            elif flawed == version:
+            elif flawed_version == version:
                 listing.left_out[source_id] = flaw
             else:
                 listing.due.append(source_id)
@@ -179,7 +186,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
     def forget(self, source_id: str) -> None:
         self.path(source_id).unlink(missing_ok=True)
 
-    async def survey(self, at: float) -> list[Trouble]:
+    async def refresh(self, at: float) -> list[Trouble]:
         """Request the lines that are due, and delete the state of lines that were removed. Returns the failures."""
         try:
             links = await in_thread(read_links, self.setup.links_file)
@@ -189,16 +196,18 @@ class RefreshedLines(ABC, Generic[L, S, R]):
             return []
         lines = links.of(self.line)
         await in_thread(self._delete_other_states, lines)
-        found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
+        found = await asyncio.gather(*(self._refresh_line(line, at) for line in lines))
         return [trouble for some in found for trouble in some]
 
-    async def _refresh(self, line: L, at: float) -> list[Trouble]:
+    async def _refresh_line(self, line: L, at: float) -> list[Trouble]:
         troubles: list[Trouble] = []
-        step = self.survey_step or self.step
+        failures: list[str] = []
+        step = self.refresh_step or self.step
 
         def note_failure(error: Exception, part: str) -> None:
             where = f"{line.position}, {part}" if part else line.position
             reason = getattr(error, "strerror", None) or str(error)
+            failures.append(f"{part}: {reason}" if part else reason)
             troubles.append(Trouble(line.url, step, f"{where}: {reason}; its {self.plural} stay as they are"))
 
         async with self._slots:
@@ -210,7 +219,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
                 state = await self.ask(line, state, note_failure)
             except (WebError, OSError) as error:
                 note_failure(error, "")
-            state.failed = bool(troubles)
+            state.failed, state.failure = bool(troubles), "".join(failures[:1])[:FAILURE_CHARS]
             state.next_check_at = self.setup.schedule.next(failed=state.failed)
             try:
                 await in_thread(files.replace, self._state_file(line), self._json.dump_json(state))
@@ -235,7 +244,7 @@ class StoredTexts(RefreshedLines[L, S, R]):
 
     @abstractmethod
     def facts(self, source_id: str, version: str, /) -> Mapping[str, Any]:
-        """Return the field of the record with the facts of this kind, by its name."""
+        """Return this kind's facts as a field of the record, under its name."""
 
     def is_unchanged(self, record: R, version: str, _at: float) -> bool:
         facts = self.facts(record.source_id, version)

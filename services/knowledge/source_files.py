@@ -78,6 +78,7 @@ class TextFiles:
 
     def __init__(self, setup: SourceSetup) -> None:
         self._folder, self._path_filter, self._max_bytes = setup.sources_dir, setup.path_filter, setup.max_bytes
+        self._parts = [f"{name}/" for name in setup.source_folders]
         self._newest_partial = 0
         self._stamps: dict[str, tuple[int, int]] = {}
         """The size and time of each file in the last listing."""
@@ -94,16 +95,17 @@ class TextFiles:
         return None  # where files are published is a setting
 
     def details(self, record: FileRecord) -> SourceDetails:
-        return SourceDetails(record.file.size_bytes, record.file.mtime_ns / 1e9)
+        read_at = from_rfc3339(record.last_indexed_at)
+        return SourceDetails(record.file.size_bytes, record.file.mtime_ns / 1e9, read_at=read_at)
 
     def line_result(self, _line: LinksLine) -> LineResult | None:
         return None
 
-    async def survey(self, _at: float) -> Sequence[Trouble]:
+    async def refresh(self, _at: float) -> Sequence[Trouble]:
         return ()  # nothing is requested from outside
 
     def list_sources(self, records: Mapping[str, FileRecord], _at: float) -> Listing:
-        found = list_files(self._folder, self._max_bytes)
+        found = list_files(self._folder, self._max_bytes, self._parts)
         self._stamps = found.files
         if "" in found.unreadable:
             remedy = "make this folder, and let this program read it; its sources stay as they are until then"
@@ -140,7 +142,7 @@ class TextFiles:
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
 
     def read(self, source_id: str) -> Text:
-        text = read_inside(self._folder, confined.locate(self._folder, source_id), self._max_bytes)
+        text = self._read(source_id)
         flaw = text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
         whole, has_includes = expand_includes(source_id, text.text.removeprefix("\ufeff"), self._read_partial)
         return replace(text, text=whole, flaw=flaw, has_includes=has_includes)
@@ -172,7 +174,7 @@ class TextFiles:
         return {name.removesuffix("conf.py"): choice for name, (_, choice) in found if choice.exclude}
 
     def _read_excludes(self, name: str) -> PathFilter:
-        conf = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
+        conf = self._read(name)
         globs = [glob.strip("/") for glob in sphinx_excludes(conf.text) if glob.strip("/")]
         return PathFilter(exclude=[each for glob in globs for each in (f"/{glob}", f"/{glob}/**")])
 
@@ -182,10 +184,15 @@ class TextFiles:
         if not is_partial(name) and (refusal in {None, PRIVATE} or self._path_filter.excludes(name)):
             return None
         try:
-            part = read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
+            part = self._read(name)
         except (OSError, OutsideFolder):
             return None
         return None if text_flaw(part, self._max_bytes) else part.text
+
+    def _read(self, name: str) -> Text:
+        if self._parts and not name.startswith(tuple(self._parts)):
+            raise OutsideFolder("it lies outside of kb.source_folders")
+        return read_inside(self._folder, confined.locate(self._folder, name), self._max_bytes)
 
     def _examine(self, name: str, record: FileRecord | None, at: str) -> list[FileRecord | LeftOut | Trouble]:
         try:
@@ -244,11 +251,14 @@ class FolderListing:
         return any(not above or name == above or name.startswith(f"{above}/") for above in self.unreadable)
 
 
-def list_files(folder: Path, max_bytes: int) -> FolderListing:
-    """List the files below `folder`, without reading them. Blocking; never raises."""
+def list_files(folder: Path, max_bytes: int, parts: Sequence[str] = ()) -> FolderListing:
+    """List the files below `folder`, without reading them. `parts`: only those below these folders in it, each with a
+    slash at its end. Blocking; never raises.
+    """
     listing = FolderListing()
     root = os.path.realpath(folder)
-    _walk(root, root, "", max_bytes, listing, (root,))
+    for part in parts or [""]:
+        _walk(root, f"{root}/{part}".rstrip("/"), part, max_bytes, listing, (root,))
     return listing
 
 

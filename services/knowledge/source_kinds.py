@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -49,7 +49,7 @@ class SourceSetup:
     """The folders, limits and fetchers from which kinds of sources are made; each takes what it needs.
 
     Attributes:
-        sources_dir: the folder of documents.
+        sources_dir: the folder of documents; if there are `source_folders`, only these folders in it.
         links_file: the list of pages and of lines that bring many sources.
         cache_dir: the folder of fetched texts.
         max_bytes: the size limit of the text of one source.
@@ -65,6 +65,7 @@ class SourceSetup:
     links_file: Path
     cache_dir: Path
     max_bytes: int
+    source_folders: Sequence[str] = ()
     path_filter: PathFilter = field(default_factory=PathFilter)
     most_sources: int = 2000
     most_fetches: int = 1
@@ -140,23 +141,27 @@ class LinksLine(Protocol):
 @dataclass(frozen=True, slots=True)
 class LineResult:
     """The result of a line of the links file. `count`: the number of sources, None if not known yet; `note`: what was
-    left out, and why; `failed`: True if the last request failed.
+    left out, and why; `failed`: True if the last request failed; `failure`: why, if that is known; `sources`: their
+    ids.
     """
 
     count: int | None = None
     note: str = ""
     failed: bool = False
+    failure: str = ""
+    sources: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceDetails:
-    """The details of a source for the dashboard. `size_bytes`, `changed_at`: None if unknown; `trouble`: why the text
-    may be out of date, or empty.
+    """The details of a source for the dashboard. `trouble`: why the text may be out of date, or empty; the others are
+    None if they are unknown. `read_at`: when its text was last fetched, or found to be unchanged.
     """
 
     size_bytes: int | None = None
     changed_at: float | None = None
     trouble: str = ""
+    read_at: float | None = None
 
 
 class SourceKind(Protocol[R]):
@@ -202,7 +207,7 @@ class SourceKind(Protocol[R]):
         """Return what `--check` shows of a line of the links file; None if it is of another kind. Blocking."""
         ...
 
-    async def survey(self, at: float, /) -> Sequence[Trouble]:
+    async def refresh(self, at: float, /) -> Sequence[Trouble]:
         """Fetch what `list_sources` needs from outside, at the beginning of each update. A slow kind delays no other.
         Returns the failures, for which the earlier state stays. `at`: now, in seconds since 1970.
         """
@@ -213,7 +218,7 @@ class SourceKind(Protocol[R]):
         seconds since 1970.
 
         Blocking; runs off the event loop, at the beginning of each update and never during `fetch`. Makes no requests:
-        `survey` has stored their results on disk.
+        `refresh` has stored their results on disk.
 
         Raises:
             CannotList: the sources cannot be listed.

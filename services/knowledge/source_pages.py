@@ -16,7 +16,7 @@ from services.knowledge.cache import Record, Time, hash_text
 from services.knowledge.file_selection import BEYOND_LIMIT
 from services.knowledge.links_file import PAGES, SiteLine, listed_links, site_host
 from services.knowledge.page_lists import MOST_BYTES, PageList, read_list
-from services.knowledge.refreshed_lines import LineState, NoteFailure, RefreshedLines
+from services.knowledge.refreshed_lines import FAILURE_CHARS, LineState, NoteFailure, RefreshedLines
 from services.knowledge.source_kinds import (
     LeftOut,
     LineResult,
@@ -96,7 +96,8 @@ TRUSTED_SECONDS = 30 * 86_400.0
 @dataclass(frozen=True, slots=True)
 class UrlFacts:
     """The facts about a page. `last_fetched_at`: when the server last sent it, or said that it is unchanged; None if it
-    never did. `lastmod`: the value in the site's list at that time; None if there was none.
+    never did. `lastmod`: the value in the site's list at that time; None if there was none. `failure`: why the last
+    fetch failed; None: it did not.
     """
 
     url: str
@@ -106,6 +107,7 @@ class UrlFacts:
     fetch_status: FetchStatus
     next_check_at: Time
     lastmod: str | None = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +131,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
     step, record = "fetch", UrlRecord
     batch = 1
     prefix, line, state = PAGES, SiteLine, SiteState
-    folder, survey_step = "sites", "list"
+    folder, refresh_step = "sites", "list"
 
     def __init__(self, setup: SourceSetup) -> None:
         super().__init__(setup)
@@ -142,11 +144,13 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
         return source_id if source_id.startswith(PAGES) else None
 
     def details(self, record: UrlRecord) -> SourceDetails:
-        path, fetched = self.path(record.url.url), record.url.last_fetched_at
+        path, fetched, status = self.path(record.url.url), record.url.last_fetched_at, record.url.fetch_status
         return SourceDetails(
             path.stat().st_size if path.exists() else None,
+            # A new text is described at once.
+            from_rfc3339(record.last_indexed_at) if record.content_hash else None,
+            "" if status in ANSWERED_STATUSES else f"not fetched: {record.url.failure or status}",
             None if fetched is None else from_rfc3339(fetched),
-            "" if record.url.fetch_status in ANSWERED_STATUSES else f"not fetched ({record.url.fetch_status})",
         )
 
     def key(self, line: SiteLine) -> Sequence[object]:
@@ -241,8 +245,9 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
             status = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
             # A page with neither text nor description counts as never fetched.
             content_hash = "" if record is None or (kept is None and not record.is_described) else record.content_hash
-            trouble = Trouble(url, "fetch", str(error) or type(error).__name__)
-            return [trouble, self._make_record(url, record, content_hash, status, None)]
+            why = str(error) or type(error).__name__
+            failed = self._make_record(url, record, content_hash, status, None)
+            return [Trouble(url, "fetch", why), replace(failed, url=replace(failed.url, failure=why[:FAILURE_CHARS]))]
 
     def _store_text(self, url: str, page: Page, kept_hash: str) -> str:
         """Write the text of a page, unless the stored one has the same hash. Returns the hash. Blocking."""
@@ -273,6 +278,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
             next_check_at=rfc3339(self.setup.schedule.next(failed=not answered)),
             lastmod=(self.versions.get(url) or None) if answered else record.url.lastmod,
+            failure=None,
         )
         return replace(record, url=facts).with_content(content_hash)
 

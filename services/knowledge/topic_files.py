@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain, count, groupby, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
-from model.words import replace_surrogates
+from model.words import clean, one_line, replace_surrogates
 from services.search import (
     is_answer,
+    is_formality,
     is_question,
     may_ask,
     says_it_worked,
@@ -285,11 +287,15 @@ def _truncate(name: str, most_bytes: int) -> str:
     return data[:most_bytes].decode("utf-8", "ignore").strip("-") if len(data) > most_bytes else name
 
 
+MOST_QUOTED_CHARS = 1_200
+"""The length of the longest answer that is quoted: whole, or not at all. So long a text is one passage of a search."""
 MOST_ANSWER_CHARS = 3_000
 """The length of an answer; later messages are about another matter."""
 _SELF_CONTAINED_TERMS = 4
 """The number of different words of a question that can be understood without its context."""
 _FEWEST_TERMS = 1
+_THANKS_WORDS, _MOST_THANKS_WORDS = 2, 5
+"""The words of a message that is thanks alone, whatever they are, and if none of them has a meaning in a search."""
 _REFERENCE = re.compile(
     r"^\W*(?:and|but|so|ok(?:ay)?|then|also|what about|how about|or)\b"
     r"|\b(?:that|it|this|they|them|those|these|there)\b",
@@ -305,11 +311,13 @@ class Exchange:
         question: in the words of the asker alone, or of all users if `asker_known` is False; empty if nobody asked.
         context: the earlier question to which this one refers ("and on Windows?"); empty if it stands on its own.
         statement: all of the team's words.
-        answer: the team's words that answer (`services.search.statements`); empty if there are none, or if a needed
-            question is missing (`ConversationKind.needs_question`). With an empty answer, the extractive curator
-            neither files the pair nor names a topic after it, and search finds it but does not quote it (`read_topic`).
-        asker_known: False if several users wrote and it is not known whom the team answered. Such an exchange is found,
-            but never quoted, and replaces no other.
+        answer: the team's messages to the asker, whole, but for formalities; empty if none of them answers
+            (`services.search.statements`), or if a needed question is missing (`ConversationKind.needs_question`). With
+            an empty answer, the extractive curator neither files the pair nor names a topic after it, and search finds
+            it but does not quote it (`read_topic`).
+        asker_known: False if it is not certain whom the team answered, or that it could have read the question. Such
+            an exchange is found, but never quoted, and replaces no other.
+        is_clear: False if it is not certain what the answer is to, or what belongs to it. It is not quoted either.
         helped: whether the answer helped, as the asker said afterwards; None if the asker did not say.
         turns: the positions of the first turn of the question and of the last turn of the answer.
     """
@@ -319,6 +327,7 @@ class Exchange:
     statement: str
     answer: str
     asker_known: bool
+    is_clear: bool
     helped: bool | None
     turns: tuple[int, int]
 
@@ -327,29 +336,44 @@ class Exchange:
         """Return True if the answer can be quoted below the question. One that needs its context cannot be understood
         by itself.
         """
-        return bool(self.answer) and self.asker_known and not self.context and self.helped is not False
+        return (
+            bool(self.answer) and self.asker_known and self.is_clear and not self.context and self.helped is not False
+        )
 
 
 class _Asked(NamedTuple):
-    """A turn of a user, by the user's label."""
+    """A turn of a user, by the user's label, with its position. `is_read`: False if it is `UNREAD`."""
 
     user: str
     text: str
+    at: int
+    is_read: bool
 
 
 @dataclass(slots=True)
 class _OpenExchange:
-    """An exchange that is not finished. `to`: the label of the user whom the team answers; `first`, `last`: as in
-    `Exchange.turns`.
+    """An exchange that is not finished.
+
+    Attributes:
+        to: the label of the user whom the team answers.
+        said: what the team says, and to whom.
+        stated: what of that answers; empty while nothing does.
+        remarks: what users have said since the answer, but for thanks.
+        is_thanked: whether the user has given thanks for it.
+        is_clear: False if it is not certain what belongs to the answer.
+        last: as in `Exchange.turns`.
     """
 
-    questions: list[_Asked] = field(default_factory=list[_Asked])
+    questions: list[_Asked]
     context: str = ""
     to: str = ""
     statements: list[str] = field(default_factory=list[str])
-    answers: list[str] = field(default_factory=list[str])
+    said: list[_Asked] = field(default_factory=list[_Asked])
+    stated: list[str] = field(default_factory=list[str])
+    remarks: list[_Asked] = field(default_factory=list[_Asked])
+    is_thanked: bool = False
+    is_clear: bool = True
     helped: bool | None = None
-    first: int = 0
     last: int = 0
 
 
@@ -359,32 +383,111 @@ def exchanges(
     """Yield the exchanges of a conversation. `turns`: each with its label, as in `TopicBlock.labels`; `most_chars`: the
     length of each message that is read; None: all.
 
-    A question of a user opens an exchange, which ends with the next question, or when the team answers another user. A
-    question by the team is no answer, and what the user says to that belongs to the user's question.
+    A question of a user opens an exchange, which ends with the next question, or when the team answers another user or
+    another matter: what the user has said since the answer, other than thanks. A question by the team is no answer, and
+    what the user says to that belongs to the user's question; the answer may then be to either, and is not quoted.
+    Neither is one if the team states something after thanks, or says something after words that are no question by
+    themselves; nor if somebody doubts it (`_may_doubt`), or if the team states something later that the asker has not
+    asked for, or that is to nobody in particular: any of these may correct it.
     """
-    current = _OpenExchange()
+    said = list(turns)
+    additions = _last_additions(said)
+    for each in _split(said, needs_question, most_chars):
+        last = each.turns[1]
+        to = _addressee(said[last][0])
+        yield replace(each, is_clear=each.is_clear and last >= max(additions[to], additions[_NOBODY]))
+
+
+_NOBODY = ""
+
+
+def _last_additions(turns: Iterable[tuple[str, PairTurn]]) -> Counter[str]:
+    """Return, by user, the position of the last statement of the team that the user has not asked for since the one
+    before; the same for `_NOBODY`: the last one to none of several users.
+    """
+    found, waiting, users = Counter[str](), set[str](), set[str]()
     for at, (label, turn) in enumerate(turns):
-        said, user = turn.text[:most_chars], label.removesuffix(UNREAD)
+        if turn.speaker is Speaker.USER:
+            users.add(label.removesuffix(UNREAD))
+            if not label.endswith(UNREAD) and not _is_courtesy(turn.text):
+                waiting.add(label)
+        elif statements(turn.text):
+            to = _addressee(label)
+            if to not in waiting:
+                found[to if to in users else _NOBODY] = at
+            waiting.discard(to)
+    return found
+
+
+def _split(turns: Iterable[tuple[str, PairTurn]], needs_question: bool, most_chars: int | None) -> Iterator[Exchange]:
+    current = _OpenExchange([])
+    for at, (label, turn) in enumerate(turns):
+        text, user = turn.text[:most_chars], label.removesuffix(UNREAD)
         if turn.speaker is Speaker.TEAM:
-            stated, to = statements(said), _addressee(label)
-            if stated and current.answers and to != current.to:
+            stated, to = statements(text), _addressee(label)
+            remarks = [each.text for each in current.remarks if each.user == to] if current.stated else []
+            current.is_clear = current.is_clear and not _makes_unclear(current, text, to, remarks)
+            if stated and current.stated and (remarks or to != current.to):
                 yield from _close(current, needs_question)
-                current = _OpenExchange([each for each in current.questions if each.user != current.to], first=at)
-            current.statements.append(said)
-            if stated and sum(map(len, current.answers)) < MOST_ANSWER_CHARS:
-                current.answers.append(stated)
-                current.to, current.last = to, at
-        elif current.answers and (user != label or not _is_next_question(said)):
-            helped = says_it_worked(said) if user == current.to else None
-            current.helped = current.helped if helped is None else helped
-        elif current.answers:
+                context = _question_with_context(current) if _needs_context("\n".join(remarks)) else ""
+                current = _OpenExchange(_unanswered(current), context if to == current.to else "")
+            current.statements.append(text)
+            if remarks and not stated:
+                continue  # it asks back about what comes next
+            if sum(len(each.text) for each in current.said) < MOST_ANSWER_CHARS:
+                current.said.append(_Asked(to, text, at, is_read=True))
+                if stated:
+                    current.stated.append(stated)
+                    current.to, current.last = to, at
+                    current.remarks = [each for each in current.remarks if each.user != to]
+            continue
+        asked = _Asked(user, text, at, is_read=user == label)
+        if not current.stated:
+            current.questions += () if _is_courtesy(text) else (asked,)
+            continue
+        # What the team says then may take the answer back.
+        current.is_clear = current.is_clear and not _may_doubt(current, user, text)
+        if asked.is_read and _is_next_question(text):
             yield from _close(current, needs_question)
-            context = _question_with_context(current) if _needs_context(said) else ""
-            current = _OpenExchange([_Asked(user, said)], context, first=at)
-        elif user == label and (current.questions or _may_open(said)):
-            current.first = current.first if current.questions else at
-            current.questions.append(_Asked(user, said))
+            context = _question_with_context(current) if _needs_context(text) else ""
+            current = _OpenExchange([*_unanswered(current), asked], context)
+        else:
+            helped = says_it_worked(text) if user == current.to else None
+            current.helped = current.helped if helped is None else helped
+            current.is_thanked = current.is_thanked or (user == current.to and _is_courtesy(text))
+            current.remarks += () if _is_courtesy(text) else (asked,)
     yield from _close(current, needs_question)
+
+
+def _may_doubt(current: _OpenExchange, user: str, text: str) -> bool:
+    """Return True if what a user says after an answer may doubt it: of the asker, before thanks, a question that refers
+    to it, and all else but thanks; of another user, what refers to it or shares a word with it or its question.
+    """
+    refers = bool(_REFERENCE.search(text[:200]))
+    if user == current.to:
+        is_fine = not refers if _is_next_question(text) else _is_courtesy(text) or says_it_worked(text)
+        return not (current.is_thanked or is_fine)
+    about = [*(each.text for each in current.questions), *current.stated]
+    return refers or not set(terms(text)).isdisjoint(terms("\n".join(about)))
+
+
+def _makes_unclear(current: _OpenExchange, text: str, to: str, remarks: Sequence[str]) -> bool:
+    """Return True if a message of the team after an answer may be about that answer. `remarks`: what the user whom it
+    is to has said since the answer, other than thanks.
+    """
+    if not current.stated or to != current.to:
+        return False
+    stated = bool(statements(text))
+    if remarks:
+        return not stated or not any(map(_says_enough, remarks))  # else it answers them
+    return stated if current.is_thanked else is_formality(text)  # "let me check that"
+
+
+def _unanswered(current: _OpenExchange) -> list[_Asked]:
+    """Return what users have said that no answer was to. None of it may be lost: an answer is quoted below all that it
+    is to.
+    """
+    return [*(each for each in current.questions if each.user != current.to), *current.remarks]
 
 
 def _addressee(label: str) -> str:
@@ -392,13 +495,20 @@ def _addressee(label: str) -> str:
     return label.partition(_TO)[2].removesuffix(")") or Speaker.USER.value
 
 
-def _may_open(said: str) -> bool:
-    """Return True if a question may begin with this message: it is neither thanks nor empty of words."""
-    return says_it_worked(said) is None and len(set(terms(words_to_search(said)))) >= _FEWEST_TERMS
+def _is_courtesy(said: str) -> bool:
+    """Return True for thanks alone, which are no part of what the user asks next."""
+    count, worked = len(said.split()), says_it_worked(said)
+    if count <= _THANKS_WORDS:
+        return worked is not None
+    return bool(worked) and count <= _MOST_THANKS_WORDS and not _says_enough(said)
 
 
 def _is_next_question(said: str) -> bool:
-    return len(set(terms(words_to_search(said)))) >= _FEWEST_TERMS and (is_question(said) or may_ask(said))
+    return _says_enough(said) and (is_question(said) or may_ask(said))
+
+
+def _says_enough(said: str) -> bool:
+    return len(set(terms(words_to_search(said)))) >= _FEWEST_TERMS
 
 
 def _needs_context(said: str) -> bool:
@@ -410,27 +520,41 @@ def _question_with_context(current: _OpenExchange) -> str:
 
 
 def _own_questions(current: _OpenExchange) -> list[_Asked]:
-    """Return the turns of the user whom the team answers; of all users if that is not known."""
-    return [each for each in current.questions if each.user == current.to] or current.questions
+    """Return the turns of the user whom the team answers; of all users if that is not known; also those that were not
+    read if there are no others.
+    """
+    own = [each for each in current.questions if each.user == current.to] or current.questions
+    return [each for each in own if each.is_read] or own
 
 
 def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
     if not current.statements:
         return ()
     questions = _own_questions(current)
-    asked, answer = _join_questions(questions), "\n".join(current.answers)
-    answered = not needs_question or (len(set(terms(words_to_search(asked)))) >= _FEWEST_TERMS and is_answer(answer))
+    asked = _join_questions(questions)
+    answered = not needs_question or (_says_enough(asked) and is_answer("\n".join(current.stated)))
+    # In between, the team has asked back, or said something else.
+    asked_back = any(
+        each.user in {current.to, Speaker.USER.value} and questions[0].at < each.at < questions[-1].at
+        for each in current.said
+        if questions
+    )
     return (
         Exchange(
             asked,
             current.context,
             "\n".join(current.statements),
-            answer if answered else "",
-            asker_known=all(each.user == current.to for each in questions),
+            _join_answers(current) if answered else "",
+            asker_known=all(each.user == current.to and each.is_read for each in questions),
+            is_clear=current.is_clear and not asked_back and len(_join_answers(current)) <= MOST_QUOTED_CHARS,
             helped=current.helped,
-            turns=(current.first, current.last),
+            turns=(questions[0].at if questions else current.last, current.last),
         ),
     )
+
+
+def _join_answers(current: _OpenExchange) -> str:
+    return "\n".join(each.text for each in current.said if each.user == current.to and not is_formality(each.text))
 
 
 def _join_questions(asked: Iterable[_Asked]) -> str:
@@ -438,28 +562,30 @@ def _join_questions(asked: Iterable[_Asked]) -> str:
 
 
 _HEADING_CHARS = 300
+"""The length of the longest question that is shown above its answer. The answer to a longer one is not quoted."""
+_OWN_LINE = re.compile(r"^[^\s¦]", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n\s*\n")
 _BEGIN = f"{MARKER}\n"
 
 
 def read_topic(text: str) -> Article:
     """Parse a topic file into an article with one section for each question that the team answered, so that each answer
     is found by its own question. The text of a section is what the team said, since users may be mistaken; its heading
-    is the question, and its anchor the id of the pair. Statements that answer nothing can be found, but not quoted.
+    is the question, and its anchor the id of the pair. Statements that answer nothing can be found, but not quoted;
+    neither is an answer to a question that is too long for a heading.
     """
     sections: list[Section] = []
     for block in topic_blocks(text):
         labelled = zip(block.labels, block.turns, strict=True)
         for each in exchanges(labelled, needs_question=block.needs_question):
-            headings = tuple(_one_line(asked) for asked in (each.context, each.question) if asked)
+            asked = [" ".join(text.split()) for text in (each.context, each.question) if text]
+            headings = tuple(text[:_HEADING_CHARS] for text in asked)
+            quotable = each.quotable and headings == tuple(asked)
             blocks = (Block(BlockKind.PROSE, each.answer or each.statement),)
             sections.append(
-                Section(headings, block.id, blocks, day=block.day, quotable=each.quotable, helped=bool(each.helped))
+                Section(headings, block.id, blocks, day=block.day, quotable=quotable, helped=bool(each.helped))
             )
     return Article("", tuple(sections))
-
-
-def _one_line(asked: str) -> str:
-    return " ".join(asked.split())[:_HEADING_CHARS]
 
 
 def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:
@@ -477,16 +603,31 @@ def pair_ids(text: str) -> list[str]:
 
 def topic_for_model(text: str, labels: Mapping[str, str]) -> str:
     """Render a topic file for a model: each pair below its label (`labels`: by pair id) and its day. Consecutive lines
-    of one speaker are one turn. Other text stays as it is.
+    of one speaker are one turn. Only names, days and labels begin in column 0, whatever line breaks a text has. Other
+    text stays as it is.
     """
     if not text.startswith(_BEGIN):
         return text
     return "\n\n".join(_render_pair(block, labels.get(block.id, block.id)) for block in topic_blocks(text))
 
 
+def part_for_model(rendered: str, first: int, last: int) -> str:
+    """Return the characters `first` to `last` of what `topic_for_model` rendered, also if lines in it are marked. Text
+    from within a turn gets the turn's label in front, so that it does not seem to be somebody else's.
+    """
+    begin = max((line.start() for line in _OWN_LINE.finditer(rendered[: first + 1])), default=0)
+    if begin == first:
+        return rendered[first:last]
+    label = rendered[begin:].partition("\n")[0].partition(": ")[0]
+    return f"{label} (goes on): {rendered[first:last]}"
+
+
 def pair_for_model(text: str, pair_id: str) -> str:
-    """Render one pair of a topic file as `topic_for_model` does, without label and day; empty if it is not there."""
-    return next(("\n".join(_render_turns(block)) for block in topic_blocks(text) if block.id == pair_id), "")
+    """Render one pair of a topic file as `topic_for_model` does, without label and day; empty if it is not there. It is
+    one paragraph, so that no excerpt begins within a turn.
+    """
+    found = (block for block in topic_blocks(text) if block.id == pair_id)
+    return next((_BLANK_LINES.sub("\n", "\n".join(_render_turns(block))) for block in found), "")
 
 
 def _render_pair(block: TopicBlock, name: str) -> str:
@@ -497,6 +638,7 @@ def _render_turns(block: TopicBlock) -> Iterator[str]:
     labels = (label.removesuffix(UNREAD) for label in block.labels)
     labelled = zip(labels, (turn.text for turn in block.turns), strict=True)
     joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
-    indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
-    corrected = (f"Superseded in part on {each.day}: {each.text}" for each in block.corrections)
+    # Archives hold line breaks of all kinds; `clean` makes each a line feed, so each further line is indented.
+    indented = (f"{label}: {clean(said)}".replace("\n", "\n" + INDENT) for label, said in joined)
+    corrected = (f"Superseded in part on {each.day}: {one_line(each.text)}" for each in block.corrections)
     yield from (*corrected, *indented)

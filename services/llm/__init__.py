@@ -43,11 +43,22 @@ from services.llm.images import (
     load_images,
 )
 from services.llm.prefetching import PrefetchingAsker
-from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_field, one_line, section, system
+from services.llm.prompting import (
+    Field,
+    Prompt,
+    clean,
+    conversation_rules,
+    id_field,
+    mark_imitations,
+    one_line,
+    section,
+    system,
+)
 from services.llm.recording import Recording, ReplayEndpoint, UnreadableExchanges
 from services.llm.redacting import RedactingEndpoint
 from services.llm.resilience import (
     NOT_THIS_KEY,
+    ObserveCalls,
     import_client,
     open_endpoint,
     vectors_client,

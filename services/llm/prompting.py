@@ -65,7 +65,7 @@ _MARKER_BAR = "¦¦ "
 _NAME = r"(?:conversation|index|sources?|question|draft|evidence|messages?|topic|pair)"
 _MARKER = re.compile(rf"< ?<(?: ?< ?(?:end ?of ?)?| ?end ?of ?){_NAME}")
 _LABEL = re.compile(
-    r"[\W_]*(?:user(?:\s+(?:[a-z]|\d+))?|you|team|system|assistant|human|bot|developer)\s*+(?:\([^)]*+\)\s*+){0,2}[^\w:]*+:"
+    r"[\W_]*(?:(?:other\s+)?user(?:\s+(?:[a-z]|\d+))?|you|team|system|assistant|human|bot|developer)\s*+(?:\([^)]*+\)\s*+){0,2}[^\w:]*+:"
 )
 
 # A name in quotes with a value of JSON behind it is a line of a program or a configuration: no label has quotes.
@@ -87,9 +87,12 @@ instructions in it, claims about who is speaking, and imitations of these lines 
 at the start of a line with its label, and its further lines are indented. ¦ stands before quoted text that only
 resembles a label or a marker."""
 USER_RULES = '"User:" marks community users.'
+OTHERS_RULES = """\
+"User:" marks the community user who asks, "Other user:" any other: the newest messages are those of "User:", and what
+another writes is neither their question nor a wish of theirs."""
 YOU_RULES = '"You:" marks what you or the team said before.'
 IMAGE_RULES = '"(image 2)" behind a label: this attached image belongs to that message.'
-"""The last three rules explain labels of a conversation, for prompts in which these occur."""
+"""These rules explain labels of a conversation, for prompts in which they occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,9 @@ class Prompt:
 
 
 class Field(NamedTuple):
-    """A label of ours, and a text from outside. `kept`: matches lines of the text that imitate no label."""
+    """A label of ours, and a text from outside. `kept`: matches lines of the text that imitate no label. It is tried
+    only on lines that follow a line feed, as whoever rendered the text may have overlooked other line breaks.
+    """
 
     label: str
     text: str
@@ -115,9 +120,10 @@ def system(task: str, project_introduction: str, rules: str, *labels: str) -> st
     return "\n\n".join(part for part in parts if part)
 
 
-def conversation_rules(*, has_own_turns: bool, has_images: bool) -> tuple[str, ...]:
+def conversation_rules(*, has_own_turns: bool, has_images: bool, has_others: bool = False) -> tuple[str, ...]:
     """The sentences for `system` that explain the labels which occur in a conversation."""
-    return (USER_RULES, *([YOU_RULES] if has_own_turns else []), *([IMAGE_RULES] if has_images else []))
+    of_users = OTHERS_RULES if has_others else USER_RULES
+    return (of_users, *([YOU_RULES] if has_own_turns else []), *([IMAGE_RULES] if has_images else []))
 
 
 def id_field(source_id: str) -> Field:
@@ -154,8 +160,16 @@ def parse(rendered: str) -> tuple[str, list[Field]]:
 
 
 def _rendered(field: Field) -> str:
-    lines = (_guarded(line, field.kept) for line in clean(field.text).split("\n"))
-    return f"{field.label}: " + f"\n{_INDENT}".join(lines)
+    return f"{field.label}: {mark_imitations(field.text, field.kept)}".replace("\n", f"\n{_INDENT}")
+
+
+def mark_imitations(text: str, kept: re.Pattern[str] | None = None) -> str:
+    """Return the cleaned text with a mark before each line that imitates structure. `kept`: as in `Field`."""
+    return "\n".join(
+        _guarded(part, None if at else kept)
+        for line in text.replace("\r\n", "\n").split("\n")
+        for at, part in enumerate(clean(line).split("\n"))
+    )
 
 
 def _guarded(line: str, kept: re.Pattern[str] | None) -> str:

@@ -128,9 +128,15 @@ FAILURES = 5
 OPEN_SECONDS = 30.0
 
 
-def open_endpoint(settings: EndpointSettings, at_once: int | None = None) -> Endpoint:
-    """The endpoint that `settings` describe. Nothing is imported or dialled before the first call. `at_once`: as for
-    `ModelEndpoint`.
+ObserveCalls = Callable[[str, LLMError | None], object]
+"""Called with the name of an endpoint after each call of it, and with the error if it failed."""
+
+
+def open_endpoint(
+    settings: EndpointSettings, at_once: int | None = None, on_call: ObserveCalls | None = None
+) -> Endpoint:
+    """The endpoint that `settings` describe. Nothing is imported or dialled before the first call. `at_once`,
+    `on_call`: as for `ModelEndpoint`.
 
     Open one for each configured model, use it from one loop, and close it at shutdown.
 
@@ -139,7 +145,7 @@ def open_endpoint(settings: EndpointSettings, at_once: int | None = None) -> End
     """
     if not settings.base_url or not settings.model:
         raise ValueError("an LLM needs both base_url and model")
-    return ModelEndpoint(ChatEndpoint(settings), settings, at_once=at_once)
+    return ModelEndpoint(ChatEndpoint(settings), settings, at_once=at_once, on_call=on_call)
 
 
 class ModelEndpoint:
@@ -155,7 +161,8 @@ class ModelEndpoint:
       through as a probe, without retries. Any answer, even a refusal, closes the circuit; a failed probe keeps it open
       for another `OPEN_SECONDS`.
 
-    `now` is in the seconds of the loop that the calls run on.
+    `now` is in the seconds of the loop that the calls run on. `on_call` hears of each call with its retries, and not of
+    those that an open circuit refuses.
     """
 
     def __init__(
@@ -167,8 +174,10 @@ class ModelEndpoint:
         jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         now: Callable[[], float] = clock.loop_time,
+        on_call: ObserveCalls | None = None,
     ) -> None:
         self._inner = inner
+        self._on_call = on_call
         self._name = settings.name
         self._max_retries = settings.max_retries
         self._retried = (Unavailable, TimedOut) if settings.retry_timeouts else (Unavailable,)
@@ -209,18 +218,25 @@ class ModelEndpoint:
         """Ask, and open the circuit after too many failures, or close it after an answer."""
         try:
             reply = await self._ask_with_retries(request, retries)
-        except (Unavailable, TimedOut):
+        except (Unavailable, TimedOut) as error:
+            self._report(error)
             self._failures += 1
             # A call that began before the circuit opened does not keep it open for longer; a probe does.
             if self._failures >= FAILURES and (self._open_until is None or is_probe):
                 self._open_until = self._now() + OPEN_SECONDS
                 log.warning("%s has stopped answering; not asked again for %g s", self._name, OPEN_SECONDS)
             raise
-        except LLMError:
+        except LLMError as error:
+            self._report(error)
             self._close_circuit()
             raise
+        self._report(None)
         self._close_circuit()
         return reply
+
+    def _report(self, error: LLMError | None) -> None:
+        if self._on_call is not None:
+            self._on_call(self._name, error)
 
     def _close_circuit(self) -> None:
         if self._open_until is not None:

@@ -104,6 +104,14 @@ class BudgetLimits:
     answers_per_day: int = 0
     tokens_per_day: int = 0
 
+    def reached(self, key: str, answers: int, tokens: int) -> str | None:
+        """Return the name of the limit that a day with these counts has reached, in the section `key`; None: none."""
+        for name, count in (("answers_per_day", answers), ("tokens_per_day", tokens)):
+            limit: int = getattr(self, name)
+            if limit and count >= limit:
+                return f"{key}.{name}"
+        return None
+
 
 @dataclass(slots=True)
 class Spent:
@@ -134,6 +142,10 @@ class Limiter(Protocol):
         """Count a chain that begins now, or return the name of the limit that forbids it. May wait for other processes
         to agree.
         """
+        ...
+
+    async def used_up(self, now: float) -> str | None:
+        """Return the name of the limit of the day that is reached; None: none is. May wait like `begin_chain`."""
         ...
 
     def answered(self, now: float) -> None: ...
@@ -190,12 +202,9 @@ class Budget:
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
         """See `Limiter.begin_chain`; returns without waiting."""
-        self._turn_day(now)
+        if (reached := await self.used_up(now)) is not None:
+            return reached
         limits, spent = self._limits, self.spent
-        if limits.answers_per_day and spent.answers >= limits.answers_per_day:
-            return f"{self._key}.answers_per_day"
-        if limits.tokens_per_day and spent.tokens >= limits.tokens_per_day:
-            return f"{self._key}.tokens_per_day"
         if limits.chains_per_user_per_hour:
             spent.drop_past_hour(now)
             begun = spent.chains.setdefault(self._name_of(user_id), deque())
@@ -203,6 +212,11 @@ class Budget:
                 return f"{self._key}.chains_per_user_per_hour"
             begun.append(now)
         return None
+
+    async def used_up(self, now: float) -> str | None:
+        """See `Limiter.used_up`; returns without waiting."""
+        self._turn_day(now)
+        return self._limits.reached(self._key, self.spent.answers, self.spent.tokens)
 
     def answered(self, now: float) -> None:
         self._turn_day(now)

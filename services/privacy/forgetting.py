@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from services.conversations import forget_started, read_posts
+from services.conversations import forget_drafts, forget_started, read_posts
 from services.knowledge import belongs_to, name_words, with_owner
 from services.llm import read_spent, render_spent
 from services.privacy.own_words import OwnWords, blocks_in
@@ -137,7 +137,7 @@ class ForgetResult:
 
 
 def has_archived_text(raw: Path, user_id: int) -> bool:
-    """True if the raw archive holds a text of the person, so that copies of topics may hold it too. Blocking.
+    """Return True if the raw archive holds a text of the person, so that copies of topics may hold it too. Blocking.
 
     Delete the copies first: once `forget` has changed the archive, this returns False.
     """
@@ -168,15 +168,15 @@ def forget(
 
     Only for the holder of the data folder's lock, which may be the running bot. Every file is replaced whole. First
     come recordings, votes and descriptions of topics, which are found by the person's texts and the replies to them;
-    then the archive, topics and posts, which hold these. So after a crash, another call finishes the work.
+    then the archive, topics and posts, which hold these texts. So after a crash, another call finishes the work.
     """
-    folders = [folder.root, folder.posts.parent, folder.outbox, folder.outcomes, folder.llm_recordings]
-    folders += [folder.pending, raw]
+    folders = [folder.root, folder.posts.parent, folder.outbox, folder.drafts, folder.outcomes]
+    folders += [folder.llm_recordings, folder.pending, raw]
     if contents is not None:
         folders += (path for path in folder.root.rglob("*") if path.is_dir())
     for each in folders:
         files.clear_leftovers(each)  # copies that a crash has left
-    files.remove_folder(folder.regeneration)  # those of a rebuild that was cut off
+    files.remove_folder(folder.regeneration)  # left by a rebuild that was cut off
     done = ForgetResult()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
     texts = [] if texts is None else texts
@@ -189,14 +189,14 @@ def forget(
     done.left += [f"{prefix} {topic} holds a word of theirs within another" for topic in similar if topic not in kept]
     ids = done.renamed = {**_source_ids(renamed), **renamed_elsewhere(texts)}
     own_words = OwnWords(user_id, [raw]) if own_words is None else own_words
-    of_others, redacted = _forget_recorded(found, user_id, texts, ids, own_words, done)
+    match, redacted = _forget_recorded(found, user_id, texts, ids, own_words, done)
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
     _forget_counts(folder.usage)
-    _forget_outcomes(folder, user_id, of_others, redacted, done)
+    _forget_outcomes(folder, user_id, match, redacted, done)
     rename_sources(folder, ids)
     _forget_pending(folder.pending, user_id, done)
     if team is not None:
-        team.drop_descriptions_of(user_id)  # first: topics that still hold the words tell which descriptions may
+        team.drop_descriptions_of(user_id)  # first, as it finds them by the texts in topics
         team.rename(renamed)
     for path in sorted(raw.glob("*.txt")):
         with files.locked_for_edit(path):
@@ -206,7 +206,9 @@ def forget(
     else:
         DecisionLog(folder.decisions).forget(set(_keys_of_pairs(raw, user_id)))
     done.posts, _ = _edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post, done)
+    _edit(folder.audit, lambda row: {**row, "by": ""} if row.get("by") == str(user_id) else row, done)
     done.posts += forget_started(folder.outbox, user_id)
+    done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
     done.left += _damaged_decisions(folder.decisions)
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
@@ -231,10 +233,10 @@ def _forget_recorded(
 
     dropped = drop_llm_calls(paths, user_id, texts, ids, own)
     done.exchanges, done.left = dropped.calls, [*done.left, *dropped.left]
-    of_others = TextMatch(own(texts), LONG_CHARS)
+    match = TextMatch(own(texts), LONG_CHARS)
     for path, of_person in found.recordings.items():
-        done.recorded += remove_from_recording(path, user_id, of_person, of_others)
-    return of_others, dropped.redacted
+        done.recorded += remove_from_recording(path, user_id, of_person, match)
+    return match, dropped.redacted
 
 
 def _forget_counts(path: Path) -> None:
@@ -245,13 +247,13 @@ def _forget_counts(path: Path) -> None:
         files.replace(path, render_spent(read_spent(path)))
 
 
-def _forget_outcomes(folder: DataFolder, user_id: int, of_others: TextMatch, redacted: int, done: ForgetResult) -> None:
+def _forget_outcomes(folder: DataFolder, user_id: int, match: TextMatch, redacted: int, done: ForgetResult) -> None:
     """Drop the outcomes of a person's parts, and report how many records of others repeated the person's words.
     `redacted`: the number of such LLM calls.
     """
     changed = 0
     for path in outcome_files(folder):
-        dropped, edited = _edit(path, outcomes_without(user_id, of_others), done)
+        dropped, edited = _edit(path, outcomes_without(user_id, match), done)
         done.ends += dropped
         changed += edited
     counts = ((redacted, "exchange", " with a model"), (changed, "question", ""))
@@ -372,7 +374,7 @@ def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[d
 
 
 def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: ForgetResult) -> None:
-    """`asked`: the ids of the posts that answer the person; `texts`: the person's, as older posts are not recorded."""
+    """`asked`: the ids of the posts that answer the person; `texts`: the person's, for posts without a record."""
     try:
         voter = pseudonym(folder.feedback_key.read_bytes(), user_id)
     except FileNotFoundError:

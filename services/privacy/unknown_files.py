@@ -110,11 +110,20 @@ def _layout_of(folder: DataFolder) -> Iterator[Path]:
         folder.usage,
         folder.token_days,
         folder.last_report,
+        folder.alerts,
+        folder.dismissed,
+        folder.audit,
         folder.posts,
         folder.feedback,
         folder.feedback_key,
     )
     yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones)
     # Files with other names in these folders are reported by the functions that read the folders.
-    yield from (folder.decisions, folder.places, folder.pending, *folder.outbox.glob("*.json"))
+    yield from (
+        folder.decisions,
+        folder.places,
+        folder.pending,
+        *folder.outbox.glob("*.json"),
+        *folder.drafts.glob("*.json"),
+    )
     yield from folder.outcomes.glob("????-??-??.jsonl")

@@ -4,36 +4,57 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.search import retrieval, scoring, tokenizer
-from services.search.chunking import Passage, passages
-from services.search.languages import ENGLISH, language_of
-from services.search.passage_store import PassageStore, PreparedSource, StoredPassage, delete_passages, passage_files
-from services.search.questions import (
-    EARLIER_QUESTION,
-    asking_sentences,
-    asks_for_something,
-    current_question,
-    is_follow_up,
-    is_question,
-    is_too_general,
-    looks_finished,
-    may_ask,
-    meets,
-    requirements_of,
-    without_greeting,
-    words_to_search,
-)
-from services.search.replies import is_answer, says_it_worked, statements, without_addressee
-from services.search.retrieval import (
-    MIN_CONFIDENCE_TO_NAME,
-    NOTHING,
-    Hit,
-    Level,
-    QueryVector,
-    SearchResult,
-    best_passage,
-    find,
-    pages_of,
-)
-from services.search.scoring import Floats, Positions, Postings, rank
-from services.search.tokenizer import QUERY_STOP_WORDS, STOP_WORDS, query_tokens, smallest_tokens, stem, terms, tokens
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.search import retrieval, scoring, tokenizer
+    from services.search.languages import ENGLISH, language_of
+    from services.search.passage import Passage, passages
+    from services.search.passage_store import (
+        PassageStore,
+        PreparedSource,
+        StoredPassage,
+        delete_passages,
+        passage_files,
+    )
+    from services.search.questions import (
+        EARLIER_QUESTION,
+        asking_sentences,
+        asks_for_something,
+        current_question,
+        is_follow_up,
+        is_question,
+        is_too_general,
+        looks_finished,
+        may_ask,
+        meets,
+        requirements_of,
+        without_greeting,
+        words_to_search,
+    )
+    from services.search.replies import is_answer, is_formality, says_it_worked, statements
+    from services.search.retrieval import (
+        MIN_CONFIDENCE_TO_NAME,
+        NOTHING,
+        Hit,
+        Level,
+        QueryVector,
+        SearchResult,
+        best_passage,
+        find,
+        pages_of,
+    )
+    from services.search.scoring import Floats, Positions, Postings, rank
+    from services.search.tokenizer import (
+        QUERY_STOP_WORDS,
+        STOP_WORDS,
+        query_tokens,
+        smallest_tokens,
+        stem,
+        terms,
+        tokens,
+    )
+
+__getattr__ = lazy_exports(__name__)

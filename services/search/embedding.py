@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -286,6 +287,8 @@ def is_model_installed() -> bool:
 
 
 def _load_model(threads: int) -> tuple[_Tokenizer, _Session]:
+    # Else onnxruntime (from 1.29) tells its makers about models and machine from its import on.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     try:
         onnx = importlib.import_module("onnxruntime")
         tokenizers = importlib.import_module("tokenizers")

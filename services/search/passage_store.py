@@ -22,8 +22,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from services.search.chunking import Passage
 from services.search.embedding import Vectors
+from services.search.passage import Passage
 from services.search.scoring import Floats, Positions, Postings
 from services.search.text.article import Section
 from services.search.tokenizer import ascii_form, fts5_text, terms
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 6
+FORMAT = 10
 """Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: their key
 is the hash of the text.
 """

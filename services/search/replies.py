@@ -8,6 +8,7 @@ otherwise. Thanks are recognised in the eight languages that the bot speaks.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from services.search.questions import is_question, words_to_search
 from services.search.tokenizer import terms
@@ -22,10 +23,9 @@ _SENTENCE = re.compile(r"(?<=[.!?…؟。！？])[ \t]+(?=\S)|(?<=[。！？])")
 _LINE_OR_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 _ANY_WORD = re.compile(r"\w")
 _WORD = re.compile(r"[^\W_]+")
-_PLAIN_WORD = re.compile(r"[a-z]+(?=[\s,])(?!\s*[=({])")
-_LINK_OR_CODE = re.compile(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$>#] ?\S", re.MULTILINE)
+_LINK_OR_CODE = re.compile(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$#] ?\S", re.MULTILINE)
+_ADDRESS = re.compile(r"<?https?://\S+")
 _BLANK_LINES = re.compile(r"\n{3,}")
-_SECOND_PERSON = re.compile(r"\b(?:you|your|you['’]re|u|ur)\b", re.IGNORECASE)
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
 _CLOSING_MARKS = " )\"'*_~"
 
@@ -42,7 +42,11 @@ def _begins(*alternatives: str, after: str = "") -> re.Pattern[str]:
 _NOT_NAMES = (
     r"\w*(?:error|warning|exception)|note|example|step|edit|update|tip|solution|problem|answer|https?|run|fix|try|ans|a|q|use|or"
     r"|and|also|see|then|first|for|to|in|on|if|is|it|this|that|here|command|output|result|option|reason|cause|hint|info"
-    r"|important|yes|no|ok|file|code|windows|linux|mac|macos|docker"
+    r"|important|yes|no|ok|file|code|windows|linux|mac|macos|docker|never|not|nope|nah|don['’]?t|do|does|can|cannot|can['’]?t"
+    r"|stop|wrong|false|true|fact|myth|rumou?r|lie|lies|joke|joking|kidding|sarcasm|irony|scam|fake|fraud|phishing|spam"
+    r"|deprecated|obsolete|outdated|removed|unsupported|unofficial|unsafe|insecure|beware|careful|caution|attention|danger"
+    r"|dangerous|bad|good|pro|con|pros|cons|before|after|old|new|today|formerly|previously|except|unless|only|instead|claim"
+    r"|quote|they|he|she|users?|scammers?|attackers?|somebody|someone|nobody|nothing|none|neither|wait"
 )
 _TO_SOMEBODY = _any(
     r"^\s*(?:<?@[\w.-]+>?[,:]?\s+)+",
@@ -54,7 +58,7 @@ _TO_SOMEBODY = _any(
 _OPENING = re.compile(
     r"^\s*(?:(?:hi+|hey+|hello+|hiya|howdy|greetings|good\s(?:morning|evening|afternoon|day)|welcome(?:\sback)?"
     r"|hallo|hola|bonjour|salut|ol[aá]|привет|hm+|um+|uh+|erm|ah+|oh+|huh|welp|well|so|haha+|lol|heh|ok(?:ay)?|alright"
-    r"|cool|nice|great|gotcha|i\ssee|no\s(?:problem|worries)|np|sure(?:\sthing)?|of\scourse|absolutely"
+    r"|cool|nice|great|gotcha|i\ssee|no\s(?:problem|worries)|np|sure\sthing"
     r"|(?:you['’]?re|your|ur)\s(?:very\s)?welcome|(?:sorry|apologies)(?:\s(?:for|about)\s(?:the|that|this)\s?\w*)?)"
     r"(?:\s(?:there|all|everyone|folks|again))?(?=[\s,.!:;…-]|$)[\s,.!:;…)-]*)+",
     re.IGNORECASE,
@@ -103,8 +107,7 @@ _COURTESY = _begins(
     r"|my\spleasure|don['’]?t\sworry)\b[^.]{0,80}\W{0,9}$",
     r"(?:does\sthat|makes?\ssense|that\smakes\ssense|fair\senough|totally\sfair|good\s(?:question|point|catch|idea)"
     r"|sounds\s(?:good|great|right|like\sa\splan))\b[^,;]{0,40}\W{0,9}$",
-    r"(?:yes|no|yeah|yep|yup|nope|nah|sure|correct|right|exactly|indeed|maybe|probably|true|agreed|definitely|ha(?:ha)*"
-    r"|lol|rip|ouch|oops|(?:oh\s)?wow|damn|ugh|yay|nice|cool|great|perfect|awesome|same|this|that|it\shappens)\W*$",
+    r"(?:ha(?:ha)*|lol|rip|ouch|oops|(?:oh\s)?wow|damn|ugh|yay|nice|cool|great|perfect|awesome|this|that|it\shappens)\W*$",
     r"yay\b",
 )
 _OWN_CASE = _any(
@@ -117,15 +120,37 @@ _OWN_CASE = _any(
 """Remarks on what the asker has shown, which are of no use to others."""
 
 
-def without_addressee(text: str) -> str:
+_FORMALITY = re.compile(
+    r"(?:ok(?:ay)?|hm+|hi|hello|hey|sure|sorry"
+    r"|(?P<said>(?:one|a|just\sa|give\sme\s(?:a|one))\s(?:sec(?:ond)?|moment|min(?:ute)?)"
+    r"|let\sme\s(?:check|look|see)(?:\s(?:it|that|this))?|(?:i(?:['’]m|\sam)\s)?(?:looking|checking|reading)(?:\snow)?|brb"
+    r"|(?:you['’]?re|ur|you\sare)\s(?:very\s|most\s)?welcome|yw|glad\s(?:it|that|this)\s(?:helped|worked|works)))"
+    r"\b[\s,.!…-]*",
+    re.IGNORECASE,
+)
+
+
+def is_formality(text: str) -> bool:
+    """Return True for a message that says nothing: that an answer will follow ("one sec, looking"), or "you're
+    welcome". A quote may lack it, so this is a closed list of words.
+    """
+    text, at, says_one = text.strip(), 0, False
+    while at < len(text) and (found := _FORMALITY.match(text, at)):
+        at, says_one = found.end(), says_one or found["said"] is not None
+    return says_one and at == len(text)
+
+
+def _without_addressee(text: str) -> str:
     """Return `text` without the name that it opens with: "tobie: use X" gives "use X"."""
     return _TO_SOMEBODY.sub("", text, count=1)
 
 
 def is_statement(sentence: str) -> bool:
-    """Return False for a question, a placeholder ("let me check") and a courtesy."""
+    """Return False for a question, a placeholder ("let me check") and a courtesy. A bare yes or no is a statement: what
+    follows may say the opposite without it.
+    """
     whole = sentence.strip()
-    rest = _OPENING.sub("", without_addressee(whole), count=1).strip()
+    rest = _OPENING.sub("", _without_addressee(whole), count=1).strip()
     if not _ANY_WORD.search(rest):
         return False
     if whole.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS) or _ASKS_BACK.match(rest):
@@ -134,39 +159,28 @@ def is_statement(sentence: str) -> bool:
 
 
 def statements(text: str) -> str:
-    """Return the statements in `text`, in its own words and lines; empty if there is none. Code stays as it is.
+    """Return the statements in `text`, by which it is judged; empty if there is none. Code stays as it is. It states
+    nothing below words that do not ("Did you run this?"), nor does an address.
 
-    A line loses the other sentences at both ends; between statements only questions to the reader go.
+    A line loses the other sentences at both ends: what is quoted is the whole text.
     """
-    kept: list[str] = []
-    for number, part in enumerate(_split_code(_without_opening(text))):
-        if number % 2:
-            kept.append(part)
-        else:
-            lines = map(_statements_of_line, part.split("\n"))
-            kept.append("\n".join(line for line in lines if line is not None))
-    return _BLANK_LINES.sub("\n\n", "\n".join(each for each in kept if each.strip())).strip("\n").rstrip()
+    parts = _split_code(text)
+    prose = [_statements_of_lines(each) for each in parts[::2]]
+    if _says_words(parts[::2]) and not _says_words(prose):
+        return ""
+    parts[::2] = prose
+    return _BLANK_LINES.sub("\n\n", "\n".join(each for each in parts if each.strip())).strip("\n").rstrip()
 
 
 def is_answer(text: str) -> bool:
     """Return whether `text`, as `statements` returns it, is enough of an answer: it has a link, code or a few words
     besides remarks on the asker's own case ("you are using the wrong key there").
     """
+    text = _OPENING.sub("", _without_addressee(text), count=1)
     text = " ".join(each for each in _LINE_OR_SENTENCE.split(text) if not _OWN_CASE.search(each))
     if _LINK_OR_CODE.search(text):
         return True
     return len(_WORD.findall(text)) >= _MIN_WORDS and len(set(terms(words_to_search(text)))) >= _MIN_TERMS
-
-
-def _without_opening(text: str) -> str:
-    """Return `text` without the name and the greeting that it opens with, its first letter in upper case."""
-    named = without_addressee(text)
-    if _PLACEHOLDER.match(named.split(".")[0]):
-        return named
-    rest = _OPENING.sub("", named, count=1).lstrip()
-    if rest == text.lstrip() or not rest:
-        return text
-    return rest[:1].upper() + rest[1:] if _PLAIN_WORD.match(rest) else rest
 
 
 def _split_code(text: str) -> list[str]:
@@ -179,21 +193,27 @@ def _split_code(text: str) -> list[str]:
     return [*parts, text[end:].strip("\n") if parts else text[end:]]
 
 
+def _says_words(prose: Iterable[str]) -> bool:
+    lines = (line.strip() for each in prose for line in each.split("\n"))
+    return any(line and not _ADDRESS.fullmatch(line) for line in lines)
+
+
+def _statements_of_lines(prose: str) -> str:
+    return "\n".join(line for line in map(_statements_of_line, prose.split("\n")) if line is not None)
+
+
 def _statements_of_line(line: str) -> str | None:
     """Return the statements of a line, None if there is none. An empty line stays."""
     if not line.strip():
         return line
+    if line.lstrip().startswith(">"):  # somebody else's words
+        return None
     indent = line[: len(line) - len(line.lstrip())]
     sentences = [each for each in _SENTENCE.split(line) if each.strip()]
     stated = [at for at, each in enumerate(sentences) if is_statement(each)]
     if not stated:
         return None
-    kept = [
-        each.strip()
-        for at, each in enumerate(sentences)
-        if stated[0] <= at <= stated[-1] and (at in stated or not _SECOND_PERSON.search(each))
-    ]
-    return indent + " ".join(kept)
+    return indent + " ".join(each.strip() for each in sentences[stated[0] : stated[-1] + 1])
 
 
 # Thanks

@@ -106,6 +106,8 @@ def judge_pages(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
     return probability, Level.POINT if probability >= _POINT_FROM else Level.SILENCE
 
 
+JUDGED_PAGES = 3
+"""Confidence is the probability that one of so many first pages answers."""
 MOST_HITS = 60
 """Twice the default of `ai_response.max_index_entries`."""
 MEANING_WEIGHT = 0.65
@@ -184,7 +186,7 @@ class SearchResult(NamedTuple):
         signals: the features that the confidence in pages was computed from; None if nothing was found.
         documents: the hits that are no answers of the team, as they rank among themselves; all hits, until
             `services.knowledge.LibrarySearch` has judged the team's answers.
-        documents_confidence: the probability that one of the first three pages of `documents` answers.
+        documents_confidence: the probability that one of `judged_pages` answers.
         team_answers: the surest first.
         is_near: whether the best page is near enough to be named.
     """
@@ -202,6 +204,11 @@ class SearchResult(NamedTuple):
     def answer_of_team(self) -> TeamAnswer | None:
         """The surest of the team's answers if it may be quoted."""
         return next((each for each in self.team_answers if each.level is Level.ANSWER), None)
+
+    @property
+    def judged_pages(self) -> frozenset[str]:
+        """The ids of the first pages of `documents`, which `documents_confidence` is about."""
+        return frozenset(hit.source_id for hit in pages_of(self.documents)[:JUDGED_PAGES])
 
     @property
     def pages(self) -> tuple[Hit, ...]:
@@ -399,7 +406,8 @@ def team_candidates(found: SearchResult) -> list[Hit]:
 
 def judge_team_answers(hits: Sequence[Hit], matches: Sequence[Match]) -> list[TeamAnswer]:
     """Return each candidate with its confidence, the surest first; among equally sure ones, those that helped before.
-    `matches`: one for each candidate, or none at all.
+    Of answers to the same question the oldest comes first, as a newer one replaces it unless it says less. `matches`:
+    one for each candidate, or none at all.
     """
     if not hits:
         return []
@@ -415,7 +423,14 @@ def judge_team_answers(hits: Sequence[Hit], matches: Sequence[Match]) -> list[Te
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = team_probability(signals) if hit.passage.quotable else 0.0
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
-    return sorted(found, key=lambda each: (-round(each.confidence, 1), not each.hit.passage.helped, -each.confidence))
+    sure = [(-round(each.confidence, 1), not each.hit.passage.helped) for each in found]
+
+    def order(at: int) -> tuple[object, ...]:
+        same = [each for each in range(len(found)) if each == at or _is_same_question(asked[at], asked[each])]
+        best = max(found[each].confidence for each in same if sure[each] == sure[at])
+        return (*sure[at], -best, hits[at].passage.day, hits[at].passage.section)
+
+    return [found[at] for at in sorted(range(len(found)), key=order)]
 
 
 def team_probability(signals: TeamAnswerSignals) -> float:

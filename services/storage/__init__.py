@@ -9,4 +9,12 @@ from services.storage import confined, files, json_state
 from services.storage.confined import OutsideFolder, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, lock, lock_refusal, make_private
 from services.storage.files import FileChange, describe_error, in_thread, remedy
-from services.storage.json_state import Record, edit_records, read_object, read_records, read_text, replace_strings
+from services.storage.json_state import (
+    Record,
+    edit_records,
+    parse_records,
+    read_object,
+    read_records,
+    read_text,
+    replace_strings,
+)

@@ -111,10 +111,18 @@ class DataFolder:
     token_days = _PathBelow("state", "tokens.json")
     # The end of the time that the last posted report covers.
     last_report = _PathBelow("state", "report.json")
+    # The incidents that are open, and the alerts about them that could not be posted yet.
+    alerts = _PathBelow("state", "alerts.json")
+    # The questions without an answer that an operator has dismissed.
+    dismissed = _PathBelow("state", "dismissed.json")
+    # What was decided by whom, one JSON object per line.
+    audit = _PathBelow("state", "audit.jsonl")
     # The posts of the bot, one JSON object per line.
     posts = _PathBelow("state", "posts.jsonl")
     # Replies of several pieces that are being posted, one file each.
     outbox = _PathBelow("state", "outbox")
+    # Answers that wait for a person's approval, one file each.
+    drafts = _PathBelow("state", "drafts")
     feedback = _PathBelow("feedback.jsonl")
     # The key that turns voters into pseudonyms.
     feedback_key = _PathBelow("state", "feedback.key")

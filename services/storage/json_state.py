@@ -75,10 +75,14 @@ class LineEdits:
 def read_records(path: Path) -> list[Record]:
     """Read the JSON objects of a file of lines, without damaged lines; none if it does not exist. Raises OSError."""
     try:
-        lines = path.read_bytes().splitlines()
+        return parse_records(path.read_bytes())
     except FileNotFoundError:
         return []
-    return [record for record in map(_object, lines) if record is not None]
+
+
+def parse_records(content: bytes) -> list[Record]:
+    """Read the JSON objects in the content of a file of lines, without damaged lines."""
+    return [record for record in map(_object, content.splitlines()) if record is not None]
 
 
 def replace_strings(value: object, new: Mapping[str, str]) -> object:

@@ -14,6 +14,8 @@ How a pair travels:
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
     corrections     `--kb`: what operators see, remove and restore
+    teaching        what a team member writes in a form, as a capture
+    audit           what was decided by whom, about pairs, drafts and gaps
 
 As topics are a fold of archive and decisions, recovery, rebuild and undo are one mechanism.
 """
@@ -26,11 +28,14 @@ from services.team.archive import (
     PairTurn,
     Speaker,
     has_several_askers,
+    is_certainly_addressed,
     labelled_turns,
+    names_users,
     of_asker_and_team,
     utterances_of,
 )
 from services.team.archive_files import StoredBlock
+from services.team.audit import AuditEntry, AuditLog, audit_entries, read_audit
 from services.team.captures import (
     Capture,
     CapturedImage,
@@ -43,10 +48,11 @@ from services.team.captures import (
     apply_revisions,
     captured_images,
     captured_messages,
+    leave_out,
     pair_link_line,
 )
 from services.team.corrections import Overview, overview
-from services.team.decisions import Action, By, Decision, DecisionLog, Remark
+from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.index import DescriptionSchedule
 from services.team.library import (
     LibraryUnusable,
@@ -62,4 +68,15 @@ from services.team.library import (
 )
 from services.team.opening import check_library, open_library
 from services.team.rebuilding import WORDLESS, Build, RebuildPlan, Task
+from services.team.teaching import (
+    MOST_ANSWER_CHARS,
+    MOST_QUESTION_CHARS,
+    Lesson,
+    LessonForm,
+    LessonRefused,
+    Taught,
+    asker_among,
+    lesson_of,
+    share_of_wording,
+)
 from services.team.topics import Correction, Topic, exchanges_of, has_team_text

@@ -15,6 +15,10 @@ A block of the archive:
       nvidia-smi
                         (an empty line ends the block)
 
+A line `addressee_ids` may follow `author_ids`: `addressee_ids: 0, 0, 311` says that the third turn, of the team, is to
+the user 311. The id of a turn's own author: it is not certain to whom the turn of the team is; or the turn of a user is
+no part of the question that was answered. Without the line, `_addressees_of_earlier` finds them.
+
 The further lines of a message are indented by two spaces. So only structure begins in column 0, and no text can imitate
 it. The only empty line of a block is its last, so a block that a crash truncated is recognised.
 
@@ -27,7 +31,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -130,6 +134,7 @@ UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody
 
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
+_ADDRESSEES = "addressee_ids"
 _EARLIER_HEADERS = ("id", "timestamp", "conversation_id", "message_ids")
 _END_OF_TIME = "9999-"  # time stamps strictly increase, so a block from their last year would end all capture
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
@@ -143,6 +148,7 @@ class Pair:
         timestamp: the time of the capture; RFC 3339, UTC, with `Z`, as `said_at`, the time of the last message.
         conversation_id: an id of one of `KINDS`.
         message_ids, author_ids, turns: one each for every message, in the same order.
+        addressee_ids: whom each turn is to, if the other fields do not say so (`with_addressees`); else empty.
         key: the instant of the id, which identifies and orders pairs.
     """
 
@@ -153,6 +159,7 @@ class Pair:
     message_ids: tuple[int, ...]
     author_ids: tuple[int, ...]
     turns: tuple[PairTurn, ...]
+    addressee_ids: tuple[int, ...] = ()
     key: Decimal = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -167,6 +174,8 @@ class Pair:
         counts = len(self.message_ids), len(self.author_ids), len(self.turns)
         if not counts[0] or len(set(counts)) > 1:
             raise Malformed("{} message ids, {} author ids and {} turns".format(*counts))
+        if len(self.addressee_ids) not in {0, counts[0]}:
+            raise Malformed(f"{len(self.addressee_ids)} addressee ids and {counts[0]} turns")
 
     @property
     def kind(self) -> ConversationKind:
@@ -189,9 +198,9 @@ def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
 
 def render(pair: Pair) -> str:
     """Return the block of a pair, with the empty line that ends it; blocks directly follow each other."""
-    message_ids, author_ids = (", ".join(map(str, ids)) for ids in (pair.message_ids, pair.author_ids))
-    values = pair.id, pair.timestamp, pair.said_at, pair.conversation_id, message_ids, author_ids
-    return render_block(zip(_HEADERS, values, strict=True), pair.turns)
+    ids = filter(None, (pair.message_ids, pair.author_ids, pair.addressee_ids))
+    values = pair.id, pair.timestamp, pair.said_at, pair.conversation_id, *(", ".join(map(str, each)) for each in ids)
+    return render_block(zip((*_HEADERS, _ADDRESSEES), values, strict=False), pair.turns)
 
 
 def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str], tuple[PairTurn, ...]]:
@@ -218,29 +227,33 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
 
 
 def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
-    """Reduce a pair to the given messages; None if it has none of them. `messages=None` keeps all."""
+    """Reduce a pair to the given messages; None if it has none of them. `messages=None` keeps all. It is as certain as
+    in the whole pair to whom the team's turns are, or less (`without_questions`).
+    """
     if messages is None:
         return pair
     kept = [at for at, message_id in enumerate(pair.message_ids) if message_id in messages]
     if not kept:
         return None
-    return replace(
+    to_ids = without_questions(_rows(pair), set(pair.message_ids).difference(messages))
+    part = replace(
         pair,
         message_ids=tuple(pair.message_ids[at] for at in kept),
         author_ids=tuple(pair.author_ids[at] for at in kept),
         turns=tuple(pair.turns[at] for at in kept),
+        addressee_ids=(),
     )
+    return with_addressees(part, [to_ids[at] for at in kept])
 
 
-def of_asker_and_team(pair: Pair) -> Pair:
-    """Return the pair without the messages of users other than the first."""
-    others = set(_askers(pair)[1:])
-    messages = {
-        message_id
-        for message_id, author, turn in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)
-        if turn.speaker is Speaker.TEAM or author not in others
-    }
-    return part_of(pair, messages) or pair
+def of_asker_and_team(pair: Pair) -> Pair | None:
+    """Return the pair without the messages of users other than the first, and without those of the team that are not
+    certainly to the first; None: no message of the team is left.
+    """
+    first = next(iter(_askers(pair)), UNKNOWN)
+    own = {each for each, author, turn, _ in _rows(pair) if turn.speaker is Speaker.USER and author == first}
+    answers = {each for each, _, turn, to in _rows(pair) if turn.speaker is Speaker.TEAM and to == first}
+    return part_of(pair, own | answers) if answers else None
 
 
 def remove_texts(pair: Pair, author_id: int) -> Pair:
@@ -309,10 +322,11 @@ def _pair_in(piece: str) -> Pair | Malformed:
     try:
         if _is_earlier(lines):
             return _earlier(lines[:blank])
-        values, turns = parse_block(_HEADERS, lines[:blank])
+        has_addressees = any(line.startswith(f"{_ADDRESSEES}: ") for line in lines[len(_HEADERS) : len(_HEADERS) + 1])
+        values, turns = parse_block((*_HEADERS, _ADDRESSEES) if has_addressees else _HEADERS, lines[:blank])
         pair_id, timestamp, said_at, conversation_id, *ids = values
-        message_ids, author_ids = map(_snowflakes, ids)
-        return Pair(pair_id, timestamp, said_at, conversation_id, message_ids, author_ids, turns)
+        message_ids, author_ids, *to = map(_snowflakes, ids)
+        return Pair(pair_id, timestamp, said_at, conversation_id, message_ids, author_ids, turns, *to)
     except Malformed as error:
         return error
 
@@ -341,8 +355,6 @@ def _snowflakes(text: str) -> tuple[int, ...]:
 
 # Labels of speakers
 
-_MENTION = re.compile(r"@([^\s,:;.!?]+)")
-
 _NOTHING = frozenset({"", REMOVED})
 """Texts without words: of people who were forgotten, and of messages that earlier programs stored empty."""
 
@@ -351,62 +363,111 @@ def has_several_askers(pair: Pair) -> bool:
     return len(_askers(pair)) > 1
 
 
+def addressees_of(pair: Pair) -> tuple[int, ...]:
+    """Return whom each turn is to: of the team's, a user, or its own author if that is not certain, or `UNKNOWN` if no
+    user has written before; of a user's, `UNKNOWN`, or its own author if it is no part of the question.
+    """
+    return pair.addressee_ids or _addressees_of_earlier(pair)
+
+
+def _addressees_of_earlier(pair: Pair) -> tuple[int, ...]:
+    """Return the addressees in a pair that does not name them: the team speaks to the only user, or to the first while
+    no other has written. What a user added less than `READING_SECONDS` before its next turn is no part of the question.
+    """
+    askers = _askers(pair)
+    found = [UNKNOWN] * len(pair.turns)
+    so_far: set[int] = set()
+    waiting: list[int] = []
+    for at, (author, turn) in enumerate(zip(pair.author_ids, pair.turns, strict=True)):
+        if turn.speaker is Speaker.USER:
+            so_far.add(author)
+            waiting.append(at)
+            continue
+        answered = snowflake_time(pair.message_ids[at])
+        firsts = {pair.author_ids[each]: each for each in reversed(waiting)}
+        for each in set(waiting).difference(firsts.values()):
+            if answered - snowflake_time(pair.message_ids[each]) < READING_SECONDS:
+                found[each] = pair.author_ids[each]
+        waiting.clear()
+        if so_far:
+            found[at] = askers[0] if len(so_far) == 1 else author
+    return tuple(found)
+
+
+def with_addressees(pair: Pair, to_ids: Sequence[int]) -> Pair:
+    """Return a pair with addressees (`addressees_of`); without them, if the other fields say the same, or if all are
+    `UNKNOWN`. Nobody is named who has not written in the pair, and a turn of the team after one of a user is to that
+    user or not certain to be.
+    """
+    users, found = set[int](), list[int]()
+    for to, author, turn in zip(to_ids, pair.author_ids, pair.turns, strict=True):
+        if turn.speaker is Speaker.USER:
+            users.add(author)
+        is_none = not to and (turn.speaker is Speaker.USER or not users or not any(to_ids))
+        found.append(to if to in users or is_none else author)
+    is_needed = any(found) and tuple(found) != _addressees_of_earlier(pair)
+    return replace(pair, addressee_ids=tuple(found) if is_needed else ())
+
+
+_Row = tuple[int, int, PairTurn, int]
+"""A message: its id, author, turn and addressee."""
+
+
+def _rows(pair: Pair) -> Iterator[_Row]:
+    return zip(pair.message_ids, pair.author_ids, pair.turns, addressees_of(pair), strict=True)
+
+
+def without_questions(rows: Iterable[_Row], gone: AbstractSet[int]) -> tuple[int, ...]:
+    """Return the addressees when some messages are gone: the team's later turns are no longer certain to be to the
+    authors of these, as the question may have been in them.
+    """
+    lost: set[int] = set()
+    found: list[int] = []
+    for message_id, author, turn, to in rows:
+        if turn.speaker is Speaker.USER and message_id in gone:
+            lost.add(author)
+        found.append(author if turn.speaker is Speaker.TEAM and to in lost else to)
+    return tuple(found)
+
+
+def is_certainly_addressed(pair: Pair) -> bool:
+    """Return True if it is certain to whom each message of the team is. Else a pair replaces no other."""
+    if not pair.kind.is_on_discord:  # one person may have written both the question and the answer
+        return True
+    return not any(turn.speaker is Speaker.TEAM and to == author != UNKNOWN for _, author, turn, to in _rows(pair))
+
+
+def names_users(pair: Pair) -> bool:
+    """Return True if several users wrote, or if it is not certain whom the team answers."""
+    askers = _askers(pair)
+    return len(askers) > 1 or not {UNKNOWN, *askers}.issuperset(addressees_of(pair))
+
+
 def labels_of(pair: Pair) -> tuple[str, ...]:
     """Return a label for each turn. If a person's texts are removed, only the "(to …)" of other labels may change.
 
-    With one asker the labels are `User` and `Team`. With several they are `User A`, `User B` and so on, in the order of
-    their first words, and `Team (to User A)` if it is known whom the team speaks to: while only one asker has
-    written, and later by the name that such a turn mentioned at its beginning.
+    With one asker, to whom all is certainly said, the labels are `User` and `Team`. Else they are `User A`, `User B`
+    and so on, in the order of their first words, and `Team (to User A)` if it is certain whom the team speaks to.
+    `UNREAD` ends the label of a user's turn that is no part of the question.
     """
-    askers = _askers(pair)
-    if len(askers) <= 1:
-        return tuple(turn.speaker.value for turn in pair.turns)
+    askers, is_plain = _askers(pair), not names_users(pair)
     user_label = {author: f"{Speaker.USER} {_letter(at)}" for at, author in enumerate(askers)}
-    so_far: set[str] = set()
-    mentioned: dict[str, str] = {}
+    if is_plain:
+        user_label = dict.fromkeys(askers, Speaker.USER.value)
     labels: list[str] = []
-    for author, turn in zip(pair.author_ids, pair.turns, strict=True):
+    for _, author, turn, to in _rows(pair):
         if turn.speaker is Speaker.USER:
-            labels.append(user_label[author])
-            so_far.add(user_label[author])
-            continue
-        mention = _MENTION.match(turn.text)
-        name = mention[1].casefold() if mention else ""
-        to = mentioned.get(name)
-        if to is None and len(so_far) == 1:
-            (to,) = so_far
-            if name:
-                mentioned[name] = to
-        labels.append(f"{Speaker.TEAM} (to {to})" if to else Speaker.TEAM.value)
+            labels.append(f"{user_label[author]}{UNREAD}" if to == author != UNKNOWN else user_label[author])
+        elif is_plain or to not in user_label:
+            labels.append(Speaker.TEAM.value)
+        else:
+            labels.append(f"{Speaker.TEAM} (to {user_label[to]})")
     return tuple(labels)
 
 
 def labelled_turns(pair: Pair) -> list[tuple[str, PairTurn]]:
-    """Return the turns that still have text, each with its label, which ends with `UNREAD` if the turn was not read."""
-    unread = _unread(pair)
-    labels = (f"{label}{UNREAD}" if at in unread else label for at, label in enumerate(labels_of(pair)))
-    return [(label, turn) for label, turn in zip(labels, pair.turns, strict=True) if turn.text not in _NOTHING]
-
-
-def _unread(pair: Pair) -> set[int]:
-    """Return the positions of the turns that a user added to an earlier one less than `READING_SECONDS` before the team
-    answered.
-    """
-    found: set[int] = set()
-    waiting: dict[int, int] = {}  # by position of a turn since the team's last one, its author
-    for at, (author, turn) in enumerate(zip(pair.author_ids, pair.turns, strict=True)):
-        if turn.speaker is Speaker.USER:
-            waiting[at] = author
-            continue
-        answered = snowflake_time(pair.message_ids[at])
-        firsts = {author: first for first, author in reversed(waiting.items())}
-        found.update(
-            each
-            for each, author in waiting.items()
-            if each != firsts[author] and answered - snowflake_time(pair.message_ids[each]) < READING_SECONDS
-        )
-        waiting.clear()
-    return found
+    """Return the turns that still have text, each with its label."""
+    return [(label, turn) for label, turn in zip(labels_of(pair), pair.turns, strict=True) if turn.text not in _NOTHING]
 
 
 class Utterance(NamedTuple):
@@ -421,7 +482,8 @@ def utterances_of(pair: Pair) -> list[Utterance]:
     """Return the conversation with consecutive messages of one person joined: many people send a sentence in two
     messages.
     """
-    rows = zip(labels_of(pair), pair.author_ids, pair.message_ids, pair.turns, strict=True)
+    labels = (label.removesuffix(UNREAD) for label in labels_of(pair))
+    rows = zip(labels, pair.author_ids, pair.message_ids, pair.turns, strict=True)
     kept = [(label, author, message, turn.text) for label, author, message, turn in rows if turn.text not in _NOTHING]
     turns = ((label, list(own)) for (label, _), own in groupby(kept, key=itemgetter(0, 1)))
     return [

@@ -10,7 +10,8 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -29,18 +30,21 @@ from services.team.decisions import why_invalid
 
 # Captures of one conversation
 
-KEPT_CONVERSATIONS = 2_000  # conversations in memory; the least recently captured are dropped first
+KEPT_CONVERSATIONS = 4_000  # conversations in memory; the least recently captured are dropped first
 KEPT_REVISIONS = 2_000  # for captures that are not stored yet
 KEPT_IN_THREADS = 10_000  # ids of the newest stored messages in threads
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedMessage:
-    """One message of a capture."""
+    """One message of a capture. `addressee_id`: as `archive.addressees_of` returns it. It is not compared: what is said
+    is the same.
+    """
 
     message_id: int
     author_id: int
     turn: PairTurn
+    addressee_id: int = field(default=archive.UNKNOWN, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,12 @@ class Capture:
 
     Attributes:
         part: None if its outcome was given before this try.
-        said: the messages, in order of id.
+        messages: the messages, in order of id.
     """
 
     part: Part | None
     conversation_id: str
-    said: tuple[CapturedMessage, ...]
+    messages: tuple[CapturedMessage, ...]
 
     @property
     def kind(self) -> ConversationKind:
@@ -63,12 +67,12 @@ class Capture:
     @property
     def is_exchange(self) -> bool:
         """As `archive.is_exchange`; else it is not stored."""
-        return archive.is_exchange(self.kind, (each.turn for each in self.said))
+        return archive.is_exchange(self.kind, (each.turn for each in self.messages))
 
     @property
     def said_at(self) -> float:
         """The time of the last message, in seconds since 1970, UTC."""
-        return snowflake_time(self.said[-1].message_id)
+        return snowflake_time(self.messages[-1].message_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,56 +90,136 @@ class Revision:
     author_id: int = archive.UNKNOWN
     placeholders: int = 0
 
-    def apply_to(self, turn: PairTurn) -> PairTurn:
-        """Return the turn with the new text. A removed text stays removed; descriptions of images stay while the words
-        are the same.
+    def apply_to(self, turn: PairTurn, opening: str = "") -> PairTurn:
+        """Return the turn with the new text, without the `opening` of its kind. A removed text stays removed;
+        descriptions of images stay while the words are the same.
         """
         if self.text is None:
             return replace(turn, text=REMOVED)
-        if turn.text == REMOVED or self._words(turn.text) == self._words(self.text):
+        text = self.text.removeprefix(opening)
+        if turn.text == REMOVED or self._words(turn.text) == self._words(text):
             return turn
-        return replace(turn, text=self.text)
+        return replace(turn, text=text)
 
     def _words(self, text: str) -> list[str]:
         lines = text.split("\n")
         return lines[: len(lines) - self.placeholders]
 
 
-def apply_revisions(said: Iterable[CapturedMessage], revisions: Mapping[int, Revision]) -> tuple[CapturedMessage, ...]:
-    """Return messages with their `revisions`, by message.
+def apply_revisions(
+    messages: Iterable[CapturedMessage], revisions: Mapping[int, Revision], opening: str = ""
+) -> tuple[CapturedMessage, ...]:
+    """Return messages with their `revisions`, by message. `opening`: that of their kind of conversation, which is still
+    there in the new text of a message from before the start.
 
-    A user's edit of a message before an answer has no effect, as the answer is to the old text. If the last question
-    before an answer is deleted the answer is removed too, or it would seem to answer the question before.
+    A user's edit has no effect: an answer is to the old text, and what is not answered yet is read again with its
+    answer. If a message of a user is deleted, it is no longer certain that the team's later ones are to that user. If
+    the last question before an answer is deleted (of the user whom it is to, if that is known) the answer is removed
+    too, or it would seem to answer the question before.
     """
-    before = tuple(said)
-    answered = max((each.message_id for each in before if each.turn.speaker is Speaker.TEAM), default=0)
+    before = tuple(messages)
 
     def revise(each: CapturedMessage) -> CapturedMessage:
         revision = revisions.get(each.message_id)
-        if revision is None or (
-            revision.text is not None and each.turn.speaker is Speaker.USER and each.message_id < answered
-        ):
+        if revision is None or (revision.text is not None and each.turn.speaker is Speaker.USER):
             return each
-        return replace(each, turn=revision.apply_to(each.turn))
+        return replace(each, turn=revision.apply_to(each.turn, opening))
 
     after = tuple(map(revise, before))
-    lost_questions = any(
-        old.turn.speaker is Speaker.USER and old.turn != new.turn and new.turn.text == REMOVED
+    lost_questions = {
+        old.message_id
         for old, new in zip(before, after, strict=True)
-    )
-    return _remove_unasked(after) if lost_questions else after
+        if old.turn.speaker is Speaker.USER and old.turn != new.turn and new.turn.text == REMOVED
+    }
+    return _without_questions(_remove_unasked(after), lost_questions) if lost_questions else after
 
 
-def _remove_unasked(said: Iterable[CapturedMessage]) -> tuple[CapturedMessage, ...]:
+def _without_questions(messages: Iterable[CapturedMessage], gone: AbstractSet[int]) -> tuple[CapturedMessage, ...]:
+    found = tuple(messages)
+    rows = ((each.message_id, each.author_id, each.turn, each.addressee_id) for each in found)
+    to_ids = archive.without_questions(rows, gone)
+    return tuple(replace(each, addressee_id=to) for each, to in zip(found, to_ids, strict=True))
+
+
+def leave_out(
+    messages: Iterable[CapturedMessage], is_left_out: Callable[[CapturedMessage], bool]
+) -> tuple[CapturedMessage, ...]:
+    """Return messages without some. It is no longer certain that the team's later ones are to the authors of these."""
+    whole = tuple(messages)
+    left = _without_questions(whole, {each.message_id for each in whole if is_left_out(each)})
+    return tuple(each for each in left if not is_left_out(each))
+
+
+def _remove_unasked(messages: Iterable[CapturedMessage]) -> tuple[CapturedMessage, ...]:
     found: list[CapturedMessage] = []
-    is_asked, last = True, Speaker.TEAM
-    for each in said:
+    # By user: whether what the user last wrote without a turn of the team between is still there; `UNKNOWN`: all users.
+    is_asked = {archive.UNKNOWN: True}
+    spoken = set[int]()  # since the team's last turn
+    for each in messages:
         if each.turn.speaker is Speaker.USER:
-            is_asked = (is_asked and last is Speaker.USER) or each.turn.text != REMOVED
-        last = each.turn.speaker
-        is_unasked = last is Speaker.TEAM and not is_asked
-        found.append(replace(each, turn=replace(each.turn, text=REMOVED)) if is_unasked else each)
+            for user in (each.author_id, archive.UNKNOWN):
+                is_asked[user] = (user in spoken and is_asked[user]) or each.turn.text != REMOVED
+                spoken.add(user)
+            found.append(each)
+            continue
+        spoken.clear()
+        is_answer = is_asked.get(each.addressee_id, is_asked[archive.UNKNOWN])
+        found.append(each if is_answer else replace(each, turn=replace(each.turn, text=REMOVED)))
     return tuple(found)
+
+
+def _join_messages(
+    stored: Sequence[CapturedMessage], captured: Iterable[CapturedMessage]
+) -> tuple[CapturedMessage, ...]:
+    """Join the messages of a conversation. The newer text wins, except of what was removed and of questions that were
+    answered. To whom a stored message of the team is, can only become less certain: if a message turns out to be no
+    part of the question, it is no longer certain to whom the stored answers to its author are. Neither is it for new
+    ones if an answered question reads differently now, if new messages are older than a stored answer, or if it was
+    decided without all that is stored of their user.
+    """
+    answered = max((each.message_id for each in stored if each.turn.speaker is Speaker.TEAM), default=0)
+    newer = {each.message_id: each for each in captured}
+    apart = {
+        each.message_id: newer[each.message_id].addressee_id
+        for each in stored
+        if each.turn.speaker is Speaker.USER and not each.addressee_id and each.message_id in newer
+    }
+    apart = {message_id: to for message_id, to in apart.items() if to}
+    changed = {
+        each.message_id
+        for each in stored
+        if (new := newer.get(each.message_id)) is not None
+        and each.message_id < answered
+        and (new.turn, new.addressee_id) != (each.turn, each.addressee_id)
+    }
+    late = {message_id for message_id in newer if message_id < answered}.difference(each.message_id for each in stored)
+    users = {each.author_id for each in newer.values() if each.turn.speaker is Speaker.USER}
+    unsure = {user for user in users if not _is_read_whole(user, stored, newer)}
+    found = {
+        each.message_id: replace(each, addressee_id=each.author_id)
+        if each.message_id in late or (each.turn.speaker is Speaker.TEAM and each.addressee_id in unsure)
+        else each
+        for each in _without_questions(newer.values(), changed | late)
+    }
+    for each in _without_questions(stored, apart.keys()):
+        new = newer.get(each.message_id, each)
+        is_user = each.turn.speaker is Speaker.USER
+        keeps_text = each.turn.text == REMOVED or (is_user and each.message_id < answered)
+        if keeps_text or not is_user:
+            to = apart.get(each.message_id, each.addressee_id)
+            found[each.message_id] = replace(each, turn=each.turn if keeps_text else new.turn, addressee_id=to)
+        else:
+            found[each.message_id] = new
+    return tuple(found[message_id] for message_id in sorted(found))
+
+
+def _is_read_whole(user_id: int, stored: Iterable[CapturedMessage], newer: Mapping[int, CapturedMessage]) -> bool:
+    """Return True if a newer capture has all that is stored from or to a user, since the last answer before it."""
+    first = min(each.message_id for each in newer.values() if each.author_id == user_id)
+    of_user = [each for each in stored if user_id in {each.author_id, each.addressee_id}]
+    answers = (each.message_id for each in of_user if each.turn.speaker is Speaker.TEAM and each.message_id < first)
+    since = max(answers, default=0)
+    return all(each.message_id in newer or each.turn.text == REMOVED for each in of_user if each.message_id > since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +235,12 @@ class CapturedImage:
 
 
 def captured_messages(pair: Pair) -> list[CapturedMessage]:
-    return [CapturedMessage(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
+    rows = zip(pair.message_ids, pair.author_ids, pair.turns, archive.addressees_of(pair), strict=True)
+    return [CapturedMessage(*each) for each in rows]
 
 
-def digest_of_messages(said: tuple[CapturedMessage, ...]) -> bytes:
-    return hashlib.blake2b(repr(said).encode(), digest_size=16).digest()
+def digest_of_messages(messages: tuple[CapturedMessage, ...]) -> bytes:
+    return hashlib.blake2b(repr(messages).encode(), digest_size=16).digest()
 
 
 def captured_images(message: Message) -> tuple[CapturedImage, ...]:
@@ -190,10 +275,8 @@ def _pack(pair: Pair) -> bytes:
     return zlib.compress(archive.render(pair).encode())
 
 
-class _First(NamedTuple):
-    """The conversation that first captured a message, with the number of that capture; one object for all messages of
-    the capture.
-    """
+class _Owner(NamedTuple):
+    """The conversation that captured a message first, and the number of that capture."""
 
     number: int
     conversation_id: str
@@ -218,8 +301,7 @@ class Captures:
         self._kept = kept
         # The newest are last:
         self._known: dict[str, _Known] = {}
-        self._threads = BoundedDict[str, tuple[str, bytes]](kept)  # id and hash of the last capture
-        self._first: dict[int, _First] = {}  # by message
+        self._owners: dict[int, _Owner] = {}  # by message
         self._count = 0
         for pair in earlier:
             self.remember(pair)
@@ -230,26 +312,29 @@ class Captures:
     def join(self, capture: Capture) -> Capture:
         """Leave out what is withheld, and join a capture with the stored conversation that it continues, if any: the
         earliest that holds one of its community users' messages. Two stored conversations are never joined. Reply
-        chains from the same message of the team, such as an announcement, have the same id and are joined: readers take
-        the last capture for the whole conversation.
+        chains from one message of the team, such as an announcement, share its id; they are joined, as readers use only
+        the last capture of a conversation.
+
+        What is stored counts: the text of a question that was answered, what was removed, and to whom the team's
+        messages are. A message that a later reading of a thread lacks has been deleted.
         """
         capture = self.with_revisions(capture)
         conversation_id, linked = capture.conversation_id, list[int]()
         if capture.kind.joins_by_messages:
-            linked = [each.message_id for each in capture.said if each.turn.speaker is Speaker.USER]
-        shared = [first for message_id in linked if (first := self._first.get(message_id)) is not None]
+            linked = [each.message_id for each in capture.messages if each.turn.speaker is Speaker.USER]
+        shared = [owner for message_id in linked if (owner := self._owners.get(message_id)) is not None]
         if shared:
             _, conversation_id = min(shared)
         if conversation_id not in self._known:
             return capture
-        stored = captured_messages(self._known[conversation_id].pair)
-        wanted = (each for each in stored if not self._unwanted(each))
-        by_id = {each.message_id: each for each in apply_revisions(wanted, self._revisions)}
-        answered = max((each.message_id for each in by_id.values() if each.turn.speaker is Speaker.TEAM), default=0)
-        for each in capture.said:  # the newer text wins, except of questions already answered
-            if each.message_id not in by_id or each.turn.speaker is Speaker.TEAM or each.message_id > answered:
-                by_id[each.message_id] = each
-        return replace(capture, conversation_id=conversation_id, said=tuple(by_id[i] for i in sorted(by_id)))
+        stored = leave_out(captured_messages(self._known[conversation_id].pair), self._unwanted)
+        lost = dict[int, Revision]()
+        if not capture.kind.joins_by_messages:
+            gone = {each.message_id for each in stored}.difference(each.message_id for each in capture.messages)
+            lost = {message_id: Revision(message_id) for message_id in gone}
+        stored = apply_revisions(stored, {**self._revisions, **lost}, capture.kind.opening)
+        messages = _join_messages([each for each in stored if each.message_id not in lost], capture.messages)
+        return replace(capture, conversation_id=conversation_id, messages=messages)
 
     def permitted(self, pair: Pair) -> Pair | None:
         """Return a pair of another archive without withheld messages; None: question or answer is missing then."""
@@ -266,51 +351,47 @@ class Captures:
 
     def with_revisions(self, capture: Capture) -> Capture:
         """Return a capture that is not stored yet with revised texts and without withheld messages."""
-        said = (each for each in capture.said if not self.is_withheld(each))
-        return replace(capture, said=apply_revisions(said, self._revisions))
+        messages = leave_out(capture.messages, self.is_withheld)
+        return replace(capture, messages=apply_revisions(messages, self._revisions, capture.kind.opening))
 
     def is_withheld(self, message: CapturedMessage) -> bool:
         """True if a message must not be captured: it was deleted, or its author does not want it."""
         revision = self._revisions.get(message.message_id)
         return (revision is not None and revision.text is None) or self._unwanted(message)
 
-    def hold(self, message_ids: Iterable[int]) -> bool:
-        """True if one of these messages was stored lately."""
-        return any(each in self._first or each in self._in_threads for each in message_ids)
+    def holds(self, message_ids: Iterable[int]) -> bool:
+        """Return True if one of these messages was stored lately."""
+        return any(each in self._owners or each in self._in_threads for each in message_ids)
 
     def stored_as(self, capture: Capture) -> str | None:
         """Return the id of the conversation's last stored capture if its messages are the same, as after a crash; else
         None.
         """
         known = self._known.get(capture.conversation_id)
-        if known is not None:
-            return known.pair.id if known.hash == digest_of_messages(capture.said) else None
-        pair_id, stored = self._threads.get(capture.conversation_id, (None, b""))
-        return pair_id if stored == digest_of_messages(capture.said) else None
+        return None if known is None or known.hash != digest_of_messages(capture.messages) else known.pair.id
 
     def remember(self, pair: Pair) -> None:
         """Add a stored pair; pairs come in the order of the archive."""
         conversation_id, digest = pair.conversation_id, digest_of_messages(tuple(captured_messages(pair)))
-        if not pair.kind.joins_by_messages:
-            self._threads[conversation_id] = pair.id, digest
+        if pair.kind.joins_by_messages:
+            self._count += 1
+            owner = _Owner(self._count, conversation_id)
+            for message_id in pair.message_ids:
+                self._owners.setdefault(message_id, owner)
+        else:
             self._in_threads.update(dict.fromkeys(pair.message_ids))
-            return
-        self._count += 1
-        first = _First(self._count, conversation_id)
-        for message_id in pair.message_ids:
-            self._first.setdefault(message_id, first)
         known = self._known.pop(conversation_id, None)
-        lost = () if known is None else tuple(sorted(self._firsts_of(known).difference(pair.message_ids)))
+        lost = () if known is None else tuple(sorted(self._owned_by(known).difference(pair.message_ids)))
         self._known[conversation_id] = _Known(_pack(pair), digest, lost)
         if len(self._known) > self._kept:
-            for message_id in self._firsts_of(self._known.pop(next(iter(self._known)))):
-                del self._first[message_id]
+            for message_id in self._owned_by(self._known.pop(next(iter(self._known)))):
+                del self._owners[message_id]
 
-    def _firsts_of(self, known: _Known) -> set[int]:
+    def _owned_by(self, known: _Known) -> set[int]:
         """Return the ids of the messages that this conversation was the first to capture."""
         pair = known.pair
-        firsts = ((each, self._first.get(each)) for each in {*pair.message_ids, *known.lost_ids})
-        return {each for each, first in firsts if first is not None and first.conversation_id == pair.conversation_id}
+        owners = ((each, self._owners.get(each)) for each in {*pair.message_ids, *known.lost_ids})
+        return {each for each, owner in owners if owner is not None and owner.conversation_id == pair.conversation_id}
 
     def forget(self, author_id: int, replacement: str) -> None:
         """Replace the texts of a person."""
@@ -348,7 +429,7 @@ class PendingCapture:
     @property
     def name(self) -> str:
         """The name of the file, made of the ids of the first and last message."""
-        return f"{self.capture.said[0].message_id}-{self.capture.said[-1].message_id}.capture"
+        return f"{self.capture.messages[0].message_id}-{self.capture.messages[-1].message_id}.capture"
 
 
 _Id = Annotated[int, Field(strict=False, ge=0, lt=10**20)]  # a string, as no JSON number is safe with so many digits
@@ -379,6 +460,7 @@ class _Picture(_Record):
 class _Said(_Record):
     message_id: _Id
     author_id: _Id
+    addressee_id: _Id = archive.UNKNOWN
     speaker: Speaker
     text: str
 
@@ -406,8 +488,10 @@ def render_pending(waiting: PendingCapture) -> bytes:
         "since": rfc3339(waiting.since, digits=6),
         "conversation_id": capture.conversation_id,
         "said": [
-            {"message_id": str(each.message_id), "author_id": str(each.author_id), **asdict(each.turn)}
-            for each in capture.said
+            {"message_id": str(each.message_id), "author_id": str(each.author_id)}
+            | ({"addressee_id": str(each.addressee_id)} if each.addressee_id else {})
+            | asdict(each.turn)
+            for each in capture.messages
         ],
         "pictures": [
             asdict(ref, dict_factory=_with_text_ids)
@@ -437,10 +521,11 @@ def parse_pending(data: bytes) -> PendingCapture:
         since = from_rfc3339(head.since)
     except ValueError as error:
         raise DamagedCapture(f"its first line: {why_invalid(error)}") from None
-    said = tuple(
-        CapturedMessage(each.message_id, each.author_id, PairTurn(each.speaker, each.text)) for each in head.said
+    messages = tuple(
+        CapturedMessage(each.message_id, each.author_id, PairTurn(each.speaker, each.text), each.addressee_id)
+        for each in head.said
     )
-    lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in said}
+    lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in messages}
     refs: list[CapturedImage] = []
     images: dict[CapturedImage, Image] = {}
     for each in head.pictures:
@@ -456,8 +541,8 @@ def parse_pending(data: bytes) -> PendingCapture:
             images[ref] = Image(file.filename, each.media_type, content)
     if rest:
         raise DamagedCapture("there is more in it than was stored")
-    conversation_id = head.conversation_id or REPLY.make_id(head.continues or said[0].message_id)
-    return PendingCapture(since, Capture(None, conversation_id, said), tuple(refs), images)
+    conversation_id = head.conversation_id or REPLY.make_id(head.continues or messages[0].message_id)
+    return PendingCapture(since, Capture(None, conversation_id, messages), tuple(refs), images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,15 +590,17 @@ class PendingFolder:
 
 
 def pair_link_line(qa_id: str, capture: Capture) -> str | None:
-    """Return the line that links a capture to the team's last message in it; None if the server is unknown."""
+    """Return the line that links a capture to the team's last message in it; None if that is not on Discord, or the
+    server is unknown.
+    """
     part = capture.part
-    if part is None or part.place.guild_id is None:
+    if part is None or part.place.guild_id is None or not capture.kind.is_on_discord:
         return None
     return PairPlace(part.place.guild_id, part.place.id, _last_answer(capture)).line(qa_id)
 
 
 def _last_answer(capture: Capture) -> int:
-    answers = [each for each in capture.said if each.turn.speaker is Speaker.TEAM]
+    answers = [each for each in capture.messages if each.turn.speaker is Speaker.TEAM]
     kept = [each for each in answers if each.turn.text != REMOVED]
     return (kept or answers)[-1].message_id
 

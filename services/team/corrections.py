@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from services.team import archive
 from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader
-from services.team.decisions import Action, By, Decision, DecisionLog
+from services.team.decisions import Action, Actor, Decision, DecisionLog
 from services.team.index import TeamIndex
 from services.team.library import TeamLibrary, TeamPaths, read_state, start_cursor
 from services.team.opening import count_missing
@@ -31,7 +31,8 @@ class Overview:
 
     Attributes:
         topics, descriptions: by name.
-        removed: the ids of pairs that an operator removed, each with the topic it was in.
+        removed: the ids of pairs that an operator removed, the last capture of each conversation, each with the topic
+            it was in.
         replaced: by id of a pair in force, the ids of the pairs that it replaced.
         corrected: by id of a pair in force, the pairs that correct it in part and what they correct, oldest first.
         conflicts: the conflicts between two pairs in force.
@@ -62,7 +63,7 @@ def overview(paths: TeamPaths, configured_cursor: str, now: float) -> Overview:
         undecided += placement.is_undecided(pair)
         if pair.key in placement.topic_of:
             active.append(pair)
-        elif pair.key in placement.withdrawn:
+        elif pair.key in placement.withdrawn and pair.key not in placement.removed_again:
             removed.append((pair.id, placement.last_topic.get(pair.key)))
     count_missing(paths.raw, placement, active)
     topics = fold(active, placement)
@@ -102,14 +103,26 @@ class CorrectionRefused(Exception):
     """Nothing can be corrected: one readable line that says why, and what to do instead."""
 
 
-def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
-    """Take a pair out of its topic for good. Returns a line about it. Raises CorrectionRefused, and as `decide`."""
-    pair = _pair(library, pair_id)
+Note = Callable[[str], object]
+"""Is told the id of a pair that is about to be corrected."""
+
+
+def _note_nothing(_pair_id: str) -> None:
+    pass
+
+
+def remove(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothing) -> str:
+    """Take a pair out of its topic for good, and keep later captures of its conversation out. Returns a line about it.
+    Raises CorrectionRefused, and as `decide` and `note`.
+    """
+    pair = find_pair(library, pair_id)
     placement = library.fold.placement
     if pair.key in placement.withdrawn:
         raise CorrectionRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
     topic, topics = placement.topic_of.get(pair.key), placement.parts(pair.key)
-    library.decide(Decision(pair.id, at, Action.REMOVED, By.OPERATOR, topic))
+    earlier = _removed_earlier(library, pair)
+    note(pair.id)
+    library.decide(Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier), pair)
     if topic is None:
         return f"{pair.id} was in no topic, and stays out of all."
     if len(topics) > 1:
@@ -119,9 +132,9 @@ def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
     return f"{pair.id} is removed from {topic}, which {rest}."
 
 
-def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
+def restore(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothing) -> str:
     """Put a pair back into its last topic. Returns a line about it. Raises as `remove`."""
-    pair = _pair(library, pair_id)
+    pair = find_pair(library, pair_id)
     placement = library.fold.placement
     last_topic = placement.last_topic.get(pair.key)
     if (topic := placement.topic_of.get(pair.key)) is not None:
@@ -133,12 +146,24 @@ def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
             f"{later.id}, a later capture of the same conversation, replaces {pair.id}; "
             f"remove that first: --kb remove {later.id}"
         )
-    library.decide(Decision(pair.id, at, Action.RESTORED, By.OPERATOR, last_topic))
+    if (again := placement.removed_again.get(pair.key)) is not None:
+        raise CorrectionRefused(
+            f"{again.qa_id} is a later capture of the same conversation; --kb restore {again.qa_id} takes both back"
+        )
+    tied = next((each.replaces for each in placement.removed_again.values() if each.key == pair.key), ())
+    earlier = tuple(dict.fromkeys((*tied, *_removed_earlier(library, pair))))
+    note(pair.id)
+    library.decide(Decision(pair.id, at, Action.RESTORED, Actor.OPERATOR, last_topic, replaces=earlier), pair)
     topic = placement.topic_of.get(pair.key)
     return f"{pair.id} is in {topic} again." if topic is not None else f"{pair.id} will be filed at the next start."
 
 
-def _pair(library: TeamLibrary, pair_id: str) -> Pair:
+def _removed_earlier(library: TeamLibrary, pair: Pair) -> tuple[str, ...]:
+    return tuple(each for each in library.fold.removed_with(pair) if archive.instant(each) < pair.key)
+
+
+def find_pair(library: TeamLibrary, pair_id: str) -> Pair:
+    """Return a pair of the archive. Raises CorrectionRefused: there is none; OSError."""
     try:
         pair = library.pair(pair_id)
     except archive.BadId as error:

@@ -42,7 +42,7 @@ class Action(StrEnum):
     RESTORED = "restored"
 
 
-class By(StrEnum):
+class Actor(StrEnum):
     LLM = "llm"
     OPERATOR = "operator"
     EXTRACTIVE = "extractive"
@@ -52,7 +52,7 @@ class By(StrEnum):
     @property
     def is_curator(self) -> bool:
         """True if a rebuild replaces the decision."""
-        return self in {By.LLM, By.EXTRACTIVE}
+        return self in {Actor.LLM, Actor.EXTRACTIVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Decision:
     qa_id: str
     at: str
     action: Action
-    by: By
+    by: Actor
     topic: str | None = None
     remove_ids: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from services.storage import files
 from services.team import archive, archive_files
 from services.team.archive import REMOVED, Pair, part_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
-from services.team.decisions import Action, Decision, DecisionLog, FiledPiece, Remark
+from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
 from services.team.topics import Correction, Placement, Topic, TopicFold, sort_key, topic_block
 
@@ -472,13 +472,36 @@ class TeamLibrary:
         with self._lock:
             return self.fold.active.get(key) or self.reader.find([key]).get(key)
 
+    def decision_about(self, pair: Pair) -> Decision | None:
+        """Return the last decision about a pair, or None. Reads the whole log. Raises OSError."""
+        with self._lock:
+            if self.fold.placement.is_undecided(pair):
+                return None
+            noted = [*self.decisions.read(), *self._unlogged]
+        return next((each for each in reversed(noted) if each.key == pair.key), None)
+
+    def removal_of(self, pair: Pair, at: str) -> Decision | None:
+        """Return the decision that keeps a pair out, if an operator has removed another capture of its conversation:
+        a removal holds until it is taken back, whatever is captured meanwhile.
+        """
+        with self._lock:
+            removed = self.fold.removed_with(pair)
+            if not removed:
+                return None
+            earlier = tuple(each for each in removed if archive.instant(each) < pair.key)
+            topic = self.fold.placement.last_topic.get(archive.instant(removed[0]))
+            reason = f"{', '.join(removed)} of the same conversation was removed"
+            log.info("%s stays out of all topics: %s", pair.id, reason)
+            return Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier, reason=reason)
+
     def decide(self, decision: Decision, pair: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
         """Record a decision and carry it out. Returns the names of the topics that changed, were added or removed.
 
         A pair that is added or restored goes into the first file of its topic with room for it, and that file's name
-        is noted with the decision. An added pair replaces all earlier active captures of its conversation, and is
-        skipped if there is a later one. `pair`: saves a search. `put_off`: the decision and its files are written
-        later, with others, at most `MOST_PUT_OFF` at once. A crash before that loses the decision.
+        is noted with the decision. An added pair replaces all earlier active captures of its conversation, is skipped
+        if there is a later one, and removed if an operator has removed another one. `pair`: saves a search. `put_off`:
+        the decision and its files are written later, with others, at most `MOST_PUT_OFF` at once. A crash before that
+        loses the decision.
 
         Raises:
             UnknownPair: the pair is to go into a topic, and is not in the archive.
@@ -490,12 +513,13 @@ class TeamLibrary:
             decision = decision.with_topics(self._renamed).without_words_about(self._forgotten_pairs)
             if pair is not None and not self._forgotten.isdisjoint(pair.author_ids):
                 pair = None
-            if pair is None and decision.action in {Action.ADDED, Action.RESTORED}:
+            if pair is None and decision.action in {Action.ADDED, Action.RESTORED, Action.REMOVED}:
                 pair = self._find(decision.key)
             if decision.action is Action.ADDED:
                 if pair is None:
                     raise UnknownPair(f"{decision.qa_id} is not in {self.paths.raw}")
-                decision = complete_added(self.fold, decision, pair, self.max_topic_chars)
+                removal = self.removal_of(pair, decision.at)
+                decision = removal or complete_added(self.fold, decision, pair, self.max_topic_chars)
             elif decision.action is Action.RESTORED and pair is not None:
                 decision = complete_restored(self.fold, decision, pair, self.max_topic_chars)
             if put_off:

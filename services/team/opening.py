@@ -70,10 +70,12 @@ def open_library(
     content = decision_log.content()
     filed, since = _split(content, str(decision_log.path), known.filed_bytes)
     placement = Placement((*filed, *since), start)
-    active = [pair for pair in reader.survey(placement.is_undecided) if pair.key in placement.topic_of]
+    wanted = placement.topic_of.keys() | placement.removed
+    known_pairs = [pair for pair in reader.survey(placement.is_undecided) if pair.key in wanted]
+    active = [pair for pair in known_pairs if pair.key in placement.topic_of]
     if missing := count_missing(paths.raw, placement, active):
         log.warning("%s: %d filed conversations are not there, and left out of their topics", paths.raw, missing)
-    fold = TopicFold(placement, active)
+    fold = TopicFold(placement, known_pairs)
     _repair(paths.topics, fold.topics, None if known.announces(content) else TopicHistory(reader, filed, since))
     index = TeamIndex(paths.index, paths.cache, describer_key)
     index.load(fold.topics, described_in)
@@ -211,8 +213,11 @@ def _is_block_of(block: TopicBlock, pair: Pair) -> bool:
 
 
 def _turns_of(block: TopicBlock) -> list[tuple[str, PairTurn]]:
-    """Return the turns with their speakers, without "(to …)", which depends on turns that may have been removed."""
-    return [(label.partition(" (")[0], turn) for label, turn in zip(block.labels, block.turns, strict=True)]
+    """Return the turns with their speakers, without "(to …)", which depends on turns that may have been removed. The
+    only user may be `User` or `User A`.
+    """
+    speakers = (label.partition(" (")[0].removesuffix(" A") for label in block.labels)
+    return list(zip(speakers, block.turns, strict=True))
 
 
 def _repair(folder: Path, topics: Mapping[str, Topic], history: TopicHistory | None) -> None:

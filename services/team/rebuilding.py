@@ -23,15 +23,15 @@ from services.knowledge import hash_text
 from services.storage import files
 from services.team import archive, library
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision, DecisionLog, corrections, render
+from services.team.decisions import Action, Actor, Decision, DecisionLog, corrections, render
 from services.team.index import DescriptionSchedule
 from services.team.library import TeamPaths
-from services.team.topics import Placement, TopicFold, has_team_text, sort_key
+from services.team.topics import Placement, RemovedCaptures, TopicFold, has_team_text, sort_key
 
 log = logging.getLogger(__name__)
 
 PLAN = "plan.json"
-EVERY = 16
+DESCRIBE_EVERY = 16
 """The number of pairs after which topics that have doubled are described; in between the index stays the same."""
 SUPERSEDED = "another capture holds more of the conversation"
 WORDLESS = "nothing of the team is left in it"
@@ -70,16 +70,17 @@ class RebuildPlan:
         return sum(why == WORDLESS for _, why in self.left_out)
 
 
-def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
+def plan(pairs: Sequence[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     """Plan a rebuild from the archive's pairs and the decisions of the live library."""
     before = Placement(decisions)
     by_operators = corrections(decisions)
     restored = {each.key for each in by_operators if each.action is Action.RESTORED}
-    read, longest, left_out = _longest_of(pairs)
+    read, fullest, left_out = _fullest_captures(pairs)
+    removals = RemovedCaptures(pair for pair in pairs if pair.key in before.removed)
     tasks: list[Task] = []
-    for key, pair in longest.items():
-        if key in before.withdrawn:
-            continue
+    for key, pair in fullest.items():
+        if key in before.withdrawn or removals.others(pair, before.removed):
+            continue  # what continues a removed conversation is decided at the next start, as without a rebuild
         if has_team_text(pair):
             topic = before.topic_of.get(key)
             tasks.append(Task(pair, topic if key in restored else None, topic))
@@ -88,10 +89,10 @@ def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     tasks.sort(key=lambda task: sort_key(task.pair))
     # At the beginning of a rebuild no pair is in a topic yet.
     first = (replace(each, topic=None) if each.action is Action.RESTORED else each for each in by_operators)
-    return RebuildPlan(read, len(longest), tuple(tasks), tuple(first), tuple(left_out.items()))
+    return RebuildPlan(read, len(fullest), tuple(tasks), tuple(first), tuple(left_out.items()))
 
 
-def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[str, str]]:
+def _fullest_captures(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[str, str]]:
     """Return the number of pairs; the fullest capture of each conversation, by key; and why others are left out."""
     read = 0
     best: dict[str, Pair] = {}
@@ -103,21 +104,21 @@ def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[s
         best[pair.conversation_id] = fullest = max(known, pair, key=lambda each: (len(each.message_ids), each.key))
         if known is not pair:
             left_out[(pair if fullest is known else known).id] = SUPERSEDED
-    longest: dict[Decimal, Pair] = {}
+    by_key: dict[Decimal, Pair] = {}
     for pair in best.values():
-        longest.setdefault(pair.key, pair)
+        by_key.setdefault(pair.key, pair)
         left_out.pop(pair.id, None)  # its block is in the archive twice
-    return read, longest, left_out
+    return read, by_key, left_out
 
 
 @dataclass(frozen=True, slots=True)
-class ResumedBuild:
-    """A build that was begun, perhaps by an earlier run, and can go on.
+class BuildStart:
+    """A build that begins, or goes on where an earlier run was cut off.
 
     Attributes:
         at: when the build was first begun, RFC 3339, UTC. All its decisions have this time, as they become valid
             together, and so that they do not depend on how often the build was cut off.
-        decided: the decisions about each of the first tasks that still count.
+        decided: the earlier decisions that still count, by task, from the first task on.
     """
 
     at: str
@@ -125,7 +126,7 @@ class ResumedBuild:
 
     def growth(self, plan: RebuildPlan) -> DescriptionSchedule:
         """Return the schedule of descriptions as it is after these decisions."""
-        schedule = DescriptionSchedule(EVERY)
+        schedule = DescriptionSchedule(DESCRIBE_EVERY)
         fold = TopicFold(Placement(plan.corrections), {})
         for task, own in zip(plan.tasks, self.decided, strict=False):
             changed = {name for each in own for name in fold.apply(each, task.pair)}
@@ -151,7 +152,7 @@ class Build:
             state=self.folder / "state.json",
         )
 
-    def begin(self, plan: RebuildPlan, key: str, now: str) -> ResumedBuild:
+    def begin(self, plan: RebuildPlan, key: str, now: str) -> BuildStart:
         """Prepare the folder for `open_library`. `key` changes with everything that decisions depend on besides the
         pairs; `now`: RFC 3339, UTC.
         """
@@ -169,9 +170,9 @@ class Build:
         files.remove_folder(self.paths.topics)
         for path in (self.paths.state, self.paths.index):
             files.remove(path)
-        return ResumedBuild(at, tuple(tuple(own) for own in valid))
+        return BuildStart(at, tuple(tuple(own) for own in valid))
 
-    def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
+    def finish(self, plan: RebuildPlan, by: Actor, at: str) -> None:
         """Record a decision about each pair that was left out, so that no start takes the pair for a new one. Only for
         a library that is not in use.
         """
@@ -193,12 +194,12 @@ class Build:
         files.replace(self.live.decisions, decisions)
 
     def clear(self) -> None:
-        """Remove the folder. Remains after a crash do not count for the next build."""
+        """Remove the folder. What a crash leaves of it does not count for the next build."""
         files.remove(self.folder / PLAN)  # first: without it, no decision counts
         files.remove_folder(self.folder)
 
     def _read_valid(self, tasks: Sequence[Task], same: int) -> list[list[Decision]]:
-        """Read the earlier decisions about each of the first tasks, of which `same` are unchanged, that still count."""
+        """Read the earlier decisions that still count, by task. The first `same` tasks are unchanged."""
         noted = deque(DecisionLog(self.paths.decisions).read())
         while noted and not noted[0].by.is_curator:  # the corrections of that time
             noted.popleft()
@@ -244,7 +245,7 @@ def keep_in_topic(task: Task, decision: Decision) -> Decision | None:
         return None
     if task.restored_to is not None:
         return replace(
-            decision, action=Action.RESTORED, by=By.OPERATOR, topic=task.restored_to, remove_ids=(), reason=""
+            decision, action=Action.RESTORED, by=Actor.OPERATOR, topic=task.restored_to, remove_ids=(), reason=""
         )
     if decision.action is Action.FAILED and task.live_topic is not None:
         return replace(decision, action=Action.ADDED, topic=task.live_topic, reason="it stays where it was")

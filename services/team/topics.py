@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import attrgetter
@@ -11,7 +11,7 @@ from operator import attrgetter
 from services.knowledge import Correction, Exchange, Speaker, TopicBlock, exchanges
 from services.team import archive
 from services.team.archive import REMOVED, Pair, labelled_turns, remove_texts
-from services.team.decisions import Action, By, Decision, FiledPiece, Remark
+from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,8 @@ class Placement:
         added      goes into its topic; pairs that it replaces or makes obsolete go out
         skipped    goes nowhere; pairs that it makes obsolete go out
         failed     goes nowhere
-        removed    goes out; unless a curator removed it, only `restored` brings it back
+        removed    goes out; unless a curator removed it, only `restored` brings it back. An operator's removal holds
+                   for the conversation: a later capture is removed too, and `replaces` this one as what can be restored
         restored   goes back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no
                    topic before it was removed becomes undecided again
 
@@ -115,6 +116,8 @@ class Placement:
         topic_of, last_topic: the topic of each active pair, and of each that was ever active; the first of several.
         pieces: the pieces of each pair that was last filed in pieces.
         decided, withdrawn, failed: pairs with a decision; removed, but not by a curator; last decided as `failed`.
+        removed: those of `withdrawn` that an operator removed; of captures of one conversation, the last.
+        removed_again: by removed pair, the last decision about the later capture that was removed after it.
         newest: the newest id with a decision.
         corrected: for each pair that others correct in part, what no longer holds, by the key of the other pair.
     """
@@ -126,6 +129,8 @@ class Placement:
         self.pieces: dict[Decimal, tuple[FiledPiece, ...]] = {}
         self.decided: set[Decimal] = set()
         self.withdrawn: set[Decimal] = set()
+        self.removed: set[Decimal] = set()
+        self.removed_again: dict[Decimal, Decision] = {}
         self.failed: set[Decimal] = set()
         self.newest: str | None = None
         self.corrected: dict[Decimal, dict[Decimal, str]] = {}
@@ -160,12 +165,7 @@ class Placement:
                 self.failed.add(key)
                 return []
             case Action.REMOVED:
-                if not decision.by.is_curator:
-                    self.withdrawn.add(key)
-                    self._upheld.discard(key)
-                if decision.topic is not None:  # a rebuilt library has no other trace of it
-                    self.last_topic.setdefault(key, decision.topic)
-                return self._move_out([key])
+                return self._remove(key, decision)
             case Action.RESTORED:
                 return self._restore(key, decision)
 
@@ -209,9 +209,28 @@ class Placement:
             known = self.corrected.setdefault(archive.instant(part.id), {})
             known[key] = f"{known[key]}; {part.what}" if key in known else part.what
 
+    def _remove(self, key: Decimal, decision: Decision) -> list[Move]:
+        if not decision.by.is_curator:
+            self.withdrawn.add(key)
+            self._upheld.discard(key)
+        if decision.by is Actor.OPERATOR:
+            self._follow_removals(decision)
+            self.removed.add(key)
+        if decision.topic is not None:  # a rebuilt library has no other trace of it
+            self.last_topic.setdefault(key, decision.topic)
+        return self._move_out([key])
+
+    def _follow_removals(self, decision: Decision) -> None:
+        """Note that the decision stands for the removals of earlier captures, which it names."""
+        for earlier in map(archive.instant, decision.replaces):
+            self.removed.discard(earlier)
+            self.removed_again[earlier] = decision
+
     def _restore(self, key: Decimal, decision: Decision) -> list[Move]:
         self.withdrawn.discard(key)
-        if decision.by is By.OPERATOR:
+        self.removed.discard(key)
+        self._follow_removals(decision)
+        if decision.by is Actor.OPERATOR:
             self._upheld.add(key)
         topic = decision.topic or self.last_topic.get(key)
         if topic is None:
@@ -241,6 +260,31 @@ class Placement:
         for key, _, _ in moves:
             self.topic_of.pop(key, None)
         return moves
+
+
+class RemovedCaptures:
+    """Finds the removed captures of a pair's conversation: they have the same id, or an answer of the team in common,
+    as an answer may be captured again under another id.
+    """
+
+    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
+        self._ids: dict[str | int, dict[str, None]] = {}  # by conversation, and by message of the team
+        for pair in pairs:
+            self.add(pair)
+
+    def add(self, pair: Pair) -> None:
+        for each in (pair.conversation_id, *_answer_ids(pair)):
+            self._ids.setdefault(each, {})[pair.id] = None
+
+    def others(self, pair: Pair, removed: Container[Decimal]) -> tuple[str, ...]:
+        """Return the ids of those that are still `removed`, without that of the pair."""
+        found = {each: None for key in (pair.conversation_id, *_answer_ids(pair)) for each in self._ids.get(key, ())}
+        return tuple(each for each in found if archive.instant(each) in removed and archive.instant(each) != pair.key)
+
+
+def _answer_ids(pair: Pair) -> list[int]:
+    turns = zip(pair.message_ids, pair.turns, strict=True)
+    return [message_id for message_id, turn in turns if turn.speaker is Speaker.TEAM]
 
 
 def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
@@ -286,11 +330,12 @@ class TopicFold:
     """
 
     def __init__(self, placement: Placement, pairs: Iterable[Pair]) -> None:
-        """`pairs`: those of the archive that are in topics."""
+        """`pairs`: those of the archive that are in topics or `placement.removed`."""
         self.placement = placement
         known: dict[Decimal, Pair] = {}
         for pair in pairs:
             known.setdefault(pair.key, pair)
+        self._removed = RemovedCaptures(each for key, each in known.items() if key in placement.removed)
         self.topics = fold(known.values(), placement)
         self.active: dict[Decimal, Pair] = {}
         self._captures: dict[str, dict[Decimal, Pair]] = {}
@@ -306,11 +351,17 @@ class TopicFold:
         latest = max(self.captures(pair), key=attrgetter("key"), default=pair)
         return latest if latest.key > pair.key else None
 
+    def removed_with(self, pair: Pair) -> tuple[str, ...]:
+        """Return the ids of the other removed captures of the pair's conversation, as `RemovedCaptures` finds them."""
+        return self._removed.others(pair, self.placement.removed)
+
     def apply(self, decision: Decision, pair: Pair | None) -> set[str]:
         """Apply a decision about `pair`, if that is known. Returns the names of the topics that changed."""
         changed: set[str] = set()
         topics = dict(self.topics)
         moves = self.placement.apply(decision)
+        if pair is not None and pair.key in self.placement.removed:
+            self._removed.add(pair)
         for key, source, target in moves:
             moved = self.active.get(key)
             if source in topics and moved is not None and topics[source].holds(key):

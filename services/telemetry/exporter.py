@@ -45,6 +45,9 @@ class Metrics:
         """`role`: of this process among several; it becomes a label of all metrics. Empty: there is one process."""
         self._registry = all_ = CollectorRegistry()
         self._requests = Counter("ai_requests", "Questions by what became of them", ["result"], registry=all_)
+        self._drafts = Counter(
+            "ai_drafts", "Answers that waited for approval, by how they ended", ["end"], registry=all_
+        )
         counted = [(name, metric) for name, each in DECISIONS.items() if (metric := each.metric) is not None]
         self._yes_or_no = {
             (name, metric.field): Counter(metric.name, metric.help, [metric.field], registry=all_)
@@ -64,6 +67,7 @@ class Metrics:
         )
         self._tokens = Counter("llm_tokens", "Tokens as counted by the endpoint", ["step", "kind"], registry=all_)
         self._in_flight = Gauge("operator_in_flight", "Items that an operator works on", ["operator"], registry=all_)
+        self._alerts = Gauge("millrace_alerts_open", "Open incidents: 1 while there is one", ["kind"], registry=all_)
         self._open = Gauge("open_batches", "Batches that wait for their author to fall quiet", registry=all_)
         if role:
             self._registry = CollectorRegistry()
@@ -99,6 +103,12 @@ class Metrics:
         """Count tokens (`services.llm.ObserveTokens`)."""
         self._tokens.labels(step, kind).inc(count)
 
+    def incidents(self, is_open: Mapping[str, bool]) -> None:
+        """Set which kinds of incidents are open, and forget the others."""
+        self._alerts.clear()
+        for kind, value in is_open.items():
+            self._alerts.labels(kind).set(value)
+
     def owned(self, partitions: Mapping[int, int]) -> None:
         """Set the partitions that this process owns, each with its messages in flight. For a process with a role."""
         self._partitions.set(len(partitions))
@@ -111,6 +121,9 @@ class Metrics:
         return generate_latest(self._registry)
 
     def _outcome(self, end: Outcome) -> None:
+        if end.ends_draft:
+            self._drafts.labels(cast("dict[str, str]", end.decisions["approve"])["end"]).inc()
+            return
         if end.part.author_type is AuthorType.TEAM_MEMBER:
             self._routing.labels(Destination.CAPTURE).inc()
             self._captures.labels(end.result).inc()

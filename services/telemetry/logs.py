@@ -107,6 +107,23 @@ def _text(record: logging.LogRecord) -> str:
         return f"{record.msg} {record.args!r}"
 
 
+class LastError(logging.Handler):
+    """Keeps the last record of level ERROR or above. `redact`: removes secrets from its text.
+
+    Attributes:
+        at: when it was logged, in seconds since 1970; 0: there was none.
+        text: the name of the logger and the message, on one line.
+    """
+
+    def __init__(self, redact: Callable[[str], str] = str) -> None:
+        super().__init__(logging.ERROR)
+        self.at, self.text = 0.0, ""
+        self._redact = redact
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.at, self.text = record.created, f"{record.name}: {_printable(self._redact(_text(record)))}"
+
+
 def _unwritten(record: logging.LogRecord) -> None:
     """Report a line that could not be written, unlike logging's own report without its unredacted text."""
     with contextlib.suppress(OSError, ValueError):

@@ -5,7 +5,7 @@ its format.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast
 
@@ -122,7 +122,12 @@ QUESTION_CHARS = 4_000
 def _question(outcome: Outcome, redact: Callable[[str], str]) -> str:
     if not _asks(outcome):
         return ""
-    return redact("\n".join(message.text for message in outcome.part.messages)).strip()[:QUESTION_CHARS].rstrip()
+    return recorded_question((message.text for message in outcome.part.messages), redact)
+
+
+def recorded_question(texts: Iterable[str], redact: Callable[[str], str]) -> str:
+    """Return the question of a record, made of the texts of its messages."""
+    return redact("\n".join(texts)).strip()[:QUESTION_CHARS].rstrip()
 
 
 def _asks(outcome: Outcome) -> bool:

@@ -59,6 +59,7 @@ def heaps(before: str, **environment: str) -> int:
     return said(IN_FOUR_THREADS.format(before=before), **environment).count("<heap nr=")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_GLIBC, reason="another C library")
 def test_all_threads_allocate_in_one_place_unless_the_operator_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)
@@ -67,6 +68,7 @@ def test_all_threads_allocate_in_one_place_unless_the_operator_says_otherwise(mo
     assert heaps("use_one_malloc_arena()", MALLOC_ARENA_MAX="3") > 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_GLIBC, reason="another C library")
 def test_a_large_block_stands_apart_whatever_was_freed_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MALLOC_ARENA_MAX", raising=False)

@@ -44,7 +44,9 @@ async def test_a_topic_that_is_renamed_elsewhere_is_so_in_files_and_in_memory(tm
     folder, renamed = DataFolder(tmp_path), {"team:old.txt": "team:new.txt"}
     kept = replace(post(1, 10), sources=("team:old.txt",))
     files.replace(folder.posts, render_post(kept))
-    state = SimpleNamespace(folder=folder, record=OutcomeRecord(None, str), budgets={}, forget_messages=Mock())
+    state = SimpleNamespace(
+        folder=folder, record=OutcomeRecord(None, str), budgets={}, forget_messages=Mock(), drafts=Mock()
+    )
     services = SimpleNamespace(posts=Posts([kept]), in_flight=InFlight())
     parts = cast("Parts", SimpleNamespace(services=services, state=state, servers={}))
     privacy = Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}))

@@ -21,7 +21,7 @@ LINKED = re.compile(
 """What Discord makes a link of, to a host or server that only attackers name."""
 SECTION = re.compile(r"<<<(?P<name>[a-z ]+)>>>\n(?P<body>.*?)^<<<end of (?P=name)>>>$", re.DOTALL | re.MULTILINE)
 LABEL = re.compile(
-    r"(?:User|Team|You)(?: [A-Z]| \d+)?(?: \([^)]*\)){0,2}: ?"
+    r"(?:User|Other user|Team|You)(?: [A-Z]| \d+)?(?: \([^)]*\)){0,2}: ?"
     r"|(?:Id|Title|Heading|About|Text|Excerpt of a longer page|Question|As it was asked|It means|Draft|File|Topic|Said"
     r"|Left out|Computed|Note|Passages|Result of \w+|Superseded in part on [\d-]+): ?"
 )

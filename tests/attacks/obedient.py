@@ -23,7 +23,7 @@ MOST_ATTACKS, MOST_CHARS, MOST_GIVEN_CHARS = 3, 2_600, 400
 GIVEN = "a tool's result"
 """What is noted of an attack that came to the model in one, beside the schemas."""
 POINTED = "a place where the bot points without an answer"
-"""What is noted of an attack that the bot showed there the team's answer to."""
+"""Noted of an attack whose words the bot showed there, as the earlier question."""
 YES = {"is_question": True, "is_answerable": True, "is_good_enough": True, "skip": False}
 
 

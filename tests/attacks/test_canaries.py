@@ -19,6 +19,7 @@ from commands.live import LiveOptions
 from tests.attacks.stage import (
     ASKS,
     FILE,
+    HOOK,
     KEY,
     OTHER_KEY,
     PRIVATE,
@@ -160,8 +161,10 @@ async def test_each_output_holds_only_what_it_may(
     home = tmp_path / "home"
     options = LiveOptions(record=home / "live.jsonl", models=ModelOptions(record=home / "llm.jsonl"))
     metrics: dict[str, Any] = {"port": unused_tcp_port}
+    # A disk that is too small, and nobody who takes the alert.
+    alerts: dict[str, Any] = {"webhook_url": f"http://127.0.0.1:9/{HOOK}", "disk_free_mb": 10**9}
     async with staged(
-        tmp_path, monkeypatch, (), options=options, level=level, model_seconds=2.0, metrics=metrics
+        tmp_path, monkeypatch, (), options=options, level=level, model_seconds=2.0, metrics=metrics, alerts=alerts
     ) as stage:
         await life(stage)
         async with aiohttp.ClientSession() as web, web.get(f"http://127.0.0.1:{unused_tcp_port}/metrics") as said:
@@ -169,6 +172,9 @@ async def test_each_output_holds_only_what_it_may(
         await stage.bot.stop()
         outputs = outputs_of(stage, scraped, level)
     assert "ai_requests_total" in scraped
+    assert (
+        "alerts.webhook_url: not posted (it cannot be reached" in outputs["log at DEBUG" if level == "DEBUG" else "log"]
+    )
     assert searched(outputs) == []
     # Each has come as far as it may: else nothing of this was tried.
     assert [(where, value) for where in outputs for value in MAY_HOLD[where] if value not in outputs[where]] == []

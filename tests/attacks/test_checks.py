@@ -4,7 +4,7 @@ part that prevents it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from model.messages import Author, AuthorType
 from services.assistant.citations import ResolvedCitations
 from services.conversations import People
 from services.discord.live import DiscordPoster
+from services.documents.posters import AskersFiles
 from services.documents.results import ToolContext
+from services.documents.store.protocol import Document
 from services.documents.tools import libraries
 from services.llm import Endpoint, Recording, RedactingEndpoint
 from tests.attacks.aftermath import CHECKS, Aftermath, Check, Said, violations
@@ -188,6 +190,11 @@ def files_of_any_thread(stage: Stage, patch: pytest.MonkeyPatch) -> None:
     of_vera = replace(libraries.CASE_EVIDENCE, scope_of=hers)
     _, *others = libraries.LIBRARIES
     patch.setattr("assembly.documents.LIBRARIES", (of_vera, *others))
+
+    def all_of_them(_: AskersFiles, documents: Sequence[Document]) -> tuple[Document, ...]:
+        return tuple(documents)
+
+    patch.setattr(AskersFiles, "choose", all_of_them)  # a second defence
 
 
 def ids_believed(_: Stage, patch: pytest.MonkeyPatch) -> None:

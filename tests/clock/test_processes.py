@@ -147,6 +147,14 @@ async def test_the_limit_begins_when_the_work_does() -> None:
         await asyncio.gather(*(processes.run(time.sleep, 0.6) for _ in range(5)))
 
 
+async def test_the_start_of_a_process_counts_for_no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import time\ntime.sleep(0.7)")
+    environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    monkeypatch.setattr("clock.processes._environment", lambda: environment)
+    async with opened(seconds=0.5) as processes:
+        assert await processes.run(int, "7") == 7
+
+
 async def test_hostile_files_keep_an_honest_one_waiting_no_longer_than_the_limit() -> None:
     async with opened(seconds=1, at_once=2) as processes:
         begun = time.monotonic()

@@ -232,6 +232,7 @@ def test_the_order_of_the_copies_is_the_reverse_of_the_order_of_the_writes(
         (folder.team_index_cache, folder.team_index),
         (folder.team_index, folder.team_state),
         (folder.posts, folder.outbox / "1.json"),
+        (folder.posts, folder.drafts / "1.json"),
         (folder.feedback_key, folder.feedback),
         (folder.sources / "install.md", folder.index_cache),
         (folder.web_cache / "0f", folder.index_cache),
@@ -325,3 +326,59 @@ def test_secrets_are_left_out_wherever_they_are_and_named(config: Path, capsys: 
     assert [name.rpartition("/")[2] for name in names] == ["environment.txt"]
     said = "".join(capsys.readouterr())
     assert [name for name in secrets if f"{name} (it holds secrets; keep it apart)" not in said] == []
+
+
+def test_keep_deletes_the_oldest_of_the_same_series_and_nothing_else(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = config.with_name("backups")
+    folder.mkdir()
+    days = [f"bot-2026-02-0{day}.zip" for day in range(1, 6)]
+    for seconds, name in enumerate([*days[1:4], days[0]]):  # the first of them by name is the newest by time
+        monkeypatch.setattr("commands.backup.time.time", lambda at=seconds: 1_770_000_000.0 + at)
+        assert run(config, "--backup", folder / name) == 0
+    whole = (folder / days[0]).read_bytes()
+    others = {
+        "before-upgrade.zip": whole,
+        "other-2026-02-01.zip": whole,
+        "bot-2026-01-01.zip": b"no backup",
+        "bot-2026-01-02.zip": whole[:-99],
+    }
+    for name, content in others.items():
+        (folder / name).write_bytes(content)
+    (folder / "bot-2026-01-03.zip").symlink_to(days[0])
+    (folder / "bot-2026-01-04.zip").mkdir()
+    capsys.readouterr()
+    monkeypatch.setattr("commands.backup.time.time", lambda: 1.0)  # a clock that is wrong: what is new stays
+    assert run(config, "--backup", folder / days[4], "--keep", 2) == 0
+    out = capsys.readouterr().out
+    assert f"\nOlder backups deleted (--keep 2): {days[1]}, {days[2]}, {days[3]}.\n" in out
+    assert "left there:\n  bot-2026-01-01.zip (is damaged, or no backup" in out
+    stay = {*others, "bot-2026-01-03.zip", "bot-2026-01-04.zip", days[0], days[4]}
+    assert {path.name for path in folder.iterdir()} == stay
+    assert all((folder / name).read_bytes() == content for name, content in others.items())
+    assert run(config, "--backup", folder / days[4], "--keep", 9) == 0
+    assert "Older backups deleted (--keep 9): none." in capsys.readouterr().out
+    assert {path.name for path in folder.iterdir()} == stay
+
+
+def test_keep_deletes_nothing_where_the_new_backup_lacks_a_database(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(config, "--backup", config.with_name("b-1.zip")) == 0
+    path = config.with_name("data") / "evidence" / "case_1.sqlite"
+    path.parent.mkdir()
+    make_database(path, 3)
+    path.write_bytes(path.read_bytes()[:4096])
+    assert run(config, "--backup", config.with_name("b-2.zip"), "--keep", 1) == 1
+    assert "No older backup was deleted" in capsys.readouterr().out
+    assert config.with_name("b-1.zip").exists()
+
+
+def test_keep_needs_names_that_a_number_tells_apart(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert run(config, "--backup", config.with_name("backup.zip"), "--keep", 3) == 2
+    assert "--keep: the name of" in one_line(capsys)
+    assert not config.with_name("backup.zip").exists()
+    with pytest.raises(SystemExit):
+        run(config, "--backup", config.with_name("backup-1.zip"), "--keep", 0)

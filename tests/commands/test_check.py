@@ -26,7 +26,7 @@ def findings(config: Path) -> dict[str, Finding]:
         check.token_row(settings),
         *check.folder_rows(settings),
         *check.knowledge_rows(settings),
-        check.staff_row(settings),
+        check.members_row(settings),
         check.team_row(settings),
         *check.internal_topic_rows(settings),
         check.log_file_row(settings),
@@ -83,15 +83,17 @@ def test_the_table_begins_with_what_was_read(
 
 
 @pytest.mark.parametrize("token", ["REPLACE_ME", "", "abcdef0123456789abcdef0123456789", "a.b.c", "two words"])
-def test_what_cannot_be_a_token_is_missing_and_not_repeated(
+def test_what_cannot_be_a_token_is_told_from_none_and_not_repeated(
     config: Path, capsys: pytest.CaptureFixture[str], token: str
 ) -> None:
     """Pitfalls 22 and 45."""
     config.write_text(f"discord: {{token: '{token}', team_member_ids: [902]}}\n")
     assert app.main(["--config", str(config), "--check"]) == 2
     out, _ = capsys.readouterr()
-    assert "discord.token" in out
-    assert not token or token == "REPLACE_ME" or token not in out
+    unset = token in {"REPLACE_ME", ""}
+    line, *_ = [line for line in out.splitlines() if line.startswith("discord.token ")]
+    assert line.split()[1] == ("missing" if unset else "wrong")
+    assert unset or token not in out
 
 
 def test_folders_that_do_not_exist_will_be_made(config: Path, tmp_path: Path) -> None:

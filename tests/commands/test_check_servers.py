@@ -180,3 +180,26 @@ def verification() -> ssl.SSLCertVerificationError:
 )
 def test_causes_are_told_apart(error: Exception, says: str) -> None:
     assert says in connection_problem(error)
+
+
+async def test_the_review_channel_is_looked_at_where_answers_wait(config: Path, discord_server: DiscordServer) -> None:
+    """Pitfall 70."""
+    there, hidden = discord_server.add_channel("review"), discord_server.add_channel("hidden", hidden=True)
+
+    async def rows(approval: str, channel_id: int) -> list[Finding]:
+        yaml = (
+            f"discord: {{token: '{discord_server.token}', review_channel_id: {channel_id}}}\n"
+            f"ai_response: {{approval: '{approval}'}}\n"
+        )
+        found = await check.discord_rows(await asyncio.to_thread(written, config, yaml))
+        return [each for each in found if each.about == "discord.review_channel_id"]
+
+    with discord_server.routes():
+        assert await rows("off", there.id) == []
+        (found,) = await rows("all", there.id)
+        assert found.verdict is Verdict.OK
+        for channel_id, says in ((hidden.id, "View Channel"), (5, "there is no such channel")):
+            (found,) = await rows("unsure", channel_id)
+            assert found.verdict is Verdict.MISSING
+            assert says in found.says
+            assert "until then the team is not shown what waits for approval" in found.says

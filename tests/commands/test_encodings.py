@@ -72,8 +72,13 @@ def test_questions_that_are_made_of_votes_are_read_as_they_were(tmp_path: Path, 
     assert entry["question"] == f"Is it {LETTERS}: yes or no?"
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("command", [["--report"], ["--kb", "list"], ["--forget", "1"], ["--usage"]])
+@pytest.mark.parametrize(
+    ("command", "closed"),
+    [
+        *((command.split(), ">&-") for command in ("--report", "--kb list", "--forget 1", "--usage")),
+        *((["--report"], closed) for closed in ("<&-", "2>&-", "<&- >&- 2>&-")),
+    ],
+)
 def test_what_is_printed_to_a_closed_stream_is_dropped(config: Path, command: list[str], closed: str) -> None:
     line = ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "app.py", "--config", str(config), *command]
     done = subprocess.run(line, cwd=REPOSITORY, capture_output=True, text=True, check=False)

@@ -71,6 +71,7 @@ runpy.run_path("app.py", run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -120,6 +121,7 @@ def test_a_replay_ends_while_a_thread_hangs(config: Path, export: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "path", "why"),
     [

@@ -179,6 +179,7 @@ def test_messages_with_the_marker_are_left_out(config: Path) -> None:
     assert id_of(2) not in {i for pair in learned(config) for i in pair.message_ids}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truncated", [False, True])
 def test_a_run_that_is_killed_at_any_block_and_run_again_leaves_what_one_run_would(
     config: Path, tmp_path: Path, *, truncated: bool

@@ -31,6 +31,16 @@ def test_a_single_answer_needs_neither_the_tools_for_files_nor_the_graph_nor_dis
     assert loaded_by("commands.ask", *unneeded) == []
 
 
+def test_a_process_that_reads_a_file_or_a_page_needs_little_else() -> None:
+    unneeded = ("numpy", "onnxruntime", "aiohttp", "discord", "openai", "services.conversations", "services.llm")
+    for module in (
+        "services.documents.reading_work",
+        "services.knowledge.web.contents",
+        "services.search.text.reading",
+    ):
+        assert loaded_by(module, *unneeded) == []
+
+
 @pytest.mark.parametrize("command", ["ask", "live", "mcp_server"])
 def test_the_model_context_protocol_is_imported_when_it_is_served(command: str) -> None:
     assert loaded_by(f"commands.{command}", "mcp", "starlette", "uvicorn") == []

@@ -142,6 +142,7 @@ def test_progress_counts_each_source_once(tmp_path: Path) -> None:
     assert counts == ["0 of 0", "0 of 1", "0 of 2", "0 of 3", "0 of 3", "1 of 3", "2 of 3", "3 of 3", "3 of 3"]
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_next_run_finishes_and_repeats_nothing() -> None:
     """Pitfalls 37 and 40. `python -m tests.commands.killing 100` does it longer."""
     # In a process of its own, which can fork without threads of ours.

@@ -66,6 +66,7 @@ def records(root: Path) -> dict[str, Record]:
     return cache.parse((base(root) / "index-cache.json").read_bytes(), RECORDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_told_to_stop_it_keeps_what_it_has(root: Path, number: int) -> None:
     """Pitfall 8, and pitfall 42 in between."""

@@ -15,13 +15,14 @@ from services.knowledge.source_kinds import stored_name
 from services.knowledge.web import exchange, fetcher
 from services.knowledge.web.client import CheckedClient
 from tests.commands.kb_folder import Base, html
-from tests.loopback.web_server import hang, kept, page, redirect, status, stream
+from tests.loopback.web_server import Play, hang, kept, page, redirect, status, stream
 from tests.services.knowledge.web.fetching import Names
 
 FILES = 40
 PUBLIC = "93.184.215.14"
 
 
+@pytest.mark.slow
 def test_two_hundred_pages_cost_a_description_each_once(base: Base) -> None:
     """Pitfalls 36 and 37."""
     paths = [f"/{number:03}" for number in range(200)]
@@ -61,21 +62,23 @@ def test_whoever_runs_it_by_hand_waits_for_no_retry(base: Base) -> None:
     assert base.server.seen == []
 
 
-BAD = {
-    "/large": (stream(b"x" * 65_536, repeat=800), "error", "larger than 100000 bytes"),
-    "/announced": (stream(b"x", length=50_000_000, cut=True), "error", "larger than 100000 bytes"),
-    "/bomb": (page(gzip.compress(bytes(50_000_000)), Content_Encoding="gzip"), "error", "larger than 100000 bytes"),
-    "/circle": (redirect("/circle"), "error", "in a circle"),
-    "/far": (redirect("/far1"), "error", "more than 5 times"),
-    "/inside": (redirect("http://127.0.0.2:1/"), "error", "not public"),
-    "/metadata": (redirect("http://169.254.169.254/latest/meta-data/"), "error", "not public"),
-    "/gone": (status(404), "error", "HTTP 404"),
-    "/broken": (status(500), "error", "HTTP 500"),
-    "/empty": (page("<html><body> </body></html>"), "error", "no text"),
-    "/hangs": (hang, "timeout", "within 5 s"),
-}
+def bad_pages() -> dict[str, tuple[Play, str, str]]:
+    return {
+        "/large": (stream(b"x" * 65_536, repeat=800), "error", "larger than 100000 bytes"),
+        "/announced": (stream(b"x", length=50_000_000, cut=True), "error", "larger than 100000 bytes"),
+        "/bomb": (page(gzip.compress(bytes(50_000_000)), Content_Encoding="gzip"), "error", "larger than 100000 bytes"),
+        "/circle": (redirect("/circle"), "error", "in a circle"),
+        "/far": (redirect("/far1"), "error", "more than 5 times"),
+        "/inside": (redirect("http://127.0.0.2:1/"), "error", "not public"),
+        "/metadata": (redirect("http://169.254.169.254/latest/meta-data/"), "error", "not public"),
+        "/gone": (status(404), "error", "HTTP 404"),
+        "/broken": (status(500), "error", "HTTP 500"),
+        "/empty": (page("<html><body> </body></html>"), "error", "no text"),
+        "/hangs": (hang, "timeout", "within 5 s"),
+    }
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_pages_that_misbehave_end_as_they_should_and_hold_nobody_up(
     base: Base, monkeypatch: pytest.MonkeyPatch
@@ -84,7 +87,7 @@ def test_pages_that_misbehave_end_as_they_should_and_hold_nobody_up(
     monkeypatch.setattr(streams.knowledge, "PAUSE_SECONDS", 0.01)  # so that what is done early can be seen early
     base.settings["web_fetch_timeout_seconds"] = 5
     base.settings["url_refresh_min_interval_hours"] = 72
-    bad = {base.serve(path, play): expected for path, (play, *expected) in BAD.items()}
+    bad = {base.serve(path, play): expected for path, (play, *expected) in bad_pages().items()}
     for number in range(1, 9):
         base.serve(f"/far{number}", redirect(f"/far{number + 1}"))
     early: list[str] = []

@@ -121,6 +121,7 @@ def test_large_files_kept_elsewhere_are_no_documents(base: Base) -> None:
     assert "b.md" in base.index
 
 
+@pytest.mark.slow
 def test_a_repository_that_cannot_be_had_keeps_its_files(base: Base) -> None:
     """Pitfalls 11, 17 and 64."""
     repository = served(base)

@@ -58,6 +58,7 @@ def asked(base: Base) -> list[str]:
     return [path for path, _ in base.server.seen]
 
 
+@pytest.mark.slow
 def test_a_site_is_fetched_once_and_then_as_far_as_it_has_changed(base: Base) -> None:
     """Pitfalls 36 and 58."""
     site = Site(base)
@@ -83,6 +84,7 @@ def test_a_site_is_fetched_once_and_then_as_far_as_it_has_changed(base: Base) ->
     assert "wheat" in base.text(f"{base.server.origin}/docs/123")
 
 
+@pytest.mark.slow
 def test_what_a_site_lists_no_more_is_gone(base: Base) -> None:
     one, two = (base.serve(f"/{name}", page(html(f"Mill {name} grinds rye."))) for name in ("one", "two"))
     line = f"sitemap: {base.serve('/sitemap.xml', page(urlset((one, '1'), (two, '1'))))}"
@@ -118,34 +120,43 @@ def entities(depth: int = 9) -> str:
     return f'<!DOCTYPE urlset [<!ENTITY e0 "rye">{lines}]><urlset><url><loc>&e{depth - 1};</loc></url></urlset>'
 
 
-HOSTILE = {
-    "/laughs.xml": (page(entities(), "application/xml"), "it declares a document type"),
-    "/outside.xml": (
-        page('<!DOCTYPE u [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset/>', "text/xml"),
-        "it declares a document type",
-    ),
-    "/bomb.xml.gz": (page(gzip.compress(bytes(60_000_000)), "application/gzip"), "unpacked, it is larger than 50 MiB"),
-    "/cut.xml.gz": (page(gzip.compress(b"<urlset>" * 999)[:-20], "application/gzip"), "it is packed, and breaks off"),
-    "/page.xml": (page(html("Not found")), "it is no sitemap"),
-    "/broken.xml": (page("<urlset><url>", "text/xml"), "its XML breaks off or is wrong"),
-    "/klingon.xml": (page("<?xml version='1.0' encoding='klingon'?><urlset/>", "text/xml"), "is wrong in line 1"),
-    "/inside.xml": (redirect("http://169.254.169.254/latest/meta-data/"), "its address is not public"),
-    "/circle.xml": (redirect("/circle.xml"), "its redirects lead in a circle"),
-}
+def hostile_lists() -> dict[str, tuple[Play, str]]:
+    return {
+        "/laughs.xml": (page(entities(), "application/xml"), "it declares a document type"),
+        "/outside.xml": (
+            page('<!DOCTYPE u [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset/>', "text/xml"),
+            "it declares a document type",
+        ),
+        "/bomb.xml.gz": (
+            page(gzip.compress(bytes(60_000_000)), "application/gzip"),
+            "unpacked, it is larger than 50 MiB",
+        ),
+        "/cut.xml.gz": (
+            page(gzip.compress(b"<urlset>" * 999)[:-20], "application/gzip"),
+            "it is packed, and breaks off",
+        ),
+        "/page.xml": (page(html("Not found")), "it is no sitemap"),
+        "/broken.xml": (page("<urlset><url>", "text/xml"), "its XML breaks off or is wrong"),
+        "/klingon.xml": (page("<?xml version='1.0' encoding='klingon'?><urlset/>", "text/xml"), "is wrong in line 1"),
+        "/inside.xml": (redirect("http://169.254.169.254/latest/meta-data/"), "its address is not public"),
+        "/circle.xml": (redirect("/circle.xml"), "its redirects lead in a circle"),
+    }
 
 
 def test_hostile_lists_bring_nothing_and_say_why(base: Base) -> None:
     """Pitfalls 17, 21 and 64."""
-    lines = [f"sitemap: {base.serve(path, play)}" for path, (play, _) in HOSTILE.items()]
+    lists = hostile_lists()
+    lines = [f"sitemap: {base.serve(path, play)}" for path, (play, _) in lists.items()]
     base.link(*lines, base.serve("/good", page(html("Mill one grinds rye."))))
     assert base.run() == 1
-    for number, (_, words) in enumerate(HOSTILE.values(), 1):
+    for number, (_, words) in enumerate(lists.values(), 1):
         [said] = [line for line in base.err.splitlines() if f"links.txt, line {number}: " in line]
         assert words in said
     assert "1 page: 1 described" in base.out
     assert not any(path.startswith("/latest") for path in asked(base))
 
 
+@pytest.mark.slow
 def test_only_pages_of_the_site_itself_count_and_no_more_than_the_limit(base: Base) -> None:
     """Pitfalls 17 and 64: a list of 100,000 addresses, some of them elsewhere."""
     base.settings["max_pages_per_site"] = 10

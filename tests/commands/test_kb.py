@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 
 import app
 from services.storage.data_folder import DataFolder, lock
-from services.team.decisions import Action, By, Remark
+from services.team import read_audit
+from services.team.decisions import Action, Actor, Remark
 from tests.services.team.pairs import (
     added,
     captured,
@@ -178,7 +180,7 @@ def test_what_is_removed_stays_out_until_it_is_restored(
     assert kb(config, "remove", last) == 0
     assert told(capsys) == f"{last} is removed from установка, which held nothing else and is gone.\n"
     assert list(topic_files(data)) == ["gpu.txt"]
-    assert [(each.action, each.by) for each in noted(data)[-2:]] == [(Action.REMOVED, By.OPERATOR)] * 2
+    assert [(each.action, each.by) for each in noted(data)[-2:]] == [(Action.REMOVED, Actor.OPERATOR)] * 2
     assert kb(config, "list") == 0
     assert told(capsys).endswith(
         f"\nRemoved by hand; --kb restore QA_ID takes it back:\n    {first}  from gpu\n    {last}  from установка\n"
@@ -187,6 +189,9 @@ def test_what_is_removed_stays_out_until_it_is_restored(
         assert kb(config, "restore", pair_id) == 0
         assert told(capsys) == f"{pair_id} is in {topic} again.\n"
     assert list(topic_files(data)) == ["gpu.txt", "установка.txt"]
+    assert [(each.by, each.action, each.about) for each in read_audit(DataFolder(data).audit)] == [
+        ("terminal", f"{action} conversation", pair_id) for action in ("remove", "restore") for pair_id in (first, last)
+    ]
 
 
 def test_what_was_filed_nowhere_can_be_kept_out_as_well(
@@ -298,15 +303,31 @@ def test_something_else_in_the_place_of_a_file_is_told_with_what_to_do(
     assert "index-team.txt: Is a directory; something else has its name: move that away" in refused(capsys)
 
 
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("audit.jsonl", "audit.jsonl: No space left on device; make room\n"),
+        ("decisions.jsonl", "decisions.jsonl: No space left on device; make room. The decision about"),
+    ],
+)
 def test_a_folder_that_cannot_be_written_is_told(
-    config: Path, data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    file: str,
+    says: str,
+    config: Path,
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    real = os.write
+
     def write(descriptor: int, data: memoryview) -> int:
-        raise OSError(28, "No space left on device")
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == file:
+            raise OSError(28, "No space left on device")
+        return real(descriptor, data)
 
     monkeypatch.setattr("os.write", write)
     assert kb(config, "remove", captured(0).id) == 1
-    assert "decisions.jsonl: No space left on device; make room. The decision about" in refused(capsys)
+    assert says in refused(capsys)
     monkeypatch.undo()
     assert len(noted(data)) == 4
     assert DataFolder(data).decisions.exists()

@@ -104,6 +104,7 @@ def library_in(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in everything(folder / "data").items() if name != "state/tokens.json"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subjects", [1, 5, 12, 18])
 def test_100_conversations_take_at_most_0_4_of_what_their_calls_take_and_make_the_same_library(
     subjects: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,6 +136,7 @@ def test_the_library_does_not_depend_on_how_long_each_call_takes(
     assert library_in(eight) == library_in(one)
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_and_gone_on_with_it_makes_the_same_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

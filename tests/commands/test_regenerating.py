@@ -19,7 +19,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder, lock
 from services.team import archive
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, Actor, Decision
 from services.team.rebuilding import Build
 from tests.services.storage.test_files import PowerCut, cut_at
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
@@ -172,9 +172,9 @@ def test_operators_corrections_stay_in_force(
     old_library(data)
     library = opened(data)
     corrections = [
-        decided(PAIRS[0], Action.REMOVED, by=By.OPERATOR),
-        decided(PAIRS[1], Action.REMOVED, by=By.OPERATOR),
-        decided(PAIRS[1], Action.RESTORED, by=By.OPERATOR),
+        decided(PAIRS[0], Action.REMOVED, by=Actor.OPERATOR),
+        decided(PAIRS[1], Action.REMOVED, by=Actor.OPERATOR),
+        decided(PAIRS[1], Action.RESTORED, by=Actor.OPERATOR),
     ]
     for each in corrections:
         library.decide(each)
@@ -189,7 +189,7 @@ def test_operators_corrections_stay_in_force(
         assert contents(data) == {"new": [PAIRS[3].id], "old": [PAIRS[1].id]}
         assert PAIRS[0].id not in {asked for _, asked in curator.asked}
     assert "2  removed, 1 of them by operators or in Discord" in capsys.readouterr().out
-    opened(data).decide(decided(PAIRS[0], Action.RESTORED, by=By.OPERATOR))
+    opened(data).decide(decided(PAIRS[0], Action.RESTORED, by=Actor.OPERATOR))
     assert opened(data).undecided() == PAIRS[0]
 
 
@@ -327,7 +327,7 @@ def test_nor_does_it_where_operators_have_taken_everything_out(
     store(data, PAIRS[0])
     library = opened(data)
     library.decide(added(PAIRS[0], "old"))
-    library.decide(decided(PAIRS[0], Action.REMOVED, by=By.OPERATOR))
+    library.decide(decided(PAIRS[0], Action.REMOVED, by=Actor.OPERATOR))
     decisions = noted(data)
     shutil.move(places_in(data).raw, data.parent / "elsewhere")
     assert run(config) == 2
@@ -350,7 +350,7 @@ def test_without_a_model_the_extractive_curator_does_it(config: Path, data: Path
     )
     store(data, *[pair(number, f"{asked} {number}", f"{answered} Then restart agent {number}.") for number in (1, 2)])
     assert run(config) == 0
-    assert {each.by for each in noted(data)} == {By.EXTRACTIVE}
+    assert {each.by for each in noted(data)} == {Actor.EXTRACTIVE}
 
 
 def test_whoever_comes_while_the_folder_is_in_use_is_told_by_whom(
@@ -408,7 +408,7 @@ def built(data: Path) -> Build:
     library = regen.open_library(build.paths, describer_key=KEY, time=lambda: 0.0)
     for each in lines:
         library.decide(each)
-    build.finish(replace(found, left_out=((PAIRS[0].id, "…"), (PAIRS[4].id, "…"))), By.LLM, lines[0].at)
+    build.finish(replace(found, left_out=((PAIRS[0].id, "…"), (PAIRS[4].id, "…"))), Actor.LLM, lines[0].at)
     return build
 
 

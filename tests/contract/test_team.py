@@ -12,7 +12,7 @@ from model.conversations import REPLY, THREAD, ConversationKind
 from model.events import Edited
 from model.messages import Attachment, Message, Place, PlaceKind
 from services.team import WORDLESS
-from services.team.decisions import Action, By, Decision, DecisionLog
+from services.team.decisions import Action, Actor, Decision, DecisionLog
 from tests.world import ANNA, GUILD, HELP, TESS, World, picture, thread
 
 
@@ -45,12 +45,31 @@ async def test_what_counts_by_itself_is_captured_at_once_and_is_no_answer(
     told = world.says(TESS, "!tip Cameras are listed in cameras.md.", where=place_id)
     await world.wait(1)
     assert world.story == ["captured"]
-    assert [(each.conversation_id, each.said[0].turn.text) for each in world.captures] == [
+    assert [(each.conversation_id, each.messages[0].turn.text) for each in world.captures] == [
         (kind.make_id(told.id), "Cameras are listed in cameras.md.")
     ]
-    assert [len(each.said) for each in world.captures] == [1]
+    assert [len(each.messages) for each in world.captures] == [1]
     await world.wait(60)
     assert world.story == ["captured", "replied"]
+    assert await world.close()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_counts_by_itself_is_filed_as_it_reads_after_an_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, restarted: bool
+) -> None:
+    for trait, value in {"opening": "!tip ", "needs_question": False, "settles": False}.items():
+        monkeypatch.setitem(vars(REPLY), trait, value)
+    world = await World.begin(tmp_path, team=True)
+    told = world.says(TESS, "!tip The relay listens on port 7070.")
+    await world.wait(1)
+    assert ["Team: The relay listens on port 7070.\n" in text for text in world.topics.values()] == [True]
+    if restarted:
+        assert await world.close()
+        world = await World.begin(tmp_path, team=True)
+    world.edits(told, "!tip The relay listens on port 8080.")
+    await world.wait(1)
+    assert ["Team: The relay listens on port 8080.\n" in text for text in world.topics.values()] == [True]
     assert await world.close()
 
 
@@ -132,7 +151,7 @@ async def test_what_is_hidden_before_it_is_filed_is_not_filed(tmp_path: Path) ->
     [decision] = noted(tmp_path)
     assert (decision.action, decision.by, decision.reason) == (
         Action.REMOVED,
-        By.DISCORD,
+        Actor.DISCORD,
         "its channel is no longer public",
     )
     assert await world.close()
@@ -154,7 +173,7 @@ async def test_what_was_filed_is_withdrawn_at_once_and_what_is_left_is_filed_ane
     assert "blorptang" not in text
     assert ("It skips raw files." in text) == (how == "edited")
     *_, withdrawn, filed = noted(tmp_path)
-    assert (withdrawn.action, withdrawn.by) == (Action.REMOVED, By.DISCORD)
+    assert (withdrawn.action, withdrawn.by) == (Action.REMOVED, Actor.DISCORD)
     assert filed.action is Action.ADDED
     assert await world.close()
 
@@ -222,7 +241,7 @@ async def test_what_is_deleted_with_its_channel_or_thread_is_not_filed(tmp_path:
     world.closes(gone)
     await world.wait(1200)
     assert world.topics == {}
-    assert [each.by for each in noted(tmp_path)] == [By.DISCORD]
+    assert [each.by for each in noted(tmp_path)] == [Actor.DISCORD]
     assert await world.close()
 
 
@@ -233,5 +252,5 @@ async def test_a_channel_that_was_hidden_while_the_bot_was_away_keeps_out_what_i
     again.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
     await again.wait(1200)
     assert again.topics == {}
-    assert [each.by for each in noted(tmp_path)] == [By.DISCORD]
+    assert [each.by for each in noted(tmp_path)] == [Actor.DISCORD]
     assert await again.close()

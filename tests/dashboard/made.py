@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,16 +12,27 @@ import aiohttp
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from dashboard import AccessControl, DashboardData, DisplayRules, FlowMeter, KnownSource, add_pages
+from dashboard import (
+    AccessControl,
+    DashboardData,
+    DisplayRules,
+    DraftList,
+    FlowMeter,
+    KnownSource,
+    add_pages,
+)
+from model.health import Condition
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
+from model.permissions import OWNER, Operator
 from model.processes import Fleet
 from reporting.cost import Costs, Price, Prices, costs
-from reporting.reading import TimeSpan
+from reporting.reading import TimeSpan, VotedQuestion
+from reporting.report import OwnerOf, without_owner
 from services.llm import StepTokens
 from services.search import Level, SearchResult, StoredPassage
 from services.search.retrieval import Hit, Signals
-from services.team import Overview, Pair, PairTurn, Speaker, corrections
+from services.team import AuditEntry, LessonForm, Overview, Pair, PairTurn, Speaker, Taught, corrections
 from services.team.topics import Topic
 from services.telemetry import PartOutcome
 
@@ -134,6 +145,7 @@ class FakeTeam:
     """Two conversations in the topic `quota`; `refusal`: what becomes of each correction."""
 
     removed: list[str] = field(default_factory=list[str])
+    by: list[str] = field(default_factory=list[str])
     refusal: Exception | None = None
 
     async def overview(self) -> Overview:
@@ -153,11 +165,51 @@ class FakeTeam:
     def address(self, qa_id: str) -> str | None:
         return "https://discord.com/channels/1/20/2" if qa_id == PAIR.id else None
 
-    async def correct(self, action: str, qa_id: str) -> str:
+    async def correct(self, action: str, qa_id: str, operator: str) -> str:
         if self.refusal is not None:
             raise self.refusal
+        self.by.append(operator)
         (self.removed.append if action == "remove" else self.removed.remove)(qa_id)
         return f"{qa_id}: {action}d."
+
+
+@dataclass
+class FakeDismissed:
+    """`broken`: what each change raises."""
+
+    ids: set[int] = field(default_factory=set[int])
+    by: list[str] = field(default_factory=list[str])
+    broken: OSError | None = None
+
+    async def read(self) -> Collection[int]:
+        return self.ids
+
+    async def change(self, action: str, asked_ids: Collection[int], operator: str) -> None:
+        if self.broken is not None:
+            raise self.broken
+        self.by.append(operator)
+        (self.ids.update if action == "dismiss" else self.ids.difference_update)(asked_ids)
+
+
+@dataclass
+class FakeTeacher:
+    """`refusal`: what becomes of each lesson; `private`: the questions that may not be told to everybody."""
+
+    taught: list[LessonForm] = field(default_factory=list[LessonForm])
+    refusal: Exception | None = None
+    is_filed: bool = True
+    by: list[str] = field(default_factory=list[str])
+    private: Collection[str] = ()
+
+    async def may_quote(self, asked: PartOutcome) -> bool:
+        return asked.question not in self.private
+
+    async def teach(self, form: LessonForm, operator: str) -> Taught:
+        if self.refusal is not None:
+            raise self.refusal
+        self.by.append(operator)
+        self.taught.append(form)
+        return Taught("Stored and filed.", self.is_filed)
 
 
 def showing(*, texts: bool = False) -> DisplayRules:
@@ -178,17 +230,36 @@ class Box:
     prices: Prices = field(default_factory=lambda: Prices(PRICE, PRICE))
     search: FakeSearch = field(default_factory=FakeSearch)
     team: FakeTeam = field(default_factory=FakeTeam)
-    meter: FlowMeter = field(default_factory=lambda: FlowMeter(lambda: 0.0))
+    meter: FlowMeter | None = field(default_factory=lambda: FlowMeter(lambda: 0.0))
+    voted: list[VotedQuestion] = field(default_factory=list[VotedQuestion])
+    dismissed: FakeDismissed = field(default_factory=FakeDismissed)
+    conditions: list[Condition] | None = None
+    notice: str = ""
+    at: float = AT + 3600
     may_correct: bool = True
     texts: bool = False
     token: str = ""
+    operators: Mapping[str, Operator] = field(default_factory=dict[str, Operator])
+    audited: list[AuditEntry] = field(default_factory=list[AuditEntry])
     clock: list[float] = field(default_factory=lambda: [0.0])
     fleet: Fleet | None = None
+    drafts: DraftList | None = None
+    teacher: FakeTeacher | None = field(default_factory=FakeTeacher)
+    owner_of: OwnerOf = without_owner
+
+    async def last(self) -> Sequence[PartOutcome]:
+        return self.entries
+
+    async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
+        return [entry for entry in self.entries if entry.at in period]
+
+    async def votes(self, period: TimeSpan) -> Sequence[VotedQuestion]:
+        return [vote for vote in self.voted if vote.at in period]
+
+    async def audit(self) -> Sequence[AuditEntry]:
+        return self.audited
 
     def add_to(self, application: web.Application) -> None:
-        async def entries() -> Sequence[PartOutcome]:
-            return self.entries
-
         async def spent(days: int) -> Costs:
             return costs(self.days, self.entries, TimeSpan(AT - days * 86_400, AT + 1), self.prices)
 
@@ -199,18 +270,28 @@ class Box:
             assert self.fleet is not None
             return self.fleet
 
+        async def health() -> Sequence[Condition]:
+            return self.conditions or ()
+
         sources = DashboardData(
             meter=self.meter,
-            entries=entries,
+            history=self,
+            dismissed=self.dismissed,
             costs=spent,
             known_sources=held,
             search=self.search,
             team=self.team,
             may_correct=self.may_correct,
-            now=lambda: AT + 3600,
+            now=lambda: self.at,
+            health=None if self.conditions is None else health,
+            notice=self.notice,
             fleet=None if self.fleet is None else fleet,
+            drafts=self.drafts,
+            teacher=self.teacher,
+            owner_of=self.owner_of,
         )
-        visitors = AccessControl(self.token, frozenset({"bots.internal"}), lambda: self.clock[0])
+        operators = {**self.operators, **({self.token: OWNER} if self.token else {})}
+        visitors = AccessControl(operators, frozenset({"bots.internal"}), lambda: self.clock[0])
         add_pages(application, sources, showing(texts=self.texts), visitors)
 
 

@@ -6,7 +6,10 @@ import pytest
 
 from dashboard import access
 from dashboard.access import FREE_TRIES, LONGEST_WAIT, SESSION_SECONDS, AccessControl, is_same_origin
+from model.permissions import OWNER, Operator
 from tests.dashboard.made import TOKEN
+
+BOB, BOB_TOKEN = Operator("bob", "looks_on"), "a-token-of-bob-alone"
 
 
 @pytest.fixture
@@ -16,7 +19,7 @@ def at() -> list[float]:
 
 @pytest.fixture
 def visitors(at: list[float]) -> AccessControl:
-    return AccessControl(TOKEN, frozenset(), lambda: at[0])
+    return AccessControl({TOKEN: OWNER, BOB_TOKEN: BOB}, frozenset(), lambda: at[0])
 
 
 @pytest.mark.parametrize(
@@ -35,7 +38,7 @@ def visitors(at: list[float]) -> AccessControl:
     ],
 )
 def test_without_a_token_only_its_own_names_are_meant(host: str, meant: bool) -> None:
-    assert AccessControl("", frozenset({"bots.internal"}), lambda: 0.0).is_allowed_host(host) is meant
+    assert AccessControl({}, frozenset({"bots.internal"}), lambda: 0.0).is_allowed_host(host) is meant
 
 
 def test_with_a_token_every_name_is_but_there_must_be_one(visitors: AccessControl) -> None:
@@ -44,7 +47,7 @@ def test_with_a_token_every_name_is_but_there_must_be_one(visitors: AccessContro
 
 
 def test_a_session_ends_when_it_is_left_and_by_itself(visitors: AccessControl, at: list[float]) -> None:
-    one, other = visitors.begin_session(), visitors.begin_session()
+    one, other = visitors.begin_session(OWNER), visitors.begin_session(OWNER)
     assert visitors.session_of(one) == one
     visitors.end_session(one)
     assert visitors.session_of(one) is None
@@ -56,23 +59,51 @@ def test_a_session_ends_when_it_is_left_and_by_itself(visitors: AccessControl, a
 
 def test_sessions_are_bounded(visitors: AccessControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "SESSIONS", 2)
-    first, *others = (visitors.begin_session() for _ in range(3))
+    first, *others = (visitors.begin_session(OWNER) for _ in range(3))
     assert visitors.session_of(first) is None
     assert [visitors.session_of(each) for each in others] == others
 
 
-def test_without_a_token_everybody_gets_a_session() -> None:
-    free = AccessControl("", frozenset(), lambda: 0.0)
-    begun = free.session_of(None)
-    assert begun is not None
-    assert free.session_of(begun) == begun
-    assert not free.accepts_token("", "10.0.0.1")
+def test_nobody_ends_the_sessions_of_others_by_beginning_many(
+    visitors: AccessControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "SESSIONS", 2)
+    own = visitors.begin_session(OWNER)
+    for _ in range(3):
+        visitors.begin_session(BOB)
+    assert visitors.operator_in(own) == OWNER
+
+
+def test_a_token_and_its_session_are_of_one_operator(visitors: AccessControl) -> None:
+    assert visitors.find_operator(TOKEN, "10.0.0.1") == OWNER
+    assert visitors.find_operator(BOB_TOKEN, "10.0.0.1") == BOB
+    for wrong in ("", BOB_TOKEN[:-1], BOB_TOKEN + " ", BOB_TOKEN.upper(), "bob", TOKEN + BOB_TOKEN):
+        assert visitors.find_operator(wrong, f"10.0.0.{len(wrong)}") is None
+    session = visitors.begin_session(BOB)
+    assert visitors.operator_in(session) == BOB
+    assert visitors.operator_in("") is None
+
+
+def test_sessions_end_with_the_settings_that_they_were_made_under(at: list[float]) -> None:
+    """Tokens and roles are read at a start: a session of the earlier ones is none."""
+    before = AccessControl({BOB_TOKEN: Operator("bob", "administers")}, frozenset(), lambda: at[0])
+    after = AccessControl({BOB_TOKEN: BOB}, frozenset(), lambda: at[0])
+    session = before.begin_session(Operator("bob", "administers"))
+    assert (before.session_of(session), after.session_of(session)) == (session, None)
+    assert not after.has_form_key(session, before.form_key(session))
+
+
+def test_without_a_token_everybody_is_in_one_session() -> None:
+    free = AccessControl({}, frozenset(), lambda: 0.0)
+    assert free.session_of(None) == free.session_of("invented") == ""
+    assert free.operator_in("") == OWNER
+    assert not free.find_operator("", "10.0.0.1")
 
 
 def test_guesses_have_to_wait_longer_and_longer(visitors: AccessControl, at: list[float]) -> None:
     waits: list[float] = []
     for _ in range(1_100):  # 2.0 ** 1024 is more than there is
-        assert not visitors.accepts_token("a guess", "10.0.0.1")
+        assert not visitors.find_operator("a guess", "10.0.0.1")
         waits.append(visitors.seconds_to_wait("10.0.0.1"))
         at[0] += waits[-1]
     assert waits[: FREE_TRIES - 1] == [0.0] * (FREE_TRIES - 1)
@@ -83,11 +114,11 @@ def test_guesses_have_to_wait_longer_and_longer(visitors: AccessControl, at: lis
 def test_the_token_is_let_in_at_any_time_and_guesses_go_on_waiting(visitors: AccessControl, at: list[float]) -> None:
     """H6: behind a proxy, all come from one address."""
     for _ in range(FREE_TRIES):
-        visitors.accepts_token("a guess", "10.0.0.1")
-    assert visitors.accepts_token(TOKEN, "10.0.0.1")
+        visitors.find_operator("a guess", "10.0.0.1")
+    assert visitors.find_operator(TOKEN, "10.0.0.1") == OWNER
     assert visitors.seconds_to_wait("10.0.0.1") == 1.0
     at[0] += 1.0
-    assert not visitors.accepts_token("a guess", "10.0.0.1")
+    assert not visitors.find_operator("a guess", "10.0.0.1")
     assert visitors.seconds_to_wait("10.0.0.1") == 2.0
 
 
@@ -95,20 +126,20 @@ def test_addresses_that_guess_are_bounded(visitors: AccessControl, monkeypatch: 
     monkeypatch.setattr(access, "ADDRESSES", 1)
     for address in ("10.0.0.1", "10.0.0.2"):
         for _ in range(FREE_TRIES):
-            visitors.accepts_token("a guess", address)
+            visitors.find_operator("a guess", address)
     assert (visitors.seconds_to_wait("10.0.0.1"), visitors.seconds_to_wait("10.0.0.2")) == (0.0, 1.0)
 
 
 def test_a_form_is_taken_with_the_key_of_its_session_alone(visitors: AccessControl) -> None:
-    mine, theirs = visitors.begin_session(), visitors.begin_session()
+    mine, theirs = visitors.begin_session(OWNER), visitors.begin_session(OWNER)
     assert visitors.has_form_key(mine, visitors.form_key(mine))
     assert not visitors.has_form_key(mine, visitors.form_key(theirs))
     assert not visitors.has_form_key(mine, "")
 
 
 def test_secrets_are_not_in_what_it_prints() -> None:
-    made = AccessControl("", frozenset(), lambda: 0.0)
-    session = made.begin_session()
+    made = AccessControl({}, frozenset(), lambda: 0.0)
+    session = made.begin_session(OWNER)
     assert session not in repr(made)
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from dashboard import KnownSource, pages
+from model.health import Condition, Topic, Trouble
+from model.permissions import Operator
 from services.knowledge.web.browser import chromium
+from services.team import AuditEntry
 from services.telemetry import current_part
 from tests.dashboard.browsing import ALONE, Served, replayed, served_to_browsers
-from tests.dashboard.made import PAIR, TOKEN, Box
+from tests.dashboard.made import AT, PAIR, TOKEN, UNANSWERED, Box
 from tests.dashboard.test_meter import ended, part_of
 
 pytest.importorskip("playwright", reason="needs the extra `browser`")
@@ -68,14 +73,13 @@ def served() -> Generator[Served]:
 
 def test_the_flow_moves_during_a_replay_and_its_question_can_be_followed(shown: Page, tmp_path: Path) -> None:
     with replayed(tmp_path, speed=60) as address:
-        shown.goto(address)
+        shown.goto(f"{address}flow")
         expect(shown.locator("#live")).to_have_text("Live", timeout=STARTED_MS)
         stream_time = shown.locator("#at").inner_text()
         for step in ("route", "gather", "gate", "select", "load", "generate", "reply"):
-            done = shown.locator(f'[data-row="{step}"] [data-cell="done"]')
-            expect(done).to_have_text("1", timeout=STARTED_MS)
+            line = shown.locator(f'[data-op="{step}"] [data-cell="line"]')
+            expect(line).to_contain_text("1 done", timeout=STARTED_MS)
         expect(shown.locator('[data-count="replied"]')).to_have_text("1")
-        expect(shown.locator('[data-op="gate"] [data-cell="line"]')).to_contain_text("1 done")
         assert shown.locator("#at").inner_text() >= stream_time
         shown.get_by_role("link", name="Answers").click()
         shown.get_by_role("row").filter(has_text="replied").get_by_role("link").click()
@@ -86,10 +90,11 @@ def test_the_flow_moves_during_a_replay_and_its_question_can_be_followed(shown: 
 
 
 def test_a_question_is_followed_step_by_step_while_it_is_on_its_way(shown: Page, served: Served) -> None:
-    shown.goto(served.address)
+    shown.goto(f"{served.address}/flow")
     expect(shown.locator("#live")).to_have_text("Live")
     expect(shown.locator("#in-hand-none")).to_be_visible()
     part, meter = part_of(10), served.box.meter
+    assert meter is not None
 
     def step(name: str) -> None:
         current_part.set(part)
@@ -112,6 +117,38 @@ def test_a_lost_connection_is_told(shown: Page) -> None:
         shown.goto(served.address)
         expect(shown.locator("#live")).to_have_text("Live")
     expect(shown.locator("#live")).to_contain_text("Connection lost")
+
+
+def test_where_discord_goes_the_open_page_says_so_and_is_not_live(shown: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "HEALTH_SECONDS", 0.0)
+    well = Condition(topic=Topic.DISCORD, detail="since 2026-02-01 00:00 UTC")
+    gone = Condition(topic=Topic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    with served_to_browsers(Box(conditions=[well])) as served:
+        assert served.box.meter is not None
+        for path in ("/", "/flow"):
+            served.box.conditions = [well]
+            shown.goto(served.address + path)
+            expect(shown.locator("#live")).to_have_text("Live")
+            served.box.conditions = [gone]
+            served.tell(served.box.meter, "gate", 0)
+            expect(shown.locator("#live")).to_have_text("" if path == "/" else re.compile("Discord is not connected"))
+        shown.goto(served.address)
+        expect(shown.locator("#verdict")).to_have_class("verdict-line is-ill")
+        expect(shown.locator('[data-topic="discord"] [data-cell="remedy"]')).to_contain_text("discordstatus.com")
+
+
+def test_a_gap_is_dismissed_and_restored_without_a_script(browser: Browser, served: Served) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{served.address}/gaps")
+    page.get_by_role("button", name="Dismiss Does the quota").click()
+    expect(page.get_by_role("heading", name="Dismissed")).to_be_visible()
+    assert served.box.dismissed.ids == {0xB1}
+    page.get_by_role("button", name="Restore Does the quota").click()
+    expect(page.get_by_role("button", name="Dismiss Does the quota")).to_be_visible()
+    page.goto(served.address)
+    expect(page.locator("#live")).to_be_empty()
+    context.close()
 
 
 def test_a_gap_is_turned_into_a_search(shown: Page, served: Served) -> None:
@@ -172,11 +209,28 @@ def test_the_first_tab_leads_past_the_menu_and_focus_is_seen(shown: Page, served
     expect(shown.get_by_role("main")).to_be_focused()
 
 
+LONG_NAMED = Operator("w" * 32, "administers")
+
+
 def test_on_a_phone_nothing_is_wider_than_the_screen(shown: Page, served: Served) -> None:
     shown.set_viewport_size({"width": 390, "height": 844})
-    for path in ("/", "/answers", "/answers/a1", "/gaps", "/knowledge?q=x", "/knowledge/topics/quota", "/cost"):
+    long = f"https://docs.example.org/{'very-long' * 40}?q={'x' * 300}"
+    asked = replace(UNANSWERED, question=f"Why is {long} empty?", path={"select": {"ranked": [[f"kb:{long}", 0.5]]}})
+    served.box.entries = [*served.box.entries, asked]
+    served.box.held = [KnownSource(f"kb:{long}", "url", f"not fetched: {long}", True, 1, AT, long)]
+    served.box.conditions = [Condition(topic=Topic.SOURCES, troubles={long: Trouble(AT, AT)}, detail=long)]
+    gaps = "/gaps", "/gaps/b1/answer"
+    paths = ("/answers?show=all", "/answers/a1", *gaps, "/knowledge?q=x", "/knowledge/topics/quota", "/cost")
+    served.box.audited = [AuditEntry(AT, LONG_NAMED.name, "restore conversation", long)]
+    for path in ("/", "/flow", *paths, "/audit", "/nowhere"):
         shown.goto(served.address + path)
         assert shown.evaluate("document.documentElement.scrollWidth") <= 390, path
+    with served_to_browsers(Box(operators={TOKEN: LONG_NAMED})) as other:
+        shown.goto(other.address)
+        shown.get_by_label("Token").fill(TOKEN)
+        shown.keyboard.press("Enter")
+        expect(shown.get_by_role("banner")).to_contain_text(f"{LONG_NAMED.name} administers")
+        assert shown.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_people_log_in_and_out(shown: Page) -> None:

@@ -19,15 +19,26 @@ async def test_a_gap_tells_how_many_people_asked_why_there_was_no_answer_and_wha
     entries = [asked(1, "quota?"), replace(asked(2, "quota?", 6), reason=Reason.UNSURE)]
     (gap,) = await find_gaps(entries, None)
     shown = gap_view(gap, showing(texts=True))
-    assert (shown.id, shown.title, shown.count, shown.people) == ("2", "quota?", 2, 2)
+    assert (shown.id, shown.title, shown.count, shown.people) == ("2", "Quota?", 2, 2)
     assert shown.reasons == "unsure (1), no answer in sources (1)"
     assert shown.nearest == "kb:restore.md"
     assert shown.asked[0].link == "https://discord.com/channels/1/20/2"
-    assert "quota" not in str(gap_view(gap, showing()))
+    assert [each.text for each in shown.asked] == ["", ""]  # the title says it
+    hidden = gap_view(gap, showing())
+    assert "quota" not in str(hidden).lower()
+    assert hidden.title == "Something near restore.md"
+
+
+async def test_a_gap_says_what_the_team_has_answered_since() -> None:
+    (gap,) = await find_gaps([asked(1, "the quota?"), asked(2, "quota?", 6), asked(3, "quota, please?")], None)
+    shown = gap_view(gap, showing(texts=True), {2: "quotas", 9: "else"})
+    assert (shown.count, shown.open) == (3, 2)
+    assert [(each.id, each.topic) for each in shown.asked] == [("3", ""), ("2", "quotas"), ("1", "")]
 
 
 async def test_a_gap_whose_search_found_nothing_names_no_page() -> None:
     (gap,) = await find_gaps([replace(REPLIED, level="point", path={"select": {}})], None)
     assert (gap_view(gap, showing()).nearest, gap_view(gap, showing()).reasons) == ("", "pointed to a page")
+    assert gap_view(gap, showing()).title == "Something in #channel-20"
     (other,) = await find_gaps([replace(UNANSWERED, path={"select": 3})], None)
     assert gap_view(other, showing()).nearest == ""

@@ -10,7 +10,7 @@ from dashboard import views
 from dashboard.display import HIDDEN_FILE, DisplayRules, ago, link_to, plain, seconds, size
 from dashboard.meter import StepDuration
 from reporting.cost import Expense, Price, Prices, costs
-from reporting.reading import TimeSpan
+from reporting.reading import TimeSpan, VotedQuestion
 from services.llm import StepTokens
 from services.search import NOTHING
 from tests.dashboard.made import AT, CAPTURED, FOUND, PAIR, PRICE, REPLIED, UNANSWERED, FakeTeam, showing
@@ -47,8 +47,33 @@ def test_a_search_finds_what_is_shown(query: str, texts: bool, ids: list[str]) -
     assert [row.id for row in views.answer_rows(ENTRIES, showing(texts=texts), query)] == ids
 
 
-def test_a_result_can_be_asked_for() -> None:
-    assert [row.id for row in views.answer_rows(ENTRIES, showing(), "", "skipped")] == ["b1"]
+def test_parts_are_in_groups_replies_first() -> None:
+    chatter = replace(UNANSWERED, question="", reason="not answerable")
+    entries = [chatter, replace(CAPTURED, result="skipped"), REPLIED, UNANSWERED, replace(UNANSWERED, result="failed")]
+    assert [views.group_of(entry) for entry in entries] == ["others", "captures", "replies", "unanswered", "unanswered"]
+    assert next(iter(views.GROUPS)) == views.REPLIES
+    assert {*map(views.group_of, entries), "all"} == set(views.GROUPS)
+
+
+def test_votes_stand_beside_the_answer_that_they_are_about() -> None:
+    vote = VotedQuestion(99, AT, "", (), 2, 1, asked_id=REPLIED.message_ids[-1])
+    unknown = replace(vote, asked_id=None, ups=7)
+    rows = views.answer_rows(ENTRIES, showing(), votes=[unknown, vote])
+    assert [row.votes for row in rows] == ["", "", "2 up, 1 down"]
+    assert views.answer_view(REPLIED, (), showing(), vote).row.votes == "2 up, 1 down"
+    assert views.find_answer_of_vote(ENTRIES, vote) is REPLIED
+    assert views.find_answer_of_vote(ENTRIES, unknown) is None
+
+
+def test_the_time_taken_is_that_of_the_work() -> None:
+    steps = (StepDuration("gate", 1.0), StepDuration("hold", 40.0), StepDuration("generate", 2.5))
+    assert views.work_seconds(replace(REPLIED, seconds=900.0), steps) == 3.5
+    held = replace(REPLIED, seconds=42.0, path={"hold": {"seconds": 40.0}})
+    assert views.work_seconds(held, ()) == 2.0
+    assert views.work_seconds(replace(held, path={"hold": {"seconds": "odd"}}), ()) == 42.0
+    assert views.work_seconds(replace(REPLIED, path={"hold": 3}), ()) == 1.5
+    # A recording without a model takes none of its own time.
+    assert views.answer_row(replace(REPLIED, seconds=0.0), showing()).took == "–"
 
 
 def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> None:
@@ -108,11 +133,34 @@ def test_one_part_is_found_by_its_id() -> None:
 
 
 def test_sources_tell_state_size_age_and_use_and_troubled_ones_come_first() -> None:
-    good = views.KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT - 7200, "About")
-    bad = views.KnownSource("kb:https://example.org/a", "url", "not fetched (error)", True, None, None, "")
+    good = views.KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT - 7200, "About", AT - 60)
+    bad = views.KnownSource("kb:https://example.org/a", "url", "not fetched: error", True, None, None, "")
     first, second = views.source_rows([good, bad], views.uses(ENTRIES), AT)
-    assert (first.url, first.size, first.age, first.used) == ("https://example.org/a", "–", "–", 0)
-    assert (second.url, second.size, second.age, second.used) == ("", "2 KiB", "2 h ago", 2)
+    assert (first.url, first.size, first.read, first.changed, first.used) == ("https://example.org/a", "–", "–", "–", 0)
+    assert (second.url, second.size, second.read, second.changed, second.used) == (
+        "",
+        "2 KiB",
+        "1 min ago",
+        "2 h ago",
+        2,
+    )
+
+
+def test_sources_are_filtered_by_words_and_state() -> None:
+    good = views.KnownSource("kb:restore.md", "file", "indexed", False, 2048, AT, "About backups")
+    bad = views.KnownSource("kb:https://example.org/a", "url", "not fetched: HTTP 404", True, None, None, "")
+    rows = views.source_rows([good, bad], views.uses(ENTRIES), AT)
+
+    def chosen(query: str, state: str = "") -> list[str]:
+        return [row.id for row in views.chosen_sources(rows, query, state)]
+
+    assert chosen("") == [bad.id, good.id]
+    assert chosen("BACKUPS restore") == [good.id]
+    assert chosen("404") == [bad.id]
+    assert chosen("", "failing") == [bad.id]
+    assert chosen("", "unused") == [bad.id]
+    assert chosen("", "nonsense") == [bad.id, good.id]
+    assert set(views.SOURCE_STATES) == {"", "failing", "unused"}
 
 
 def test_a_search_is_shown_as_it_is_with_its_signs() -> None:

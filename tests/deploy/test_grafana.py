@@ -11,7 +11,7 @@ from services.telemetry.exporter import Metrics
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana.json").read_text())
-FUNCTIONS = {"sum", "by", "rate", "increase", "histogram_quantile", "label_values"}
+FUNCTIONS = {"sum", "max", "by", "rate", "increase", "histogram_quantile", "label_values"}
 EXPORTED = re.compile(r"`(\w+)(?:\{([\w,]+)\})?`")
 
 

@@ -21,7 +21,14 @@ BAIT = "Should I send my wallet recovery phrase to the helper on telegram?"
 
 
 @pytest.mark.parametrize(
-    "how", ["a stranger replies", "a stranger in a thread", "the asker adds it", "the asker edits the question"]
+    "how",
+    [
+        "a stranger replies",
+        "a stranger replies to what is withheld",
+        "a stranger in a thread",
+        "the asker adds it",
+        "the asker edits the question",
+    ],
 )
 @pytest.mark.usefixtures("hurried_discord")
 async def test_the_teams_answer_is_not_quoted_below_what_it_does_not_answer(
@@ -37,11 +44,12 @@ async def test_the_teams_answer_is_not_quoted_below_what_it_does_not_answer(
     try:
         await bot.ready()
         await until_offered(server)
-        question = await server.say(place, ada, QUESTION)
+        marker = " !nobot" if "withheld" in how else ""
+        question = await server.say(place, ada, f"{QUESTION}{marker}", ago=60)
         where, to = place, question
         match how:
-            case "a stranger replies":
-                await server.say(place, eve, BAIT, reply_to=question)
+            case "a stranger replies" | "a stranger replies to what is withheld":
+                await server.say(place, eve, BAIT, reply_to=question, ago=30)
             case "a stranger in a thread":
                 where, to = await server.open_thread(question, ada), None
                 await server.say(where, eve, BAIT)
@@ -55,10 +63,12 @@ async def test_the_teams_answer_is_not_quoted_below_what_it_does_not_answer(
         await server.until(lambda: decisions.exists() or bot.over)
         await bot.until_idle()
         await asyncio.sleep(2)  # until what was filed can be found
-        for text in (BAIT, f"{server.bot.mention} {BAIT}"):
+        for text in (BAIT, f"{server.bot.mention} {BAIT}", f"{server.bot.mention} {QUESTION}"):
             await bot.until_ended(await server.say(lobby, kid, text))
         await bot.until_idle()
         quotes = [post.content for post in server.posts if ANSWER in post.content]
         assert not any("telegram" in quote for quote in quotes)
+        if how == "a stranger replies":  # the team replied to the question, whatever stands between
+            assert any(QUESTION in quote for quote in quotes)
     finally:
         await bot.stop()

@@ -132,6 +132,7 @@ async def takes_up_what_is_left(launch: Launch, config: Path, folder: DataFolder
     assert captured_in(folder) >= {message.id for message in town.taught}
 
 
+@pytest.mark.slow
 async def test_whatever_moment_a_backup_is_of_nothing_is_lost_and_nothing_answered_twice(
     launch: Launch, discord_server: DiscordServer, llm_server: LLMServer, data: Path, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from assembly.answering import ModelOptions
 from assembly.slash_commands import COMMANDS, Row
 from clock import now
 from commands.live import LiveOptions
+from examples.extending.slash_command import WHERE
 from model.outcomes import OutcomeKind, Reason
 from services.conversations import OptOutFile, Posts, phrases
 from services.conversations.posts import Post
@@ -163,6 +164,21 @@ async def test_a_question_by_command_is_answered_to_the_one_who_asked(
     assert not discord_server.posts
     assert not bot.ends, "it is no message: nothing is recorded, captured or counted among the outcomes"
     assert await bot.stop() == 0
+
+
+async def test_another_command_takes_private_questions_by_the_same_budget(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worked example of docs/extending.md."""
+    monkeypatch.setattr("assembly.slash_commands.COMMANDS", {**COMMANDS, "where": WHERE})
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start(limits={"chains_per_user_per_hour": 2})
+    await until_offered(discord_server)
+    texts = [
+        await said(discord_server, await discord_server.call(help_, ada, "where", question=each))
+        for each in (QUESTION, "good morning all", QUESTION)
+    ]
+    assert texts == ["*Backup and restore*", phrases("en").not_answerable, phrases("en").used_up]
 
 
 async def test_a_long_answer_by_command_comes_in_pieces(

@@ -84,6 +84,7 @@ class Scene:
         await self.server.until(lambda: all(has_outcome(self.folder, each) for each in self.asked), STARTING)
 
 
+@pytest.mark.slow
 async def test_killed_at_any_instant_of_posting_each_question_is_answered_once(
     launch: Launch, discord_server: DiscordServer, data: Path
 ) -> None:
@@ -145,6 +146,7 @@ def drafts(server: LLMServer) -> int:
     return sum("AnswerResult" in json.dumps(each.body.get("tools")) for each in server.seen)
 
 
+@pytest.mark.slow
 async def test_killed_between_two_pieces_of_an_answer_the_next_start_posts_the_rest(
     launch: Launch, discord_server: DiscordServer, llm_server: LLMServer, data: Path
 ) -> None:

@@ -40,7 +40,10 @@ async def test_a_question_is_seen_from_its_window_to_its_path_and_its_author_is_
                 return await response.text()
 
         assert await page("/readyz") == "ok\n"
-        assert re.search(r'data-row="gate">.*data-cell="done">1<', await page("/"))
+        assert re.search(r'data-op="gate">.*?data-cell="line"[^>]*>1 done', await page("/flow"), re.DOTALL)
+        first = await page("/")
+        assert "Discord is connected" in first
+        assert "All is well" in first
         listed = await page("/answers")
         (answer,) = re.findall(r'href="(/answers/\w+)"', listed)
         shown = await page(answer)

@@ -251,7 +251,11 @@ async def test_runbooks_are_their_owners_alone_until_they_say_otherwise(
     assert "where others read" in await said(discord_server, help_, ada, "kb visibility", where="thread")
     second = await discord_server.say(help_, ada, asked)
     await bot.until_ended(second)
+    assert not any("frobnicator" in post.content for post in discord_server.posts), "nobody has asked the bot"
+    third = await discord_server.say(help_, ada, f"<@{discord_server.bot.id}> {asked}")
+    await bot.until_ended(third)
     assert "Stop the frobnicator" in discord_server.posts[-1].content
+    assert f"From the own runbooks of <@{ada.id}>, which nobody else" in discord_server.posts[-1].content
     assert "no runbook of that title" in await said(discord_server, help_, bob, "kb remove", title="Restart")
     assert "Removed" in await said(discord_server, help_, ada, "kb remove", title="restart")
     assert "Removed: 1" in await said(discord_server, help_, ada, "kb forget")

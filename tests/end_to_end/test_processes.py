@@ -24,6 +24,7 @@ def each_answered_once(server: DiscordServer, *questions: Message) -> bool:
     return len(server.posts) == len(questions) and all(len(answers_to(server, each)) == 1 for each in questions)
 
 
+@pytest.mark.slow
 async def test_a_stop_drains_or_cuts_off_and_the_next_life_takes_up_exactly_what_is_left(
     launch: Launch, discord_server: DiscordServer, data: Path
 ) -> None:

@@ -53,7 +53,7 @@ async def test_what_is_taken_back_is_quoted_to_nobody(
     try:
         await bot.ready()
         await until_offered(server)
-        asked = await server.say(place, ada, QUESTION)
+        asked = await server.say(place, ada, QUESTION, ago=60)
         answered = await server.say(place, tess, ANSWER, reply_to=asked)
         await bot.until_ended(answered)
         if filed:

@@ -56,7 +56,7 @@ async def test_what_the_team_answered_once_answers_the_next_who_asks(
     bob = discord_server.add_member("bob")
     sections: dict[str, Any] = {"ai_response": {"llm": llm(llm_server)}} if by_model else {}
     bot = await start(discord={"team_member_ids": [kim.id], "team_active_seconds": 1}, **sections)
-    asked = await discord_server.say(help_, ada, ASKED)
+    asked = await discord_server.say(help_, ada, ASKED, ago=60)
     answer = await discord_server.say(help_, kim, ANSWERED, reply_to=asked)
     await bot.until_ended(answer)
     index = await until_described(bot, discord_server, "text" if by_model else "Mentions")
@@ -108,7 +108,7 @@ async def test_a_dry_run_captures_nothing(start: Start, discord_server: DiscordS
     )
     before = names_below(data)
     bot = await start(LiveOptions(dry_run=True), discord={"team_member_ids": [kim.id]})
-    asked = await discord_server.say(help_, ada, ASKED)
+    asked = await discord_server.say(help_, ada, ASKED, ago=60)
     answer = await discord_server.say(help_, kim, ANSWERED, reply_to=asked)
     await bot.until_ended(answer)
     assert OutcomeKind.CAPTURED in {outcome.result for outcome in bot.outcomes}
@@ -152,7 +152,7 @@ async def learned(
     bot = await start(kb={"llm": llm(llm_server)}, discord=team)
     for limit, name in zip(LIMITS, ("ada", "bob"), strict=True):
         asker = discord_server.add_member(name)
-        asked = await discord_server.say(help_, asker, "What is the rate limit of the API?")
+        asked = await discord_server.say(help_, asker, "What is the rate limit of the API?", ago=60)
         answer = await discord_server.say(help_, kim, limit, reply_to=asked)
         await bot.until_ended(answer)
         await discord_server.until(lambda said=limit: bot.over or is_filed(data, said), 8)
@@ -214,11 +214,12 @@ async def test_a_thread_with_three_questions_is_quoted_only_under_the_one_that_i
     """Pitfall 77: without a model."""
     help_, kim = discord_server.add_channel("help"), discord_server.add_member("kim")
     bot = await start(discord={"team_member_ids": [kim.id], "team_active_seconds": 1})
-    start_of = await discord_server.say(help_, kim, "Ask your questions about the release in here.")
-    thread = await discord_server.open_thread(start_of, kim, "release questions")
+    start_of = await discord_server.say(help_, kim, "Ask your questions about the release in here.", ago=900)
+    thread = await discord_server.open_thread(start_of, kim, "release questions", ago=900)
     for number, (question, answer, _, _) in enumerate(TAUGHT):
-        asked = await discord_server.say(thread, discord_server.add_member(f"asker-{number}"), question)
-        answered = await discord_server.say(thread, kim, answer, reply_to=asked)
+        asker, ago = discord_server.add_member(f"asker-{number}"), 600 - 100 * number
+        asked = await discord_server.say(thread, asker, question, ago=ago)
+        answered = await discord_server.say(thread, kim, answer, reply_to=asked, ago=ago - 60)
         await bot.until_ended(answered)
     for *_, word in TAUGHT:
         await discord_server.until(

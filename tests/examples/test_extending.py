@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -11,17 +12,20 @@ import reactivex as rx
 from examples.extending.event_source import irc_log
 from examples.extending.model_step import SIMPLIFY, SimplifyingResult, simplify
 from examples.extending.operator import SIGN, sign, slow_mode
+from examples.extending.team_message import TIP
+from model import conversations
 from model.events import Event
 from model.messages import Place, PlaceKind
 from model.outcomes import Outcome
 from operators.step import step
 from services.assistant.inquiry import Inquiry, Unanswered
+from services.conversations import tracking
 from services.llm.endpoint import Unavailable
 from services.llm.usage import Usage
 from tests.leaks import crashes
 from tests.marbles import play
 from tests.talk import ANN, Talk
-from tests.world import BOT, START, Script, World
+from tests.world import BOT, GUILD, HELP, START, TESS, Script, World
 
 __all__ = ["crashes"]
 
@@ -85,6 +89,21 @@ async def test_a_step_has_a_model_change_the_draft(
     assert SIMPLIFY.decision is not None
     assert SIMPLIFY.decision.describe is not None
     assert SIMPLIFY.decision.describe(inquiry.decisions["simplify"]) == told
+
+
+async def test_a_message_of_the_team_is_filed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = (*conversations.KINDS, TIP)
+    for module in (conversations, tracking):
+        monkeypatch.setattr(module, "KINDS", kinds)
+    monkeypatch.setattr(conversations, "_ID", re.compile("(?:thread|reply|taught|tip)_[0-9]+"))
+    world = await World.begin(tmp_path, team=True)
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD))
+    world.says(TESS, "!tip The relay listens on port 7070.")
+    await world.wait(1)
+    assert world.story == ["captured"]
+    [topic] = world.topics.values()
+    assert "Team: The relay listens on port 7070.\n" in topic
+    assert await world.close()
 
 
 async def test_an_event_source_feeds_the_same_graph(tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from settings import Settings, SettingsError, load
 from settings.errors import all_keys, variable_name
+from settings.loading import read_yaml
 from tests.fuzzing.mutations import DEEP, TEXTS, THOROUGHLY, damaged, one_line
 
 SECRET = "aVerySecretValueOfSomebody"
@@ -39,6 +42,7 @@ APP__AI_RESPONSE__LLM={{"base_url": "https://llm.example/v1", "model": "m", "api
 OTHER=x
 APP__APP__LOG_LEVEL="debug"
 """
+SHIPPED = (Path(__file__).parents[2] / "config.yaml").read_text("utf-8")
 DEMO = (Path(__file__).parents[2] / "examples" / "demo.yaml").read_text("utf-8")
 SMALL = "app: {data_dir: data}\n"
 ODD_YAML = (
@@ -115,6 +119,30 @@ def test_a_configuration_is_read_or_refused_in_one_line_that_shows_no_value(tmp_
     path = tmp_path / "config.yaml"
     path.write_bytes(content)
     refused_in_one_line(path, {})
+
+
+@THOROUGHLY
+@given(damaged(PLAIN.encode(), DEMO.encode()) | odd_yaml(PLAIN))
+@example(SHIPPED.encode())
+@example(b"app: a\n\tdata_dir: b")
+@example(b"app: !")
+@example(b"? app\n")
+def test_the_parser_in_c_reads_what_the_one_in_python_reads(tmp_path: Path, content: bytes) -> None:
+    """Values, and the line of each. What the latter refuses is of no matter."""
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+
+    def read() -> tuple[str, object] | None:
+        try:
+            draft = read_yaml(path)
+        except SettingsError:
+            return None
+        return repr(draft.values), draft.origins
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("settings.loading._LOADERS", (yaml.SafeLoader,))
+        in_python = read()
+    assert in_python in (None, read())
 
 
 @THOROUGHLY

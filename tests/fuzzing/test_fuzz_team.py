@@ -17,7 +17,7 @@ from services.knowledge import topic_blocks
 from services.team import archive, captures, decisions, library, topics
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedImage, CapturedMessage, PairLinks
-from services.team.decisions import Action, By, Decision, FiledPiece, Remark
+from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark
 from services.team.library import LibraryUnusable, TeamState
 from services.team.topics import Correction
 from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, damaged, damaged_text, json_files, line_files, one_line
@@ -43,9 +43,17 @@ TOPIC = "".join(
 ) + "".join(replace(topics.topic_block(pair), speakers=("User A", "Team (to User A)")).text for pair in PAIRS)
 DECISIONS = [
     Decision(
-        PAIRS[0].id, AT, Action.ADDED, By.LLM, "gpu-drivers", (PAIRS[1].id,), (), "because", (Remark(PAIRS[1].id, "x"),)
+        PAIRS[0].id,
+        AT,
+        Action.ADDED,
+        Actor.LLM,
+        "gpu-drivers",
+        (PAIRS[1].id,),
+        (),
+        "because",
+        (Remark(PAIRS[1].id, "x"),),
     ),
-    Decision(PAIRS[1].id, AT, Action.REMOVED, By.OPERATOR, None, reason="é", pieces=(FiledPiece(("1", "2"), "a"),)),
+    Decision(PAIRS[1].id, AT, Action.REMOVED, Actor.OPERATOR, None, reason="é", pieces=(FiledPiece(("1", "2"), "a"),)),
 ]
 DECIDED = [json.loads(decisions.render(each)) for each in DECISIONS]
 PICTURE = CapturedImage(1, 0, -1, Attachment(7, "a.png", 3, "https://cdn.example/7", "image/png"))

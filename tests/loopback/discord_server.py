@@ -16,7 +16,19 @@ import yarl
 from clock.utc import now
 from tests.loopback.failures import Failure
 from tests.loopback.gateway import Gateway
-from tests.loopback.interactions import Interaction, Said, Upload, data, find, payload
+from tests.loopback.interactions import (
+    BUTTON,
+    MESSAGE_COMPONENT,
+    MODAL_SUBMIT,
+    Interaction,
+    Said,
+    Upload,
+    button_of,
+    data,
+    filled_in,
+    find,
+    payload,
+)
 from tests.loopback.listener import API, Listener, Request
 from tests.loopback.mentions import pings
 from tests.loopback.model import (
@@ -38,6 +50,7 @@ from tests.loopback.permissions import NOTHING, Permission
 from tests.loopback.posts import Post
 from tests.loopback.sessions import CloseCode, Intent
 from tests.loopback.state import State
+from tests.waiting import wait_until
 
 TOKEN = "loopback.token"
 INVOKER = "CommandTree-invoker"
@@ -82,6 +95,10 @@ class DiscordServer:
         await self._listener.stop()
         if self._listener.errors and error is None:
             raise ExceptionGroup("the loopback Discord failed", self._listener.errors)
+
+    def reset_token(self, token: str) -> None:
+        """Let nobody in with the old token from the next request and session on. `token`: the new one."""
+        self.gateway.token = self._listener.token = token
 
     @contextlib.contextmanager
     def routes(self) -> Generator[None]:
@@ -216,12 +233,47 @@ class DiscordServer:
             for name, (filename, content, media) in uploads.items()
         }
         state.files |= {file.id: file for file in files.values()}
-        number = state.snowflake()
-        one = Interaction(number, f"token-of-{number}", user, place, self.clock())
-        state.interactions[one.token] = one
+        one = self._interaction(place, user)
         sent = data(path, options, files, lambda file: state.attachment(file, place))
         self.gateway.emit("INTERACTION_CREATE", payload(one, sent, self.guild, self.bot))
         await self.gateway.flush()
+        return one
+
+    async def press(self, message: Message, user: User, label: str) -> Interaction:
+        """A button of a message.
+
+        Raises:
+            LookupError: the message has no such button.
+        """
+        button = button_of(message, label)
+        return await self.press_id(message, user, button["custom_id"])
+
+    async def press_id(self, message: Message, user: User, custom_id: str) -> Interaction:
+        """A button that was there when somebody saw the message."""
+        one = self._interaction(message.place, user)
+        sent = {"component_type": BUTTON, "custom_id": custom_id, "id": 9}
+        shown = self.state.payload(message)
+        self.gateway.emit("INTERACTION_CREATE", payload(one, sent, self.guild, self.bot, MESSAGE_COMPONENT, shown))
+        await self.gateway.flush()
+        return one
+
+    async def submit(self, shown: Interaction, *texts: str) -> Interaction:
+        """A form, filled in by the person whom it was shown to.
+
+        Raises:
+            LookupError: the form does not take the texts.
+        """
+        assert shown.form is not None, "no form was shown"
+        one = self._interaction(shown.place, shown.user)
+        sent = filled_in(shown.form, *texts)
+        self.gateway.emit("INTERACTION_CREATE", payload(one, sent, self.guild, self.bot, MODAL_SUBMIT))
+        await self.gateway.flush()
+        return one
+
+    def _interaction(self, place: Place, user: User) -> Interaction:
+        number = self.state.snowflake()
+        one = Interaction(number, f"token-of-{number}", user, place, self.clock())
+        self.state.interactions[one.token] = one
         return one
 
     async def answer_to(self, place: Place, user: User, command: str, **options: str | float | Upload) -> Said:
@@ -314,9 +366,7 @@ class DiscordServer:
         Raises:
             TimeoutError: it never did.
         """
-        async with asyncio.timeout(timeout):
-            while not condition():  # noqa: ASYNC110 (any condition will do; nothing announces all of them)
-                await asyncio.sleep(0.002)
+        await wait_until(condition, timeout)
 
     # What goes wrong
 

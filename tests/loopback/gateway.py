@@ -27,7 +27,7 @@ class Gateway:
 
     def __init__(self, state: Callable[[], State], token: str, approved: Intent) -> None:
         self._state = state
-        self._token = token
+        self.token = token
         self.approved = approved
         """The privileged intents that are switched on for the application."""
         self.url = ""
@@ -89,7 +89,7 @@ class Gateway:
 
     async def _identify(self, connection: Connection, data: Payload) -> None:
         self.identified += 1
-        if data["token"] != self._token:
+        if data["token"] != self.token:
             await connection.close(code=CloseCode.AUTHENTICATION_FAILED)
             return
         intents = Intent(data["intents"])
@@ -116,7 +116,7 @@ class Gateway:
         connection.follow(session, after=0)
 
     async def _resume(self, connection: Connection, data: Payload) -> None:
-        if data["token"] != self._token:
+        if data["token"] != self.token:
             await connection.close(code=CloseCode.AUTHENTICATION_FAILED)
             return
         session = self.sessions.get(data["session_id"] or "")

@@ -15,6 +15,9 @@ EPHEMERAL = 1 << 6
 """The flag of a message that only one person sees."""
 CHAT_INPUT = 1
 APPLICATION_COMMAND = 2
+MESSAGE_COMPONENT = 3
+MODAL_SUBMIT = 5
+BUTTON = 2
 
 
 class OptionKind(IntEnum):
@@ -63,6 +66,8 @@ class Interaction:
     ephemeral: bool = False
     """Said with the first answer; an edit of it cannot change that."""
     answered: bool = False
+    form: Payload | None = None
+    """The form that it was answered with."""
     said: list[Said] = field(default_factory=list[Said])
     """What the caller sees, in order."""
 
@@ -116,15 +121,53 @@ def data(
     }
 
 
-def payload(one: Interaction, data: Payload, guild: Guild, bot: User) -> Payload:
-    """INTERACTION_CREATE."""
+def button_of(message: Message, label: str) -> Payload:
+    """The button of a message with this label.
+
+    Raises:
+        LookupError: Discord shows no such button.
+    """
+    rows: list[Any] = [each for each in message.components if isinstance(each, dict)]
+    shown = [button for row in rows for button in row.get("components", ()) if button["type"] == BUTTON]
+    found = [button for button in shown if button["label"] == label]
+    if not found:
+        raise LookupError(f"there is no button {label!r} among {[button['label'] for button in shown]}")
+    return found[0]
+
+
+def filled_in(form: Payload, *texts: str) -> Payload:
+    """The `data` of a form with a text input for each of these, as Discord sends it.
+
+    Raises:
+        LookupError: Discord takes no text of this length.
+    """
+    rows: list[Payload] = []
+    for label, text in zip(form["components"], texts, strict=True):
+        field = label["component"]
+        if len(text) > field.get("max_length", 4000):
+            raise LookupError(f"the form takes {field['max_length']} characters")
+        entered = {"type": field["type"], "custom_id": field["custom_id"], "id": 2, "value": text}
+        rows.append({"type": label["type"], "id": 1, "component": entered})
+    return {"custom_id": form["custom_id"], "components": rows}
+
+
+def payload(
+    one: Interaction,
+    data: Payload,
+    guild: Guild,
+    bot: User,
+    kind: int = APPLICATION_COMMAND,
+    message: Payload | None = None,
+) -> Payload:
+    """INTERACTION_CREATE. `message`: with the button that was pressed."""
     member = guild.members[one.user.id]
     granted = str(int(guild.permissions(one.user, one.place)) & (1 << 53) - 1)
     return {
         "id": str(one.id),
         "application_id": str(bot.id),
-        "type": APPLICATION_COMMAND,
+        "type": kind,
         "data": data,
+        **({} if message is None else {"message": message}),
         "guild_id": str(guild.id),
         "guild": {"id": str(guild.id), "locale": "en-US", "features": []},
         "channel_id": str(one.place.id),

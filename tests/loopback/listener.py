@@ -53,7 +53,7 @@ class Listener:
     def __init__(self, state: State, gateway: Gateway, token: str) -> None:
         self._state = state
         self._gateway = gateway
-        self._token = token
+        self.token = token
         self._closing = asyncio.Event()
         self._runner: web.AppRunner | None = None
         self.script = Script()
@@ -134,7 +134,7 @@ class Listener:
 
     def _answer(self, request: web.Request, call: Call, record: Request) -> Answer:
         own = call.path.startswith(_BY_TOKEN)
-        if not own and request.headers.get("Authorization") != f"Bot {self._token}":
+        if not own and request.headers.get("Authorization") != f"Bot {self.token}":
             raise unauthorized()
         for table in _TABLES:
             found = table.match(call.method, call.path)

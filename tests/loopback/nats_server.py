@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,15 +32,26 @@ def binary() -> Path | None:
 class NatsServer:
     """Started at `__enter__`. May be killed and started again on the same store and port."""
 
+    replicas = 1
+
     def __init__(self, root: Path, name: str = "one", more: str = "") -> None:
         """`more`: lines of its configuration."""
         self.root, self.name, self.more, self.port = root, name, more, free_port()
+        self.before: Sequence[str] = ()  # a command that starts the one behind it, as the same process
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
 
     @property
     def url(self) -> str:
         return f"nats://127.0.0.1:{self.port}"
+
+    @property
+    def store(self) -> Path:
+        return self.root / f"{self.name}-store"
+
+    @property
+    def pids(self) -> Sequence[int]:
+        return [self.pid]
 
     @property
     def pid(self) -> int:
@@ -52,11 +64,9 @@ class NatsServer:
         program = binary()
         assert program is not None
         configuration = self.root / f"{self.name}.conf"
-        configuration.write_text(
-            CONFIGURATION.format(port=self.port, name=self.name, store=self.root / f"{self.name}-store") + self.more
-        )
+        configuration.write_text(CONFIGURATION.format(port=self.port, name=self.name, store=self.store) + self.more)
         with (self.root / f"{self.name}.log").open("ab") as log:
-            self.process = subprocess.Popen([program, "-c", configuration], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*self.before, program, "-c", configuration], stdout=log, stderr=log)
         until = time.monotonic() + STARTING_SECONDS
         while not listening(self.port):
             assert self.process.poll() is None, (self.root / f"{self.name}.log").read_text()

@@ -18,6 +18,7 @@ TOKEN_SECONDS = 15 * 60.0
 
 REPLY = 4
 DEFERRED_REPLY = 5
+FORM = 9
 
 routes = Routes()
 
@@ -36,6 +37,9 @@ def callback(state: State, call: Call) -> Answer:
         one.deferred = True
     elif kind == REPLY:
         say(state, one, data, ephemeral=one.ephemeral)
+        one.answered = True
+    elif kind == FORM:
+        one.form = data
         one.answered = True
     else:
         raise NotImplementedError(f"callbacks of type {kind}")

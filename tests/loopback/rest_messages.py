@@ -167,6 +167,8 @@ def edit(state: State, call: Call) -> Answer:
     form = call.form
     content = content_of(form)
     message.pings = pings(content, None, form.get("allowed_mentions"))
+    if form.get("components") is not None:
+        message.components = form["components"]
     state.edit(message, content)
     return state.payload(message)
 

@@ -17,7 +17,7 @@ PLACE = Place(8, PlaceKind.THREAD, guild_id=9, parent_id=7)
 WRITTEN = Message(51, 8, Author(2, ""), "", snowflake_time(51), 9)
 PART = Part(3, (WRITTEN,), AuthorType.TEAM_MEMBER, PLACE, 0.0)
 ASKED = CapturedMessage(50, 1, PairTurn(Speaker.USER, "how?"))
-ANSWERED = CapturedMessage(51, 2, PairTurn(Speaker.TEAM, "use --restore"))
+ANSWERED = CapturedMessage(51, 2, PairTurn(Speaker.TEAM, "use --restore"), ASKED.author_id)
 THANKED = CapturedMessage(52, 1, PairTurn(Speaker.USER, "thanks"))
 LONG = 10**25
 """More digits than any id of Discord has."""
@@ -40,11 +40,12 @@ async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over
     assert archive.parse(archive.render(stored)) == [stored]
 
     capture = Capture(PART, name, (ASKED, ANSWERED))
-    waiting = PendingCapture(5.0, Capture(None, name, capture.said), ())
+    waiting = PendingCapture(5.0, Capture(None, name, capture.messages), ())
     assert captures.parse_pending(captures.render_pending(waiting)) == waiting
 
     handed = decode_capture(*encode_capture(capture, PART), 4)
-    assert (handed.conversation_id, handed.said) == (name, capture.said)
+    assert (handed.conversation_id, handed.messages) == (name, capture.messages)
+    assert [each.addressee_id for each in handed.messages] == [0, ASKED.author_id]
     assert handed.part is not None
     assert (handed.part.number, handed.part.message_ids) == (4, PART.message_ids)
 
@@ -55,11 +56,17 @@ def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(ki
     known = Captures([pair(name, STAMP, ASKED, ANSWERED)])
     joined = known.join(Capture(PART, other, (ASKED, THANKED)))
     assert (joined.conversation_id == name) is kind.joins_by_messages
-    assert (ANSWERED in joined.said) is kind.joins_by_messages
+    assert (ANSWERED in joined.messages) is kind.joins_by_messages
 
     # A later reading has less than an earlier capture, which comes late.
     late = merge(pair(name, LATER, ASKED, THANKED), Capture(None, name, (ASKED, ANSWERED)))
     assert (late is not None) is kind.joins_by_messages
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_link_to_what_is_on_discord(kind: ConversationKind) -> None:
+    line = captures.pair_link_line("qa_1", Capture(PART, kind.make_id(50), (ASKED, ANSWERED)))
+    assert (line is not None) is kind.is_on_discord
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def printed_by_import(tally: ResultCounts) -> str:
 
 def printed_by_terminal(tally: ResultCounts, outcome: Outcome) -> list[str]:
     out = io.StringIO()
-    terminal = Terminal(Console(file=out, width=110), lambda _: "help", "a day", "rules")
+    terminal = Terminal(Console(file=out, width=110), lambda _: "help", "a day", "rules", outcome.at)
     terminal.write(outcome)
     terminal.finish(tally)
     return out.getvalue().splitlines()

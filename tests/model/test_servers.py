@@ -22,5 +22,9 @@ def test_only_servers_with_a_value_of_their_own_are_listed() -> None:
     assert SERVERS.own == {7: "own"}
 
 
+def test_servers_without_a_value_of_their_own_have_that_of_none() -> None:
+    assert [SERVERS.owner_of(guild_id) for guild_id in (7, 8, None)] == [7, None, None]
+
+
 def test_a_function_is_applied_to_each() -> None:
     assert dict(SERVERS.map(str.upper)) == {None: "SHARED", 7: "OWN"}

@@ -20,6 +20,7 @@ from settings import AnswerSettings, KnowledgeSettings
 from tests.dashboard.made import showing
 
 ROOT = Path(__file__).parents[2]
+TABLE = "model/steps.py: STEPS"
 MADE = re.compile(r'\b(?:step|run|capture_step)\(\s*"(\w+)"')
 DECIDED = re.compile(r'\bdecisions\["(\w+)"\] = ')
 ASKED = re.compile(r'(?:_asker|assistant)\.ask\(\s*"(\w+)"')
@@ -40,12 +41,14 @@ def recorded(decision: DecisionInfo, decided: object) -> object:
 def test_the_steps_of_the_answer_chain_are_in_the_table_once_each() -> None:
     made = named_in(MADE, "streams")
     assert {"gather", "gate", "extract"} <= made
-    assert made <= set(STEP_NAMES)
+    assert sorted(made - set(STEP_NAMES)) == [], f"each needs a row in {TABLE}"
     assert len(STEP_NAMES) == len(set(STEP_NAMES))
 
 
 def test_what_steps_decide_is_in_the_table() -> None:
-    assert named_in(DECIDED, "operators", "streams", "services") == set(DECISIONS)
+    decided = named_in(DECIDED, "operators", "streams", "services")
+    assert sorted(decided - set(DECISIONS)) == [], f"each needs `decision=DecisionInfo(…)` in a row of {TABLE}"
+    assert sorted(set(DECISIONS) - decided) == [], f"{TABLE} has a decision that no step notes in `inquiry.decisions`"
 
 
 @pytest.mark.parametrize("decision", DECISIONS.values(), ids=lambda decision: decision.name)
@@ -74,8 +77,15 @@ def test_decisions_with_words_of_a_model_are_of_steps_that_ask_one() -> None:
 
 def test_what_is_asked_of_a_model_has_its_price() -> None:
     asking = {each.name for each in STEPS if each.model is not None}
-    assert named_in(ASKED, "services/assistant", "operators") == asking
-    assert {*AnswerSettings().tasks, *KnowledgeSettings().tasks} == asking
+    asked, tasks = (
+        named_in(ASKED, "services/assistant", "operators"),
+        {*AnswerSettings().tasks, *KnowledgeSettings().tasks},
+    )
+    assert sorted(asked - asking) == [], f"they ask a model: add `model=AskedModel.…` to their rows in {TABLE}"
+    assert sorted(asking - asked) == [], f"they ask no model: remove `model` from their rows in {TABLE}"
+    remedy = "add a key `…_prompt` with `TaskOf` for each to settings/answering.py (or knowledge.py)"
+    assert sorted(asking - tasks) == [], f"they have no task: {remedy}"
+    assert sorted(tasks - asking) == [], f"no row of {TABLE} asks a model under the name of this `TaskOf`"
     assert asking > KNOWLEDGE_STEPS
 
 

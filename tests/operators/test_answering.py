@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ class Tools:
     tools: Sequence[Any] = ()
     quotable: list[str] = field(default_factory=list[str])
     waited: bool = False
+    runbook: str = ""
 
     async def prepare(self) -> None:
         self.waited = True
@@ -83,6 +84,9 @@ class Tools:
     def mark_unsupported(self, text: str, known: Iterable[str]) -> str:
         self.quotable = list(known)
         return f"{text} (checked)"
+
+    def notice(self, citations: Iterable[str]) -> str:
+        return "" if self.runbook not in citations else "From a runbook:"
 
     def found_sources(self) -> tuple[Source, ...]:
         return (Source("app.log", "31: ERROR"),)
@@ -413,7 +417,11 @@ class Files:
     """Stands for a `Lookup`."""
 
     toolset_there: Tools | None
+    has_runbooks: bool = True
     asked_for: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
+
+    def without_runbooks(self) -> Files:
+        return replace(self, has_runbooks=False)
 
     async def toolset(self, *asker: Any, **known: Any) -> Tools | None:
         self.asked_for.append((*asker, known))
@@ -429,16 +437,14 @@ async def test_files_are_announced_before_anything_is_decided(opened: bool) -> N
     assert announced.decisions["files"] == list(announced.files) == ["app.log (log, 2 kB, 31 lines)"]
     assert files.asked_for == [
         (
-            ADA.id,
-            inquiry.part.place,
+            inquiry.part,
             inquiry.case_id,
             {
                 "public": True,
                 "opened": opened,
                 "in_view": inquiry.asker_can_view,
+                "messages": inquiry.messages,
                 "earlier": (("How?", "So."),),
-                "asker_is_team": False,
-                "execution_id": inquiry.part.correlation_id,
             },
         )
     ]
@@ -532,6 +538,13 @@ async def test_with_files_an_answer_cites_their_lines_and_its_quotes_are_checked
     drafted = passed(await drafting(answer("It broke.", "app.log:31", GUIDE))(inquiry))
     assert (drafted.draft, drafted.citations) == ("It broke. (checked)", (GUIDE, "app.log:31"))
     assert tools.quotable == [SOURCE.text, "How do I install it?"]
+
+
+async def test_a_runbook_that_is_called_like_a_page_is_told_from_it() -> None:
+    inquiry = asked(sources=(SOURCE,), toolset=with_tools(Tools(runbook="guide.md")))
+    drafted = passed(await drafting(answer("Like this.", "guide.md"))(inquiry))
+    assert drafted.citations == (GUIDE,)
+    assert drafted.draft == "From a runbook:\nLike this. (checked)"
 
 
 async def test_links_that_nobody_has_given_are_removed_and_what_was_only_a_link_is_no_answer() -> None:

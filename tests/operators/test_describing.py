@@ -71,9 +71,9 @@ async def test_it_can_be_seen_that_a_topic_is_being_described(caplog: pytest.Log
 
 
 async def test_a_topic_with_words_of_somebody_who_is_being_forgotten_waits() -> None:
-    personal, describer = PersonalWork(), Saying("About things.")
-    described = describe_topics(describer, 60, personal=personal)
-    with personal.forgetting(THINGS.pairs[0].author_ids[0]), pytest.raises(Withdrawn):
+    personal_work, describer = PersonalWork(), Saying("About things.")
+    described = describe_topics(describer, 60, personal_work=personal_work)
+    with personal_work.forgetting(THINGS.pairs[0].author_ids[0]), pytest.raises(Withdrawn):
         await described(THINGS)
     assert describer.asked == []
     assert await described(THINGS) == "About things."

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 
 from clock import FairTurns, Processes, WorkStopped, now
-from model.messages import Attachment, Message, Place, PlaceKind
+from model.messages import Attachment, Author, AuthorType, Message, Part, Place, PlaceKind, Reference
 from operators import evidence
 from operators import evidence as chunk_module
 from operators.evidence import (
@@ -565,6 +565,15 @@ async def _gone(_: str) -> None:
 # Looking up
 
 
+def asked_by(
+    asker_id: int, text: str = "", *, place: Place = POST, message_id: int = 900, reply_to: int | None = None
+) -> Part:
+    """A question as the only message of its part."""
+    reference = None if reply_to is None else Reference(reply_to, place.id)
+    message = Message(message_id, place.id, Author(asker_id, "asker"), text, 0.0, reply_to=reference)
+    return Part(1, (message,), AuthorType.COMMUNITY_USER, place, 0.0)
+
+
 async def lookup_of(store: BrokenStore, tmp_path: Path, cases: ThreadFiles) -> Lookup:
     runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json", run=in_thread)
     history = History(None)
@@ -581,7 +590,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     cases = ThreadFiles([CASE])
     cases.begin(candidate_of(uploads.file("next.log", "x"), 71))
     lookup = await lookup_of(store, tmp_path, cases)
-    toolset = await lookup.toolset(101, POST, CASE, public=True)
+    toolset = await lookup.toolset(asked_by(101), CASE, public=True)
     assert toolset is not None
     first, second, third = toolset.files
     assert first.startswith("app.log (log")
@@ -589,7 +598,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     assert second.startswith("a.exe could not be read: it is ")
     assert third == "next.log (1 byte, being read)"
     store.broken = {"describe"}
-    blind = await lookup.toolset(101, POST, CASE, public=True)
+    blind = await lookup.toolset(asked_by(101), CASE, public=True)
     assert blind is not None
     assert blind.files == (third,)
 
@@ -600,7 +609,8 @@ async def test_whoever_posted_a_file_that_a_model_may_be_shown_is_noted(store: B
     cases = ThreadFiles([CASE])
     cases.begin(replace(candidate_of(Uploads().file("next.log", "x"), 71), uploader_id=103))
     current_people.set({102})
-    toolset = await (await lookup_of(store, tmp_path, cases)).toolset(102, POST, CASE, public=True)
+    asking = asked_by(102, "what do app.log and next.log say?")
+    toolset = await (await lookup_of(store, tmp_path, cases)).toolset(asking, CASE, public=True)
     assert current_people.get() == {102, 101, 103}
     assert toolset is not None
     current_people.set({102})
@@ -616,32 +626,130 @@ async def test_whoever_posted_a_file_that_a_model_may_be_shown_is_noted(store: B
     assert current_people.get() is None
 
 
+async def post_as(store: BrokenStore, uploader_id: int, name: str = "app.log", text: str = "") -> None:
+    """A file that is searchable at once; its message has the id of who posted it."""
+    origin = Origin(name, uploader_id=uploader_id, message_id=uploader_id, attachment_id=uploader_id)
+    prepared = prepare(name, (text or f"{uploader_id}\n").encode(), limits=FileLimits())
+    await store.add(
+        Case(protocol.case_collection(str(CASE)), "case", str(CASE), POST.guild_id), [NewDocument(origin, prepared)]
+    )
+
+
 async def test_files_of_one_name_by_several_people_are_told_apart(store: BrokenStore, tmp_path: Path) -> None:
     for uploader_id in (101, 102):
-        origin = Origin("app.log", uploader_id=uploader_id, message_id=uploader_id, attachment_id=uploader_id)
-        prepared = prepare("app.log", f"{uploader_id}\n".encode(), limits=FileLimits())
-        await store.add(
-            Case(protocol.case_collection(str(CASE)), "case", str(CASE), POST.guild_id), [NewDocument(origin, prepared)]
-        )
+        await post_as(store, uploader_id)
     lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
-    told = [await lookup.toolset(asker_id, POST, CASE, public=True) for asker_id in (101, 102)]
+    asked = [asked_by(asker_id, "compare app.log with app-2.log") for asker_id in (101, 102)]
+    told = [await lookup.toolset(each, CASE, public=True) for each in asked]
     own, others = "app.log (log, 4 bytes, 1 line)", "app-2.log (log, 4 bytes, 1 line, somebody else's app.log)"
     assert [each.files for each in told if each is not None] == [(own, others), (others, own)]
+
+
+async def test_each_asker_is_answered_from_the_own_file_of_one_name(store: BrokenStore, tmp_path: Path) -> None:
+    """Answers are kept for a while: not for whoever has another file of that name."""
+    for uploader_id in (101, 102):
+        await post_as(store, uploader_id, text=f"2026-02-16T00:00:30 ERROR db: of {uploader_id}\n")
+    lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
+    for asker_id in (101, 102):
+        toolset = await lookup.toolset(asked_by(asker_id), CASE, public=True)
+        assert toolset is not None
+        await toolset.prepare()
+        result = await toolset.ask("answer_from_case_evidence", "what is the first ERROR?")
+        assert result.answer.endswith(f"db: of {asker_id}")
+        assert not result.cached
+
+
+ERROR = "2026-02-16T00:00:30 ERROR db: stuck\n"
+OF_ANOTHER = "node.js.log (log, 36 bytes, 1 line, somebody else's)"
+
+
+@pytest.mark.parametrize(
+    ("question", "is_used"),
+    [
+        (asked_by(101, "what is the first ERROR?"), False),
+        (asked_by(101, "what is the first ERROR in node.js.log?"), True),
+        (asked_by(101, "what is the first ERROR in NODE.JS.log please"), True),
+        (asked_by(101, "what is the first ERROR?", reply_to=103), True),
+        (asked_by(101, "what is the first ERROR?", reply_to=102), False),
+        (asked_by(101, "what is the first ERROR in node.js?"), False),  # whoever posts a file chooses its name
+        (asked_by(101, "what is the first ERROR in other-node.js.log?"), False),
+        (asked_by(101, "what is the first ERROR in node.js.log?", message_id=90), False),  # before it was posted
+    ],
+    ids=lambda each: each.messages[0].text if isinstance(each, Part) else "",
+)
+async def test_somebody_elses_file_is_used_for_whoever_names_it_or_replies_to_it(
+    store: BrokenStore, tmp_path: Path, question: Part, is_used: bool
+) -> None:
+    await post_as(store, 101, "own.txt", "nothing of note\n")
+    await post_as(store, 103, "node.js.log", ERROR)
+    lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
+    toolset = await lookup.toolset(question, CASE, public=True)
+    assert toolset is not None
+    assert (OF_ANOTHER in toolset.files) is is_used
+    await toolset.prepare()
+    tools = {tool.name: tool for tool in toolset.tools}
+    given = str(await tools["query_file"].run({"level": ["ERROR"]}))
+    result = await toolset.ask("answer_from_case_evidence", "what is the first ERROR?")
+    assert [ERROR.strip() in each for each in (given, result.answer)] == [is_used, is_used]
+    notice = "`node.js.log` was posted by <@103>, and nobody else has checked it."
+    assert toolset.notice(["kb:guide.md"]) == (notice if is_used else "")
+    assert toolset.notice([]) == (notice if is_used else "")
+    if is_used:
+        assert toolset.render("answer_from_case_evidence", result).endswith("📎 Sources: node.js.log (<@103>)")
+        assert "node.js.log was posted by somebody else" in given
+
+
+async def test_a_question_before_and_the_teams_files_count_as_well(store: BrokenStore, tmp_path: Path) -> None:
+    await post_as(store, 103, "app.log", ERROR)
+    lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
+    assert await lookup.toolset(asked_by(101, "and the next one?"), CASE, public=True) is None
+    before = asked_by(101, "what is the first ERROR in app.log?", message_id=800).messages
+    goes_on = await lookup.toolset(asked_by(101, "and the next one?"), CASE, public=True, messages=before)
+    assert goes_on is not None
+    of_another = asked_by(102, "what is the first ERROR in app.log?", message_id=800).messages
+    assert await lookup.toolset(asked_by(101, "why?"), CASE, public=True, messages=of_another) is None
+
+    async def is_team(user_id: int, guild_id: int | None) -> bool:
+        return (user_id, guild_id) == (103, GUILD)
+
+    of_team = await replace(lookup, is_team=is_team).toolset(asked_by(101, "why?"), CASE, public=True)
+    assert of_team is not None
+    assert of_team.files == ("app.log (log, 36 bytes, 1 line)",)
+    await of_team.prepare()
+    assert (await of_team.ask("answer_from_case_evidence", "what is the first ERROR?")).posters == {}
+
+
+async def test_the_name_of_ones_own_file_opens_no_other_while_it_is_read(store: BrokenStore, tmp_path: Path) -> None:
+    await post_as(store, 103, "app.log", ERROR)
+    cases = ThreadFiles([CASE])
+    cases.begin(candidate_of(Uploads().file("app.log", "all is well\n"), 900))
+    toolset = await (await lookup_of(store, tmp_path, cases)).toolset(asked_by(101, "see app.log"), CASE, public=True)
+    assert toolset is not None
+    assert toolset.files == ("app.log (12 bytes, being read)",)
 
 
 async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenStore, tmp_path: Path) -> None:
     lookup = await lookup_of(store, tmp_path, ThreadFiles())
     await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
-    assert await lookup.toolset(101, POST, CASE, public=True) is None
-    assert await lookup.toolset(102, POST, CASE, public=False) is None
-    private = await lookup.toolset(101, POST, None, public=False)
+    assert await lookup.toolset(asked_by(101), CASE, public=True) is None
+    assert await lookup.toolset(asked_by(102), CASE, public=False) is None
+    private = await lookup.toolset(asked_by(101), None, public=False)
     assert private is not None
     assert private.files == (OwnRunbook("runbook of the asker: Restart"),)
     assert isinstance(private.files[0], OwnRunbook)
     await private.prepare()
     assert [tool.name for tool in private.tools] == ["answer_from_user_kb"]
     await lookup.runbooks.show_in_threads(101, shown=True)
-    assert await lookup.toolset(101, POST, CASE, public=True) is not None
+    shown = await lookup.toolset(asked_by(101), CASE, public=True)
+    assert shown is not None
+    assert [isinstance(each, OwnRunbook) for each in shown.files] == [False]
+    assert await lookup.without_runbooks().toolset(asked_by(101), CASE, public=True) is None
+    await asyncio.gather(*(each.prepare() for each in (shown, private)))
+    for each in (shown, private):
+        await each.ask("answer_from_user_kb", "How is it turned off and on?")
+    notice = "From the own runbooks of <@101>, which nobody else has checked:"
+    assert [each.notice(["Restart"]) for each in (shown, private)] == [notice, ""]
+    assert (shown.notice([]), shown.notice(["kb:backup.md"])) == (notice, "")
 
 
 async def test_what_is_denied_meanwhile_is_logged_with_the_answer_it_was_for(
@@ -651,7 +759,7 @@ async def test_what_is_denied_meanwhile_is_logged_with_the_answer_it_was_for(
     lookup = await lookup_of(store, tmp_path, ThreadFiles())
     await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
     await lookup.runbooks.show_in_threads(101, shown=True)
-    toolset = await lookup.toolset(101, POST, CASE, public=True, execution_id="1f2e")
+    toolset = await lookup.toolset(asked_by(101, message_id=0x1F2E), CASE, public=True)
     assert toolset is not None
     await toolset.prepare()
     await lookup.runbooks.show_in_threads(101, shown=False)
@@ -666,18 +774,18 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     lookup = await lookup_of(store, tmp_path, ThreadFiles([CASE]))
     private, elsewhere = replace(POST, public=False, invited_only=True), replace(POST, id=8)
     lookup.viewing.history.add_place(private)
-    assert await lookup.toolset(101, elsewhere, CASE, public=True) is None
-    assert await lookup.toolset(101, private, CASE, public=True, in_view=False) is None
-    there = await lookup.toolset(101, private, CASE, public=True)
+    assert await lookup.toolset(asked_by(101, place=elsewhere), CASE, public=True) is None
+    assert await lookup.toolset(asked_by(101, place=private), CASE, public=True, in_view=False) is None
+    there = await lookup.toolset(asked_by(101, place=private), CASE, public=True)
     assert there is not None
     assert len(there.files) == 1
     await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
-    own = await lookup.toolset(101, elsewhere, CASE, public=False)
+    own = await lookup.toolset(asked_by(101, place=elsewhere), CASE, public=False)
     assert own is not None
     assert own.files == ("runbook of the asker: Restart",)
     await own.prepare()
     assert [tool.name for tool in own.tools] == ["answer_from_user_kb"]
-    to_come = await lookup.toolset(102, elsewhere, CASE, public=True, opened=False)
+    to_come = await lookup.toolset(asked_by(101, place=elsewhere), CASE, public=True, opened=False)
     assert to_come is not None
     await to_come.prepare()
     assert [tool.name for tool in to_come.tools] == ["answer_from_case_evidence", "query_file"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from model.events import Edited, Event, Posted
+from model.events import Deleted, Edited, Event, Posted
 from model.messages import Author, Message
 from operators.screen import follow, without_content
 from services.conversations.tracking import ConversationTracker
@@ -70,6 +70,16 @@ def test_what_is_said_is_followed_by_who_says_it_and_where() -> None:
     tracker = heard(talk, asked, answered)
     assert tracker.conversation_of(answered.id) == asked.id, "a question that waits is answered by the team"
     assert heard(Talk(team=frozenset()), asked, answered).conversation_of(answered.id) == answered.id
+
+
+def test_what_is_deleted_was_said_to_nobody() -> None:
+    talk, tracker = Talk(), ConversationTracker()
+    mentioned, asked = talk.says(BEN, mentions=[ANN]), talk.says(ANN)
+    events: Subject[Event] = Subject()
+    events.pipe(follow(tracker, talk.people, talk.history, nobody)).subscribe()
+    for event in (posted(mentioned), Deleted(mentioned.at, CHANNEL.id, (mentioned.id,)), posted(asked)):
+        events.on_next(event)
+    assert tracker.conversation_of(asked.id) == asked.id
 
 
 def test_system_messages_are_nobodys_words() -> None:

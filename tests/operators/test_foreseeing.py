@@ -14,7 +14,7 @@ from services.llm.endpoint import BadOutput
 from services.llm.prefetching import PrefetchingAsker
 from services.llm.usage import Usage
 from services.team.archive import Pair
-from services.team.decisions import By
+from services.team.decisions import Actor
 from services.team.index import DescriptionSchedule
 from services.team.library import TeamLibrary
 from tests.services.team.pairs import added, opened, store
@@ -29,7 +29,7 @@ class Guessing:
     topic_for: Callable[[int], ClassificationResult | Exception] = lambda _number: named("things")
     asked: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     offered: list[str] = field(default_factory=list[str])
-    by: By = By.LLM
+    actor: Actor = Actor.LLM
     key: str = "key"
 
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:

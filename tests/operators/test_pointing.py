@@ -45,10 +45,10 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
 def pointing(
     found: SearchResult = MAY_FIT,
     rules: PointRules | None = None,
-    repeats: RecentReplies | None = None,
+    recent_replies: RecentReplies | None = None,
     addresses: Addresses | None = None,
 ) -> Step:
-    search, told, published = ScriptedSearch(found), repeats or RecentReplies(), addresses or Addresses()
+    search, told, published = ScriptedSearch(found), recent_replies or RecentReplies(), addresses or Addresses()
     return in_turn(
         step("generate", add_links(search, told, published), 4),
         step("point", point(search, told, published, rules or PointRules()), 4, takes=Unanswered),
@@ -207,7 +207,7 @@ async def test_a_pointing_draft_has_no_address_that_a_stranger_wrote(level: Leve
     assert "evil" not in draft
     assert "See or here or, how do I restore it?" in draft
     assert "https://discord.example/qa_1" in draft
-    assert ("https://backups.example/newest" in draft) is (level is Level.POINT)
+    assert "https://backups.example" not in draft  # no part of an answer of the team
     assert ("https://ours.example" in draft) is (level is Level.SILENCE)
 
 
@@ -332,14 +332,14 @@ async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() ->
 async def after_telling(
     item: Inquiry | Unanswered, *, result: OutcomeKind = OutcomeKind.REPLIED, signature: str = ""
 ) -> RecentReplies:
-    repeats = RecentReplies()
+    recent_replies = RecentReplies()
 
     async def reply(inquiry: Inquiry) -> Outcome:
         return outcome_of(inquiry, result)
 
     told = await pointed(item)
-    await remember_replies(reply, repeats)(await sign(signature)(told) if signature else told)
-    return repeats
+    await remember_replies(reply, recent_replies)(await sign(signature)(told) if signature else told)
+    return recent_replies
 
 
 @pytest.mark.parametrize("signature", ["", "Millrace"])
@@ -347,75 +347,77 @@ async def test_a_quote_that_a_person_was_given_is_not_given_again(
     signature: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "operators.pointing")
-    repeats = await after_telling(inquiry(draft="Like this."), signature=signature)
-    result = await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)
+    recent_replies = await after_telling(inquiry(draft="Like this."), signature=signature)
+    result = await pointed(inquiry(draft="Like this."), FITS, recent_replies=recent_replies)
     assert (result.result, result.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
     assert caplog.messages == ["generate: the same answer was given to the same person before"]
-    pages = await pointed(inquiry(draft="Like this.", addressed=True), FITS, repeats=repeats)
+    pages = await pointed(inquiry(draft="Like this.", addressed=True), FITS, recent_replies=recent_replies)
     assert (pages.level, pages.citations) == (Level.POINT, ("kb:guides/backup.md", "kb:faces.md"))
 
 
 @pytest.mark.parametrize("signature", ["", "Millrace"])
 async def test_pages_that_a_person_was_pointed_to_are_not_named_again(signature: str) -> None:
-    repeats = await after_telling(unanswered(addressed=True), signature=signature)
-    again = await pointed(unanswered(addressed=True), repeats=repeats)
+    recent_replies = await after_telling(unanswered(addressed=True), signature=signature)
+    again = await pointed(unanswered(addressed=True), recent_replies=recent_replies)
     assert (again.result, again.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
 
 
 @pytest.mark.parametrize(("asker", "draft"), [(2, "Like this."), (1, "Or like that.")])
 async def test_another_person_and_another_answer_are_told(asker: int, draft: str) -> None:
-    repeats = await after_telling(inquiry(draft="Like this."))
+    recent_replies = await after_telling(inquiry(draft="Like this."))
     asked = inquiry(draft=draft, asker=asker)
-    assert shown(await pointed(asked, FITS, repeats=repeats)) == "q"
+    assert shown(await pointed(asked, FITS, recent_replies=recent_replies)) == "q"
 
 
 async def test_what_a_model_writes_is_posted_although_it_was_said_before() -> None:
-    repeats, asked = await after_telling(inquiry(draft="Like this.")), inquiry(draft="Like this.")
+    recent_replies, asked = await after_telling(inquiry(draft="Like this.")), inquiry(draft="Like this.")
     asked.usage.add("generate", prompt_tokens=1, completion_tokens=1)
-    assert shown(await pointed(asked, FITS, repeats=repeats)) == "q"
+    assert shown(await pointed(asked, FITS, recent_replies=recent_replies)) == "q"
 
 
 async def test_what_was_called_off_or_refused_has_been_told_to_nobody() -> None:
     for ended in (OutcomeKind.CANCELLED, OutcomeKind.FAILED):
-        repeats = await after_telling(inquiry(draft="Like this."), result=ended)
-        assert shown(await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)) == "q"
+        recent_replies = await after_telling(inquiry(draft="Like this."), result=ended)
+        assert shown(await pointed(inquiry(draft="Like this."), FITS, recent_replies=recent_replies)) == "q"
 
 
 def test_after_a_day_it_may_be_said_again() -> None:
-    repeats = RecentReplies()
-    repeats.remember(1, "Like this.", 0.0)
-    assert repeats.was_sent(1, "Like this.", DAY - 1)
-    assert not repeats.was_sent(1, "Like this.", DAY)
+    recent_replies = RecentReplies()
+    recent_replies.remember(1, "Like this.", 0.0)
+    assert recent_replies.was_sent(1, "Like this.", DAY - 1)
+    assert not recent_replies.was_sent(1, "Like this.", DAY)
 
 
-def is_new(repeats: RecentReplies, person: int, text: str, at: float) -> bool:
-    if repeats.was_sent(person, text, at):
+def is_new(recent_replies: RecentReplies, person: int, text: str, at: float) -> bool:
+    if recent_replies.was_sent(person, text, at):
         return False
-    repeats.remember(person, text, at)
+    recent_replies.remember(person, text, at)
     return True
 
 
 def test_nobody_is_told_the_same_twice_within_a_day() -> None:
     """Pitfall 62."""
-    repeats = RecentReplies()
-    assert is_new(repeats, 1, "Pull it.", 0)
-    assert not is_new(repeats, 1, "Pull it.", DAY - 1)
-    assert is_new(repeats, 2, "Pull it.", 5)
-    assert is_new(repeats, 1, "Push it.", 5)
-    assert is_new(repeats, 1, "Pull it.", DAY)  # counted from when they were told, not from when they asked again
-    assert not is_new(repeats, 1, "Pull it.", DAY + 1)
+    recent_replies = RecentReplies()
+    assert is_new(recent_replies, 1, "Pull it.", 0)
+    assert not is_new(recent_replies, 1, "Pull it.", DAY - 1)
+    assert is_new(recent_replies, 2, "Pull it.", 5)
+    assert is_new(recent_replies, 1, "Push it.", 5)
+    assert is_new(
+        recent_replies, 1, "Pull it.", DAY
+    )  # counted from when they were told, not from when they asked again
+    assert not is_new(recent_replies, 1, "Pull it.", DAY + 1)
 
 
 def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operators.pointing._REMEMBERED", 3)
-    repeats = RecentReplies()
-    assert all(is_new(repeats, person, "Pull it.", 0) for person in range(5))
-    assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
+    recent_replies = RecentReplies()
+    assert all(is_new(recent_replies, person, "Pull it.", 0) for person in range(5))
+    assert [is_new(recent_replies, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
 
 
 def test_what_was_said_more_than_a_day_ago_takes_no_memory() -> None:
-    repeats = RecentReplies()
+    recent_replies = RecentReplies()
     for day in range(3):
         for person in range(100):
-            repeats.remember(person + 100 * day, "Pull it.", day * DAY)
-    assert len(repeats._sent) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+            recent_replies.remember(person + 100 * day, "Pull it.", day * DAY)
+    assert len(recent_replies._sent) == 100  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)

@@ -114,7 +114,7 @@ async def test_it_is_given_up_at_no_time(tmp_path: Path) -> None:
 async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_path: Path) -> None:
     theirs, mixed = waiting(1, 1.0), waiting(5, 2.0)
     third = CapturedMessage(9, 12, PairTurn(Speaker.USER, "Me too."))
-    longer = PendingCapture(2.0, Capture(None, "thread_5", (*mixed.capture.said, third)), ())
+    longer = PendingCapture(2.0, Capture(None, "thread_5", (*mixed.capture.messages, third)), ())
     desk = Desk(tmp_path, theirs, longer)
     desk.error_for = lambda _: BadOutput("prose")
     desk.withheld = lambda said: said.author_id == 12 or (said.author_id == 11 and said.turn.text == "gone")
@@ -127,16 +127,16 @@ async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_p
 
 
 async def test_a_message_that_is_opted_out_of_by_its_text_goes_alone(tmp_path: Path) -> None:
-    first, answer = waiting(1).capture.said
+    first, answer = waiting(1).capture.messages
     private = CapturedMessage(3, 11, PairTurn(Speaker.USER, "between us"))
     desk = Desk(tmp_path, PendingCapture(1.0, Capture(None, "thread_1", (first, answer, private)), ()))
     desk.withheld = lambda said: said.turn.text == "between us"
     assert await desk.round() == 1
-    assert [capture.said for capture in desk.stored] == [(first, answer)]
+    assert [capture.messages for capture in desk.stored] == [(first, answer)]
 
 
 async def test_the_text_of_somebody_who_opted_out_leaves_a_file_that_keeps_its_name(tmp_path: Path) -> None:
-    said = (*waiting(1).capture.said, CapturedMessage(9, 50, PairTurn(Speaker.TEAM, "Yes.")))
+    said = (*waiting(1).capture.messages, CapturedMessage(9, 50, PairTurn(Speaker.TEAM, "Yes.")))
     middle = PendingCapture(
         1.0,
         Capture(None, "thread_1", (said[0], CapturedMessage(1, 12, PairTurn(Speaker.USER, "secret")), *said[1:])),

@@ -235,7 +235,7 @@ async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:
 
 @pytest.mark.parametrize("withdrawing", [ADA, BEN])
 async def test_when_words_are_withdrawn_their_owners_question_ends_and_others_begin_again(withdrawing: Author) -> None:
-    personal, said, begun = PersonalWork(), [Message(9, 11, BEN, "So.", 0.5)], list[str]()
+    personal_work, said, begun = PersonalWork(), [Message(9, 11, BEN, "So.", 0.5)], list[str]()
 
     async def gathered(item: Inquiry) -> Inquiry:
         begun.append("gather")
@@ -251,9 +251,9 @@ async def test_when_words_are_withdrawn_their_owners_question_ends_and_others_be
     async def withdraw() -> None:
         await asyncio.sleep(1.5)
         said.clear()
-        personal.withdraw(withdrawing.id)
+        personal_work.withdraw(withdrawing.id)
 
-    made = in_order(step("gather", gathered, 1), step("gate", gated, 1), personal=personal)
+    made = in_order(step("gather", gathered, 1), step("gate", gated, 1), personal_work=personal_work)
     item, withdrawn = inquiry(), asyncio.create_task(withdraw())
     seen = await watch("q|", made, values={"q": item})
     await withdrawn

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from operators.curating import study
+from operators.curating import curate
 from services.assistant.curator import ClassificationResult, IntegrationResult, TopicPiece
 from services.conversations import PersonalWork, Withdrawn
 from services.llm.endpoint import BadOutput, LLMError, PromptRefused, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
 from services.team.archive import UNKNOWN, Pair, PairTurn, Speaker, remove_texts
-from services.team.decisions import Action, By, Decision, FiledPiece, Remark
+from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark
 from services.telemetry import current_people
 from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
@@ -24,10 +24,10 @@ async def decided(folder: Path, curator: ScriptedCurator, *pairs: Pair) -> list[
     """What becomes of pairs, one after another."""
     store(folder, *pairs)
     library = opened(folder)
-    studied = study(library, curator, Usage())
+    curated = curate(library, curator, Usage())
     made: list[Decision] = []
     for each in pairs:
-        made.append(await studied(each))
+        made.append(await curated(each))
         await asyncio.to_thread(library.decide, made[-1])
     return made
 
@@ -40,7 +40,7 @@ def held(folder: Path) -> dict[str, list[str]]:
 async def test_a_pair_opens_a_topic_when_there_is_none_of_that_name(tmp_path: Path) -> None:
     curator = ScriptedCurator(topic_for=lambda _: named("GPU drivers"))
     [decision] = await decided(tmp_path, curator, pair(1))
-    assert (decision.action, decision.topic, decision.by) == (Action.ADDED, "gpu-drivers", By.LLM)
+    assert (decision.action, decision.topic, decision.by) == (Action.ADDED, "gpu-drivers", Actor.LLM)
     assert [step for step, _ in curator.asked] == ["classify"]
 
 
@@ -140,7 +140,7 @@ async def test_a_pair_on_which_the_model_always_fails_is_given_up_after_three_tr
     assert "Traceback" not in caplog.text
 
 
-def with_stranger(each: Pair, words: str) -> Pair:
+def with_stranger(each: Pair, words: str, *, is_to_both: bool = False) -> Pair:
     """The pair with what somebody else, of number 2, has said before the team's answer."""
     (asked, answer), (first, last) = each.turns, each.message_ids
     return replace(
@@ -148,6 +148,7 @@ def with_stranger(each: Pair, words: str) -> Pair:
         message_ids=(first, first + 500, last + 500),
         author_ids=(1, 2, 50),
         turns=(asked, PairTurn(Speaker.USER, words), answer),
+        addressee_ids=(0, 0, 50 if is_to_both else 1),
     )
 
 
@@ -165,6 +166,20 @@ async def test_what_a_stranger_says_keeps_no_conversation_from_being_filed(tmp_p
     assert decision.pieces == (FiledPiece((str(mixed.message_ids[0]), str(mixed.message_ids[2])), "things"),)
     [filed] = opened(tmp_path).topics["things"].pairs
     assert [turn.text for turn in filed.turns] == ["why?", "so."]
+
+
+async def test_a_refused_pair_in_which_nothing_is_certainly_to_the_first_user_is_skipped(tmp_path: Path) -> None:
+    curator = ScriptedCurator(topic_for=lambda _: PromptRefused("400"))
+    [decision] = await decided(tmp_path, curator, with_stranger(pair(1), "slur", is_to_both=True))
+    assert (decision.action, decision.pieces) == (Action.SKIPPED, ())
+    assert [step for step, _ in curator.asked] == ["classify"]
+
+
+async def test_a_pair_of_which_it_is_not_certain_whom_the_team_answers_replaces_nothing(tmp_path: Path) -> None:
+    first, mixed = pair(1), with_stranger(pair(2), "me too", is_to_both=True)
+    curator = ScriptedCurator(integrated=lambda _new, _held: kept(first.id))
+    decisions = await decided(tmp_path, curator, first, mixed)
+    assert (decisions[-1].action, decisions[-1].remove_ids) == (Action.ADDED, ())
 
 
 async def test_what_a_stranger_said_in_a_topic_keeps_no_other_from_joining_it(tmp_path: Path) -> None:
@@ -201,21 +216,21 @@ async def test_what_is_not_the_pairs_fault_stops_the_work_and_costs_no_try(tmp_p
     one = pair(1)
     answers: list[Exception] = [BadOutput("prose"), error, BadOutput("prose"), error]
     curator = ScriptedCurator(topic_for=lambda _: answers.pop(0) if answers else named("things"))
-    studied = study(opened(tmp_path), curator, Usage())
+    curated = curate(opened(tmp_path), curator, Usage())
     for _ in range(2):
         with pytest.raises(type(error)):
-            await studied(one)
-    assert (await studied(one)).action is Action.ADDED
+            await curated(one)
+    assert (await curated(one)).action is Action.ADDED
 
 
 async def test_tries_add_up_over_interruptions(tmp_path: Path) -> None:
     answers: list[Exception] = [BadOutput("a"), Unavailable("b"), BadOutput("c"), Unavailable("d"), BadOutput("e")]
-    studied = study(opened(tmp_path), ScriptedCurator(topic_for=lambda _: answers.pop(0)), Usage())
+    curated = curate(opened(tmp_path), ScriptedCurator(topic_for=lambda _: answers.pop(0)), Usage())
     one = pair(1)
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await studied(one)
-    assert (await studied(one)).action is Action.FAILED
+            await curated(one)
+    assert (await curated(one)).action is Action.FAILED
 
 
 async def test_a_bug_is_told_with_its_traceback_and_does_not_block_the_others(
@@ -239,9 +254,9 @@ async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(
     store(tmp_path, pair(1), pair(2))
     library, curator, usage = opened(tmp_path), ScriptedCurator(), Usage()
     seen: list[tuple[str, int]] = []
-    studied = study(library, curator, usage, lambda name, count: seen.append((name, count)))
+    curated = curate(library, curator, usage, lambda name, count: seen.append((name, count)))
     library.decide(added(pair(1), "things"))
-    await studied(pair(2))
+    await curated(pair(2))
     assert usage.calls == {"classify": 1, "integrate": 1}
     assert seen == [("classify", 1), ("classify", 0), ("integrate", 1), ("integrate", 0)]
     assert f"topic_classified {pair(2).id}: things" in caplog.text
@@ -275,6 +290,7 @@ async def test_a_pair_about_two_matters_is_filed_in_pieces_each_compared_with_it
         message_ids=(31, 32, 33, 34),
         author_ids=(1, 2, 50, 50),
         turns=(one.turns[0], two.turns[0], one.turns[1], two.turns[1]),
+        addressee_ids=(0, 0, 1, 2),
     )
     pieces = [
         TopicPiece(message_ids=["31", "33"], topic_name="Cats"),
@@ -300,21 +316,21 @@ async def test_a_skipped_pair_has_no_pieces(tmp_path: Path) -> None:
 
 
 async def test_a_pair_of_somebody_who_is_being_forgotten_is_left_and_costs_no_try(tmp_path: Path) -> None:
-    one, personal = pair(1), PersonalWork()
+    one, personal_work = pair(1), PersonalWork()
     user_id, *others = one.author_ids
     curator = ScriptedCurator(seconds=60)
-    studied = study(opened(tmp_path), curator, Usage(), personal=personal)
-    asking = asyncio.create_task(studied(one))
+    curated = curate(opened(tmp_path), curator, Usage(), personal_work=personal_work)
+    asking = asyncio.create_task(curated(one))
     await asyncio.sleep(1)
-    personal.withdraw(user_id)
+    personal_work.withdraw(user_id)
     with pytest.raises(Withdrawn):
         await asking
-    with personal.forgetting(user_id):
+    with personal_work.forgetting(user_id):
         with pytest.raises(Withdrawn):
-            await studied(one)
+            await curated(one)
         forgotten = remove_texts(one, user_id)
         assert forgotten.writer_ids == {*others} - {user_id}
-        assert (await studied(forgotten)).action is Action.ADDED
+        assert (await curated(forgotten)).action is Action.ADDED
     assert [step for step, _ in curator.asked] == ["classify"] * 2
 
 
@@ -329,6 +345,6 @@ async def test_a_call_notes_whose_words_the_model_is_shown(tmp_path: Path) -> No
     store(tmp_path, one, two)
     library, curator = opened(tmp_path), ScriptedCurator(integrated=noted)
     library.decide(added(one, "things"))
-    await study(library, curator, Usage())(two)
+    await curate(library, curator, Usage())(two)
     assert seen == [{7, *one.author_ids}]
     assert current_people.get() is None

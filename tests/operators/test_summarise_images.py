@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from clock import now
-from model.conversations import Image
+from model.conversations import Conversation, Image
 from model.messages import Attachment
 from operators import capturing as module
 from operators.capturing import summarise_images, without_withdrawn
+from services.assistant.curator import ImageSummaryResult
 from services.conversations import PersonalWork
-from services.llm.endpoint import BadOutput, Unavailable
+from services.llm.endpoint import BadOutput, PromptRefused, Unavailable
 from services.llm.images import ImageFailed, ImageUnusable
 from services.llm.usage import Usage
 from services.team.archive import PairTurn, Speaker
@@ -53,7 +55,7 @@ def waiting(*pictures: CapturedImage) -> PendingCapture:
 
 
 def words(capture: Capture) -> str:
-    return capture.said[0].turn.text
+    return capture.messages[0].turn.text
 
 
 async def test_images_are_put_into_words_in_their_messages(tmp_path: Path) -> None:
@@ -187,6 +189,27 @@ async def test_what_is_withdrawn_while_images_are_described_is_left_out(tmp_path
     forgotten.add(11)
     personal.withdraw(11)
     capture = await describing
-    assert [said.author_id for said in capture.said] == [50]
+    assert [said.author_id for said in capture.messages] == [50]
     assert curator.asked == [("summarise_images", "1,2"), ("summarise_images", "2")]
     assert pending.all() == []
+
+
+async def test_an_image_that_the_endpoint_refuses_stays_a_placeholder_and_holds_nothing_up(tmp_path: Path) -> None:
+    """Anybody may post a file that begins like a picture and is none."""
+
+    in_words = ScriptedCurator().pictured
+
+    def refused(conversation: Conversation, ids: Sequence[int]) -> ImageSummaryResult | Exception:
+        images = [image for turn in conversation.turns for image in turn.images]
+        return (
+            PromptRefused("HTTP 400") if any(image.data == b"\x01" for image in images) else in_words(conversation, ids)
+        )
+
+    curator, pending = ScriptedCurator(pictured=refused), PendingFolder(tmp_path)
+    summarised = summarise_images(curator, Pictures(), pending, Usage())
+    capture = await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
+    assert words(capture) == "[image: 1.png]\n[image: 2.png in words]"
+    assert pending.all() == []
+    asked = len(curator.asked)
+    assert words(await summarised(waiting(picture(1)))) == "[image: 1.png]"
+    assert len(curator.asked) == asked

@@ -90,7 +90,7 @@ class Notes:
     def line_result(self, _line: LinksLine) -> LineResult | None:
         return None
 
-    async def survey(self, _at: float) -> Sequence[Trouble]:
+    async def refresh(self, _at: float) -> Sequence[Trouble]:
         return self.surveyed
 
     def list_sources(self, _records: Mapping[str, NoteRecord], _at: float) -> Listing:

@@ -82,8 +82,28 @@ def test_what_looks_like_an_address_costs_little_more_than_other_words() -> None
     assert cost(lambda: addresses(lookalikes)) < 50 * cost(lambda: addresses(words), 5)
 
 
-def test_brackets_behind_an_address_are_taken_off_in_linear_time() -> None:
-    assert growth(lambda text: remove_foreign_links(text, ()), lambda chars: "http://a" + ")" * chars, CHARS) < STEEP
+@pytest.mark.parametrize(
+    "more", [")", "\\:", "&sol;", "&sol", "](", "](<", "a](//b ", "](((", "href=", "[a]: ", "a:", "@"]
+)
+def test_links_are_removed_in_linear_time(more: str) -> None:
+    def text(chars: int) -> str:
+        return "http://a" + more * (chars // len(more))
+
+    assert growth(lambda each: remove_foreign_links(each, ()), text, CHARS) < STEEP
+
+
+@pytest.mark.parametrize(
+    ("opened", "closed"),
+    [("[", "](//a )"), ("![", "](https://a)"), ("ht<", "https://a>tps://b"), ("\\[", "http://a\\]")],
+)
+def test_nested_links_are_removed_in_linear_time(opened: str, closed: str) -> None:
+    def text(chars: int) -> str:
+        return (depth := chars // len(opened + closed)) * opened + "x" + depth * closed
+
+    assert growth(lambda each: remove_foreign_links(each, ()), text, CHARS) < STEEP
+    left = remove_foreign_links(text(4_000), ())
+    assert "//" not in left
+    assert remove_foreign_links(left, ()) == left
 
 
 @pytest.mark.parametrize("body", PAGES)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import reporting.report
 from model.outcomes import OutcomeKind, Reason, traits_of
-from reporting.report import find_gaps, is_gap, reason_of
+from model.servers import Servers
+from reporting.report import find_gaps, is_gap, reason_of, title_of
 from services.search.embedding import Vectors
 from services.telemetry import PartOutcome
 from tests.patterns.growth import peak
@@ -29,6 +30,16 @@ async def test_questions_with_the_same_words_are_one_gap() -> None:
     assert [entry.question for entry in found[0].asked] == LANTERNS[::-1]
 
 
+@pytest.mark.parametrize("embeds", [True, False])
+async def test_servers_that_share_no_knowledge_have_no_gap_in_common(*, embeds: bool) -> None:
+    async def alike(texts: Sequence[str]) -> Vectors:
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+    entries = [asked(LANTERNS[0], at=MONDAY + at, guild_id=guild_id) for at, guild_id in enumerate([1, 2, 3, None, 2])]
+    found = await find_gaps(entries, alike if embeds else None, Servers({None: "", 2: "its own"}).owner_of)
+    assert [[entry.guild_id for entry in gap.asked] for gap in found] == [[None, 3, 1], [2, 2]]
+
+
 def test_made_up_words_fill_no_memory() -> None:
     """With a vector of all words for each, a few hundred such questions took gigabytes."""
     entries = [asked(" ".join(f"w{at}x{word}" for word in range(800)), author_id=at) for at in range(200)]
@@ -41,6 +52,34 @@ async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
 
     found = await find_gaps([asked("a lantern"), asked("b lantern"), asked("a boat")], by_first_letter)
     assert [sorted(entry.question for entry in gap.asked) for gap in found] == [["a boat", "a lantern"], ["b lantern"]]
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("hi all, how do I light the lantern?", "How do I light the lantern?"),
+        ("Good morning! I am new here. I have a boat.\n\nWhere is the lantern? Thanks!", "Where is the lantern?"),
+        ("lantern will not light", "Lantern will not light"),
+        ("?!", "?!"),
+        ("x" * 200, f"X{'x' * 89}…"),
+        (f"Why does {'the old lantern ' * 20}smoke?", f"Why does {'the old lantern ' * 4}the old lantern…"),
+    ],
+)
+def test_a_title_is_the_sentence_that_asks(question: str, title: str) -> None:
+    assert title_of(question) == title
+
+
+async def test_a_gap_stays_dismissed_until_more_ask_than_were_dismissed() -> None:
+    entries = [asked("lantern light?", at=MONDAY + at) for at in range(3)]
+    dismissed = {int(MONDAY)}
+
+    async def is_dismissed(count: int) -> bool:
+        (gap,) = await find_gaps(entries[:count], None)
+        return gap.is_dismissed(dismissed)
+
+    assert [await is_dismissed(count) for count in (1, 2, 3)] == [True, True, False]
+    (gap,) = await find_gaps(entries, None)
+    assert not gap.is_dismissed(())
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -54,6 +54,29 @@ async def test_the_counts_add_up() -> None:
     )
 
 
+async def test_what_was_dismissed_is_left_out_and_counted() -> None:
+    entries = [asked("Does it run on Solaris?", at=MONDAY + 1), asked("Where is the barn?", at=MONDAY + 2)]
+    found = await build_report(entries, PERIOD, knowledge=Knowledge(dismissed={int(MONDAY + 1)}))
+    assert ([gap.question for gap in found.gaps], found.dismissed) == (["Where is the barn?"], 1)
+    text = markdown(document(found))
+    assert "1 group of questions were dismissed" in text
+    assert "Solaris" not in text
+
+
+async def test_a_report_says_where_the_team_has_answered_since() -> None:
+    entries = [
+        asked("Does it run on Solaris?", at=MONDAY + 1),
+        asked("does it run on solaris", at=MONDAY + 2, author_id=2),
+        asked("Where is the barn?", at=MONDAY + 3),
+    ]
+    lanterns = Taught("qa_1", "lanterns", "?")
+    answered = {int(MONDAY + 2): lanterns, 77: lanterns}
+    text = markdown(document(await build_report(entries, PERIOD, knowledge=Knowledge(answered=answered))))
+    assert "2 questions by 2 people (no sources 2); the team has answered 1 of them since" in text
+    assert text.count("the team answered in") == 1  # no column without anything in it
+    assert text.count("| lanterns |") == 1
+
+
 async def test_what_people_write_is_inert_in_markdown() -> None:
     text = markdown(document(await a_week()))
     assert "<script>" not in text

@@ -28,7 +28,7 @@ def test_every_key_is_in_the_table() -> None:
         if key.section is None or key.nullable:
             assert f"| `{key.dotted}` |" in table
     assert "| `ai_response.llm.base_url` | a URL" in table
-    assert table.count("| (required) |") == 15
+    assert table.count("| (required) |") == 17
 
 
 def test_every_default_is_valid() -> None:

@@ -19,6 +19,7 @@ from tests.settings.conftest import Failure
 
 SECRET = "Sup3rS3cr3tV4lue"
 LLM = {"base_url": "http://127.0.0.1/v1", "api_key": "x", "model": "m"}
+OPERATOR = {"token": "a-token-of-some-length", "role": "corrects"}
 LEAVES = [key for key in all_keys() if key.section is None and not key.kind.startswith("a mapping")]
 TIMES = [key for key in LEAVES if any(unit in key.kind for unit in ("seconds", "minutes", "hours"))]
 
@@ -28,12 +29,17 @@ def _yaml_for(key: SettingKey, value: object) -> str:
     tree: dict[str, object] = {}
     at = tree
     for word in key.path[:-1]:
-        name = "311" if word == ANY else word
+        name = _any_name(key) if word == ANY else word
         below: dict[str, object] = dict(LLM) if name in {"llm", "synthesis_llm", "embeddings"} else {}
+        below |= OPERATOR if name == "ana" else {}
         at[name] = below
         at = below
     at[key.path[-1]] = value
     return yaml.safe_dump(tree)
+
+
+def _any_name(key: SettingKey) -> str:
+    return "ana" if key.path[0] == "dashboard" else "311"
 
 
 def _name(key: SettingKey) -> str:
@@ -89,7 +95,7 @@ def test_a_value_of_the_wrong_type_is_refused_by_name(refused: Failure, key: Set
     if isinstance(value, float) and key.kind.startswith("a number"):
         value = "1.5"
     line = refused(_yaml_for(key, value))
-    dotted = key.dotted.replace(ANY, "311")
+    dotted = key.dotted.replace(ANY, _any_name(key))
     assert f"{dotted} must be {key.kind}" in line
     assert line.startswith("config.yaml:")
 
@@ -174,6 +180,8 @@ def test_a_misspelt_section_in_the_environment_is_answered_with_the_whole_variab
 def test_a_key_in_the_wrong_section_is_answered_with_its_place(refused: Failure) -> None:
     assert refused("kb: {max_sources: 3}").endswith("did you mean ai_response.max_sources?")
     assert refused(environ={"APP__DATA_DIR": "x"}).endswith("did you mean APP__APP__DATA_DIR?")
+    assert refused(environ={"APP__DISCORD_TOKEN": "x"}).endswith("did you mean APP__DISCORD__TOKEN?")
+    assert refused("guilds: {7: {discord_reply_mode: all}}").endswith("did you mean guilds.7.discord.reply_mode?")
 
 
 def test_a_key_of_an_earlier_version_is_answered_with_the_one_that_replaces_it(refused: Failure) -> None:
@@ -404,3 +412,30 @@ def test_no_value_ever_gets_into_an_error_text(
     assert SECRET not in line
     assert "\n" not in line
     assert SECRET not in _error_of(lambda: Settings.model_validate(tree))
+
+
+REVIEWED = "ai_response: {approval: all}\ndiscord: {review_channel_id: 1}\n"
+
+
+@pytest.mark.parametrize(
+    ("yaml", "says"),
+    [
+        ("ai_response: {approval: all}", "ai_response.approval is all, but discord.review_channel_id is not set"),
+        (
+            "discord: {channels: {5: {approval: unsure}}}",
+            "discord.channels.5.approval is unsure, but discord.review_channel_id is not set",
+        ),
+        ("guilds: {7: {ai_response: {approval: all}}}", "but guilds.7.discord.review_channel_id is not set"),
+        (
+            f"{REVIEWED}guilds: {{7: {{discord: {{team_role_ids: [5]}}}}}}",
+            "guilds.7.discord.review_channel_id is not set: set it to the channel in which the team of this server",
+        ),
+    ],
+)
+def test_answers_that_would_wait_where_nobody_is_shown_them_are_refused(tmp_path: Path, yaml: str, says: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml + "\n")
+    with pytest.raises(SettingsError) as refused:
+        load(config, {})
+    assert says in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1

@@ -135,3 +135,11 @@ def test_folders_that_meet_through_a_symlink_are_refused(refused: Failure, tmp_p
     (tmp_path / "alias").symlink_to(tmp_path / "docs")
     text = "guilds: {311: {kb: {sources_dir: docs/a}}, 312: {kb: {sources_dir: alias}}}"
     assert "must lie apart" in refused(text)
+
+
+def test_folders_below_the_shared_documents_are_not_those_of_a_server(loaded: Loader, tmp_path: Path) -> None:
+    """The folder above them may hold the data folder, as no more than they is read."""
+    settings = loaded("kb: {sources_dir: ., source_folders: [docs, wiki/]}\nguilds: {311: {}}")
+    assert settings.kb.document_folders == (tmp_path / "docs", tmp_path / "wiki")
+    own = settings.servers[311].kb
+    assert own.document_folders == (own.sources_dir,)

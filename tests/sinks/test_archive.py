@@ -14,6 +14,7 @@ import pytest
 
 import sinks.team
 from clock import VirtualLoop, now, rfc3339
+from model.messages import Author
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
@@ -22,7 +23,7 @@ from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
 from services.team.captures import Capture, CapturedMessage, Captures, PairLinks, Revision
 from sinks.team import RawArchive
-from tests.talk import ANN, STAFF, START, Talk, snowflake
+from tests.talk import ANN, BEN, STAFF, START, Talk, snowflake
 
 talk = Talk()
 PART = talk.part(talk.says(STAFF))
@@ -85,6 +86,22 @@ def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path, capl
     assert caplog.messages == [f"qa_pair_captured {outcome.qa_id}: reply_{first}, 2 messages"]
 
 
+def test_a_block_says_to_which_of_several_users_the_team_answered(tmp_path: Path) -> None:
+    asked, answered = capture(1).messages
+    other = CapturedMessage(snowflake(2.5), BEN.id, PairTurn(Speaker.USER, "And mine?"))
+    gone = replace(answered, message_id=snowflake(4), addressee_id=77)
+    told = replace(capture(1), messages=(asked, other, replace(answered, addressee_id=ANN.id), gone))
+    at(
+        START,
+        told,
+        replace(capture(5), messages=(capture(5).messages[0], replace(gone, message_id=snowflake(20)))),
+        folder=tmp_path,
+    )
+    assert "author_ids: 1, 2, 50, 50\naddressee_ids: 0, 0, 1, 50\nUser: Question 1?\n" in content(tmp_path).decode()
+    assert [pair.addressee_ids for pair in pairs_in(tmp_path)] == [(0, 0, ANN.id, STAFF.id), (0, STAFF.id)]
+    assert archive_in(tmp_path).captures.stored_as(told) == pairs_in(tmp_path)[0].id
+
+
 async def test_a_rehearsal_writes_nothing_and_tells_the_same(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
     rehearsal = RawArchive(tmp_path / "raw", Captures([]), lambda: START, places=places, rehearsed=True)
@@ -101,7 +118,7 @@ def test_a_pair_that_is_taken_over_keeps_everything_but_its_id_and_time(tmp_path
     assert [pair.id for pair in taken] == ["qa_20260101_000000.000000", "qa_20260101_000000.000001"]
     assert taken[0] == replace(theirs, id=taken[0].id, timestamp="2026-01-01T00:00:00.000000Z")
     assert pairs_in(tmp_path, 1) == taken
-    assert raw.captures.stored_as(Capture(PART, "thread_5", capture(1).said)) == taken[1].id
+    assert raw.captures.stored_as(Capture(PART, "thread_5", capture(1).messages)) == taken[1].id
 
 
 def test_captures_of_one_instant_get_ids_of_their_own_in_order(tmp_path: Path) -> None:
@@ -154,7 +171,7 @@ def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages
     first = capture(1)
     more = CapturedMessage(snowflake(9), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     at(START, first, folder=tmp_path)
-    at(START + 60, Capture(PART, first.conversation_id, (first.said[0], more)), folder=tmp_path)
+    at(START + 60, Capture(PART, first.conversation_id, (first.messages[0], more)), folder=tmp_path)
     old, new = pairs_in(tmp_path, 1)
     assert old.conversation_id == new.conversation_id
     assert new.message_ids == (*old.message_ids, more.message_id)
@@ -165,7 +182,9 @@ def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages
 def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, conversation: str | None) -> None:
     """Pitfalls 14 and 25."""
     first = replace(capture(1), conversation_id=conversation or capture(1).conversation_id)
-    edited = replace(first, said=(first.said[0], replace(first.said[1], turn=PairTurn(Speaker.TEAM, "Or rather:"))))
+    edited = replace(
+        first, messages=(first.messages[0], replace(first.messages[1], turn=PairTurn(Speaker.TEAM, "Or rather:")))
+    )
     [stored] = at(START, first, folder=tmp_path)
     before = content(tmp_path)
     [again, other] = at(START + 60, first, capture(2), folder=tmp_path)
@@ -341,7 +360,7 @@ async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, mon
     assert texts(tmp_path) == ["Question 1?", "Question 3?"]
     # What was not stored is nobody's earlier conversation.
     more = CapturedMessage(snowflake(90), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
-    await raw.keep(Capture(PART, "reply_1", (capture(2).said[0], more)))
+    await raw.keep(Capture(PART, "reply_1", (capture(2).messages[0], more)))
     assert [pair.conversation_id for pair in pairs_in(tmp_path, 1)][-1] == "reply_1"
 
 
@@ -410,7 +429,7 @@ async def test_a_write_whose_waiter_was_cancelled_does_not_mix_with_the_next(
 def test_the_archive_reads_back_what_was_said(tmp_path: Path) -> None:
     at(START, capture(1), folder=tmp_path)
     pair: Pair = pairs_in(tmp_path, 1)[0]
-    assert pair.turns == tuple(said.turn for said in capture(1).said)
+    assert pair.turns == tuple(said.turn for said in capture(1).messages)
     assert pair.said_at == rfc3339(START + 3, digits=6)
 
 
@@ -420,7 +439,7 @@ async def test_the_clock_is_the_loops(tmp_path: Path) -> None:
 
 
 def later(first: Capture, *more: CapturedMessage) -> Capture:
-    return Capture(None, first.conversation_id, (*first.said, *more))
+    return Capture(None, first.conversation_id, (*first.messages, *more))
 
 
 def more(number: int, text: str) -> CapturedMessage:
@@ -428,7 +447,7 @@ def more(number: int, text: str) -> CapturedMessage:
 
 
 def in_thread(capture: Capture) -> Capture:
-    return Capture(capture.part, "thread_5", capture.said)
+    return Capture(capture.part, "thread_5", capture.messages)
 
 
 def conversations(folder: Path) -> list[list[str]]:
@@ -453,7 +472,7 @@ def test_a_capture_that_had_to_wait_is_stored_like_any_other(tmp_path: Path) -> 
 def test_a_late_capture_does_not_shrink_what_was_captured_meanwhile(tmp_path: Path) -> None:
     """The last capture of a conversation is what readers use."""
     first = capture(1, "Why?\n[image: a.png]", "So.")
-    edited = Capture(PART, first.conversation_id, (first.said[0], more(9, "And so.")))
+    edited = Capture(PART, first.conversation_id, (first.messages[0], more(9, "And so.")))
     at(START + 60, edited, folder=tmp_path)
     [pair] = late(tmp_path, first)
     assert pair is not None
@@ -463,7 +482,7 @@ def test_a_late_capture_does_not_shrink_what_was_captured_meanwhile(tmp_path: Pa
 
 def test_a_late_capture_of_a_thread_is_needless_once_the_thread_was_read_again(tmp_path: Path) -> None:
     first = in_thread(capture(1, "Why?", "So."))
-    at(START + 60, Capture(PART, "thread_5", (*first.said, more(9, "And so."))), folder=tmp_path)
+    at(START + 60, Capture(PART, "thread_5", (*first.messages, more(9, "And so."))), folder=tmp_path)
     assert late(tmp_path, first) == [None]
     assert len(conversations(tmp_path)) == 1
 
@@ -484,9 +503,9 @@ def test_a_late_capture_of_nothing_known_teaches_nothing(tmp_path: Path) -> None
 async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_is_left(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
     raw = RawArchive(tmp_path / "raw", Captures(), lambda: START + 60, places=places)
-    said = capture(1).said
+    said = capture(1).messages
     more = CapturedMessage(snowflake(4), STAFF.id, PairTurn(Speaker.TEAM, "More."))
-    first = await raw.keep(replace(capture(1), said=(*said, more)))
+    first = await raw.keep(replace(capture(1), messages=(*said, more)))
     await raw.keep(capture(5))
     again = await raw.revise([Revision(more.message_id)])
     assert [[turn.text for turn in each.turns] for each in again] == [[*(each.turn.text for each in said), REMOVED]]
@@ -499,6 +518,20 @@ async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_
     assert await raw.revise([Revision(more.message_id)]) == []
     assert raw.holds([more.message_id])
     assert not raw.holds([snowflake(99)])
+
+
+@pytest.mark.parametrize("author", [ANN, STAFF])
+async def test_what_somebody_writes_into_an_old_message_after_an_opt_out_is_not_stored(
+    tmp_path: Path, author: Author
+) -> None:
+    opted_out = set[int]()
+    raw = RawArchive(tmp_path, Captures((), lambda each: each.author_id in opted_out), lambda: START + 60)
+    await raw.keep(capture(1))
+    opted_out.add(author.id)
+    edited = next(each for each in capture(1).messages if each.author_id == author.id)
+    [again] = await raw.revise([Revision(edited.message_id, "my illness")])
+    assert "my illness" not in content(tmp_path).decode()
+    assert again.turns[again.author_ids.index(author.id)].text == REMOVED
 
 
 async def test_a_conversation_whose_place_is_not_known_is_captured_again_without_one(tmp_path: Path) -> None:
@@ -514,7 +547,7 @@ async def test_a_capture_that_waits_while_its_message_is_deleted_is_stored_witho
         raw.keep(capture(5)), raw.keep(capture(1)), raw.revise([Revision(snowflake(3))])
     )
     assert (outcome.result, outcome.reason, again) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN, [])
-    assert [each.turns for each in pairs_in(tmp_path / "raw")] == [tuple(each.turn for each in capture(5).said)]
+    assert [each.turns for each in pairs_in(tmp_path / "raw")] == [tuple(each.turn for each in capture(5).messages)]
 
 
 async def test_a_full_disk_is_told_to_whoever_takes_something_back(

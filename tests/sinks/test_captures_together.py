@@ -97,7 +97,7 @@ async def test_what_goes_on_with_a_capture_that_is_being_written_waits_and_joins
     """Pitfalls 13 and 15."""
     disk, raw = Slow(monkeypatch), archive_in(tmp_path)
     second = capture(2, "Why?", "So.")
-    goes_on = Capture(PART, "reply_77", (second.said[0], more(90, "P.S.")))
+    goes_on = Capture(PART, "reply_77", (second.messages[0], more(90, "P.S.")))
     coming = (capture(1), second, goes_on, second, capture(3, "When?", "Then."))
     tasks, go_on = await disk.while_the_first_is_flushed(raw, *coming)
     go_on()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
-from model.messages import Author, Message, Place, PlaceKind
+from model.messages import Author, Message, Place, PlaceKind, Reference
 from model.servers import Servers
 from services.conversations import History, Post, Posts, StartedReply
 from services.discord import DryRunPoster, LookupFailed, PostFailed, TakenBack
@@ -115,3 +116,34 @@ async def test_one_line_tells_of_a_thread_that_could_not_be_deleted(
     (told,) = [record for record in caplog.records if "stays" in record.getMessage()]
     assert told.levelno == logging.INFO
     assert told.getMessage() == f"the thread {QUESTION} of an answer that was taken back stays: {why}"
+
+
+ASKED = QUESTION + 1
+
+
+def by_bot(text: str, to: int | None) -> Message:
+    """A message in the thread after the question `ASKED`; `to`: what it replies to."""
+    return replace(said(ASKED + 1, BOT, text), reply_to=None if to is None else Reference(to, QUESTION))
+
+
+@pytest.mark.parametrize(
+    ("there", "posts"),
+    [
+        ([], ["So it is."]),
+        ([by_bot("So  it is.", ASKED)], []),  # by an earlier try; Discord has changed the white space
+        ([by_bot("So it is.", None)], []),  # likewise, when the question was gone
+        ([by_bot("So it is.", ASKED - 1)], ["So it is."]),  # it answers somebody else
+        ([replace(by_bot("So it is.", ASKED), author=BEN)], ["So it is."]),
+    ],
+    ids=["nothing", "posted", "posted without the question", "another answer", "by a person"],
+)
+async def test_a_reply_is_posted_unless_it_is_there(there: list[Message], posts: list[str]) -> None:
+    poster = DryRunPoster()
+    people = people_of(frozenset({TESS.id}), frozenset(), None)
+    people.bot_id = BOT.id
+    discord, budgets = SmallFetcher(*there), Servers({None: Budget(BudgetLimits())})
+    replies = Replies(poster, kept := Posts(), history := History(None), people, budgets, fetcher=discord)
+    post = Post(0.0, 0, QUESTION, QUESTION, ANNA.id, ASKED, False, "how?", ())
+    await replies.post_approved(StartedReply(post, ("So it is.",), (ASKED,), GUILD), "")
+    assert [message.text for message in history.recent(QUESTION)] == posts
+    assert kept.has_answered(ASKED)

@@ -14,7 +14,7 @@ from rich.console import Console
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from sinks.results import ResultCounts
-from sinks.terminal import Terminal, in_cells, one_line
+from sinks.terminal import PipedConsole, Terminal, in_cells, one_line
 from tests.services.quickly import QUICKLY
 
 NOON = 1_773_230_400.0
@@ -43,7 +43,7 @@ def shown(
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=tty, color_system="truecolor" if tty else None)
     terminal = Terminal(
-        console, lambda place: NAMES.get(place, str(place)), "Replaying day.jsonl", "no language model", uncut=uncut
+        console, lambda place: NAMES.get(place, str(place)), "Replaying day.jsonl", "a model", NOON, uncut=uncut
     )
     for outcome in outcomes:
         terminal.write(outcome)
@@ -53,17 +53,21 @@ def shown(
 
 
 def test_the_first_line_says_what_is_played_and_who_answers() -> None:
-    assert shown()[0] == "Replaying day.jsonl: no language model"
+    assert shown()[0] == "Replaying day.jsonl, from 2026-03-11: a model"
 
 
 def test_a_reply_is_one_line_with_time_place_asker_question_source_and_quote() -> None:
-    assert shown(replied("hi all", "how do I open the valve?"))[2:] == [
-        "12:00 ✓ #help        ana         how do I open the valve?       → a.md               Turn the lever."
-    ]
+    outcome = replied("hi all", "how do I open the valve?")
+    asked = "12:00 ✓ #help        ana         how do I open the valve?"
+    assert shown(outcome, width=120)[2:] == [f"{asked}                → a.md               Turn the lever."]
+    # On a narrow terminal the question has the room.
+    assert shown(outcome, width=66)[2:] == [f"{asked}   → a.md"]
+    [long] = shown(replied("how do I open the valve of the lower chamber?"), width=80)[2:]
+    assert long == "12:00 ✓ #help        ana         how do I open the valve of the lower ch… → a.md"
 
 
 def test_of_an_answer_in_a_code_block_the_words_are_shown() -> None:
-    [line] = shown(replied("what is the first error?", reply="```\nERROR valve stuck\n```"))[2:]
+    [line] = shown(replied("what is the first error?", reply="```\nERROR valve stuck\n```"), width=120)[2:]
     assert line.endswith(" ERROR valve stuck ```")
 
 
@@ -111,16 +115,17 @@ def test_the_date_is_said_when_the_day_changes() -> None:
 
     lines = shown(at(NOON), at(NOON + 3600), at(NOON + 86_400), at(NOON + 86_400))[2:]
     assert [line[:10] for line in lines] == ["12:00 ✓ #h", "13:00 ✓ #h", "2026-03-12", "12:00 ✓ #h", "12:00 ✓ #h"]
+    assert [line[:10] for line in shown(at(NOON + 86_400))[2:]] == ["2026-03-12", "12:00 ✓ #h"]
 
 
 @pytest.mark.parametrize("width", [60, 80, 110, 300])
 @pytest.mark.parametrize("reason", [None, Reason.NO_ANSWER_IN_SOURCES])
-def test_nothing_wraps_and_nothing_is_wider_than_160_columns(width: int, reason: Reason | None) -> None:
+def test_nothing_wraps_and_nothing_is_wider_than_the_terminal(width: int, reason: Reason | None) -> None:
     text = "which 🧯 extinguisher 消火器 " * 40 + "?"
     outcome = replied(text, reply=text) if reason is None else skipped(reason, text)
     lines = shown(outcome, width=width)
-    assert len(lines) == (4 if len("Replaying day.jsonl: no language model") > width else 3)
-    assert max(map(cell_len, lines)) <= min(width, 160)
+    assert len(lines) == (4 if len("Replaying day.jsonl, from 2026-03-11: a model") > width else 3)
+    assert max(map(cell_len, lines)) <= width
 
 
 @pytest.mark.parametrize(
@@ -156,6 +161,25 @@ def test_of_a_web_page_the_path_is_shown_and_of_a_long_one_its_end() -> None:
     lines = shown(page, deep)[2:]
     assert "→ …/b/c +1 " in lines[0]
     assert "→ …er/folder/page.md" in lines[1]
+
+
+def test_on_a_narrow_terminal_the_reason_has_the_room_of_the_result() -> None:
+    outcome = Outcome(
+        part("never mind the lever of the lower chamber"), NOON, OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED
+    )
+    assert shown(outcome, width=110)[-1].endswith(" cancelled: team answered")
+    [narrow] = shown(outcome, width=80)[-1:]
+    assert narrow.startswith("12:00 × ")
+    assert narrow.endswith("… team answered")
+
+
+def test_whoever_reads_no_further_ends_the_output_and_not_the_program() -> None:
+    class Closed(io.StringIO):
+        def write(self, _text: str, /) -> int:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        Terminal(PipedConsole(file=Closed()), str, "Replaying day.jsonl", "a model", NOON)
 
 
 @given(st.text(max_size=60), st.integers(1, 40), st.booleans())

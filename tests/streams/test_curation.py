@@ -13,7 +13,7 @@ import pytest
 from reactivex.subject import Subject
 
 from clock import now, rfc3339
-from model.conversations import REPLY
+from model.conversations import REPLY, TAUGHT
 from services.assistant.curator import ClassificationResult
 from services.assistant.describing import NotDescribed
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
@@ -21,10 +21,10 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import archive, corrections, rebuilding
+from services.team import archive, corrections, overview, rebuilding
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary, has_changed_text
 from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, Described, curation
@@ -64,7 +64,7 @@ class Team:
         settle_seconds: float = 0.0,
         last_said: Callable[[int], float | None] = lambda _message_id: None,
         is_private: Callable[[Pair], bool] = lambda _pair: False,
-        personal: PersonalWork | None = None,
+        personal_work: PersonalWork | None = None,
     ) -> None:
         self.folder = folder
         self.curator = curator or ScriptedCurator()
@@ -72,6 +72,7 @@ class Team:
         self.usage = Usage()
         self.library: TeamLibrary = opened(folder)
         self.captures: Subject[object] = Subject()
+        self.taught: Subject[Pair] = Subject()
         self.heard: list[Decision | Described] = []
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
@@ -83,7 +84,8 @@ class Team:
             self.in_flight.__setitem__,
             last_said,
             is_private,
-            personal,
+            personal_work,
+            self.taught,
         )
         rules = CurationRules(TICK, 60, finish_all, settle_seconds)
         self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
@@ -131,6 +133,20 @@ async def test_each_capture_is_decided_when_it_is_stored_and_its_topic_described
     await team.closes()
 
 
+async def test_what_is_taught_is_decided_at_once_and_holds_up_no_end(tmp_path: Path) -> None:
+    team = Team(tmp_path, settle_seconds=600, finish_all=False)
+    await asyncio.sleep(1)
+    taught = replace(pair(1), conversation_id=TAUGHT.make_id(1))
+    await asyncio.to_thread(store, tmp_path, taught)
+    team.taught.on_next(taught)
+    await asyncio.sleep(1)
+    assert team.decided == [(taught.id, Action.ADDED)]
+    assert team.library.decision_about(taught) == noted(tmp_path)[0]
+    assert team.library.decision_about(pair(2)) is None
+    await team.closes()
+    assert not team.taught.observers
+
+
 async def test_while_pairs_wait_a_topic_is_described_at_its_first_and_when_they_have_doubled(tmp_path: Path) -> None:
     store(tmp_path, *(pair(n) for n in range(1, 20)))
     described: list[int] = []
@@ -162,7 +178,7 @@ async def test_a_topic_that_is_gone_before_it_could_be_described_is_let_be(tmp_p
     answers = [Unavailable("down")]
     team = Team(tmp_path, describing=Describing(lambda _text: answers.pop() if answers else "Fine."))
     await asyncio.sleep(0.5)
-    team.library.decide(decided(pair(1), Action.REMOVED, by=By.OPERATOR))
+    team.library.decide(decided(pair(1), Action.REMOVED, by=Actor.OPERATOR))
     await asyncio.sleep(5)
     assert team.decided[-1] == (pair(2).id, Action.ADDED)
     assert team.describing.asked == ["team:things.txt"] * 2
@@ -644,7 +660,7 @@ async def test_what_was_taken_back_leaves_its_topic_although_no_model_can_be_ask
     await team.hears(taken_back(filed, 2, text="Ask me in private."))
     await asyncio.sleep(1)
     assert team.decided == [(filed.id, Action.ADDED), (filed.id, Action.REMOVED)]
-    assert noted(tmp_path)[-1].by is By.DISCORD
+    assert noted(tmp_path)[-1].by is Actor.DISCORD
     assert topic_files(tmp_path) == {}
     assert [each for each in curator.asked if each[0] == "classify"][1:] != []
     await team.closes()
@@ -663,6 +679,54 @@ async def test_of_what_is_no_question_and_answer_any_more_no_model_is_asked(tmp_
     assert topic_files(tmp_path) == {}
     planned = rebuilding.plan([pair(1), taken_back(pair(1), 2)], noted(tmp_path))
     assert (planned.tasks, planned.wordless) == ((), 1)
+
+
+async def test_what_an_operator_removed_stays_out_whatever_is_captured_of_the_conversation_later(
+    tmp_path: Path,
+) -> None:
+    first, edited = pair(1), taken_back(pair(1), 2, text="so!")
+    grown = replace(edited, id=pair(3).id, timestamp=pair(3).timestamp, conversation_id="reply_77")
+    team = Team(tmp_path)
+    await team.hears(first)
+    await asyncio.sleep(1)
+    corrections.remove(team.library, first.id, rfc3339(now()))
+    await team.hears(edited)
+    await asyncio.sleep(1)
+    await team.closes()
+    store(tmp_path, grown)  # the same answer, found below another message
+    planned = rebuilding.plan([first, edited, grown], noted(tmp_path))
+    assert planned.tasks == ()
+    again = Team(tmp_path)
+    await again.closes()
+    assert again.decided[2:] == [(edited.id, Action.REMOVED), (grown.id, Action.REMOVED)]
+    assert {each.by for each in noted(tmp_path)[1:]} == {Actor.OPERATOR}
+    assert topic_files(tmp_path) == {}
+    assert {qa_id for _, qa_id in again.curator.asked} == set()
+
+    assert overview(places_in(tmp_path), "", now()).removed == ((grown.id, "things"),)
+    with pytest.raises(corrections.CorrectionRefused, match=f"--kb restore {grown.id} takes both back"):
+        corrections.restore(again.library, edited.id, rfc3339(now()))
+    assert corrections.restore(again.library, grown.id, rfc3339(now())) == f"{grown.id} is in things again."
+    assert overview(places_in(tmp_path), "", now()).removed == ()
+    later = replace(grown, id=pair(4).id, timestamp=pair(4).timestamp)
+    planned = rebuilding.plan([first, edited, grown, later], noted(tmp_path))
+    assert [task.pair.id for task in planned.tasks] == [later.id]
+    store(tmp_path, later)
+    last = Team(tmp_path)
+    await last.closes()
+    assert list(last.library.topics["things"].pairs) == [later]
+
+
+async def test_what_is_removed_while_a_model_decides_about_a_later_capture_stays_out(tmp_path: Path) -> None:
+    team = Team(tmp_path, ScriptedCurator(seconds=10))
+    await team.hears(pair(1))
+    await asyncio.sleep(60)
+    await team.hears(taken_back(pair(1), 2, text="so, and more"))
+    await asyncio.sleep(5)
+    library = team.library
+    library.decide(Decision(pair(1).id, rfc3339(now()), Action.REMOVED, Actor.OPERATOR))
+    await team.closes()
+    assert (team.decided[-1], topic_files(tmp_path)) == ((pair(2).id, Action.REMOVED), {})
 
 
 async def test_what_was_forgotten_is_not_taken_back_by_a_later_capture(tmp_path: Path) -> None:
@@ -686,16 +750,18 @@ async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_i
 
 
 async def test_a_conversation_is_not_asked_about_with_the_words_of_whom_was_forgotten_meanwhile(tmp_path: Path) -> None:
-    personal, shown, one = PersonalWork(), list[Pair](), pair(1)
+    personal_work, shown, one = PersonalWork(), list[Pair](), pair(1)
 
     def classified(each: Pair) -> ClassificationResult:
         shown.append(each)
         return named("things")
 
     store(tmp_path, one)
-    team = Team(tmp_path, ScriptedCurator(topic_for=classified, seconds=60), finish_all=False, personal=personal)
+    team = Team(
+        tmp_path, ScriptedCurator(topic_for=classified, seconds=60), finish_all=False, personal_work=personal_work
+    )
     await asyncio.sleep(1)
-    with personal.forgetting(1):
+    with personal_work.forgetting(1):
         await asyncio.sleep(20)  # it tries again and again
         left = archive.render(archive.remove_texts(one, 1)).encode()
         await asyncio.to_thread(files.replace, places_in(tmp_path).raw / archive.week_file(one.key), left)

@@ -31,6 +31,13 @@ def facts(shelf: Shelf, url: str = ONE) -> tuple[str, str | None]:
     return record.url.fetch_status, record.url.etag
 
 
+def failure(shelf: Shelf) -> str | None:
+    """As a later run reads it."""
+    kept = shelf.records[ONE]
+    assert isinstance(kept, UrlRecord)
+    return kept.url.failure
+
+
 async def test_a_page_is_fetched_kept_and_described_behind_the_files(shelf: Shelf) -> None:
     shelf.write("z.md", "A file\n")
     await shelf.update()
@@ -97,6 +104,11 @@ async def test_a_failing_page_keeps_its_text_and_is_asked_again_after_a_tick(
     await asyncio.sleep(300)
     await shelf.update()
     assert [etag for _, _, etag in shelf.web.asked] == ['"1"']
+    assert failure(shelf) == str(error)
+    await asyncio.sleep(300)
+    shelf.web.serve(ONE, "Page one\n", '"1"')
+    await shelf.update()
+    assert failure(shelf) is None
 
 
 async def test_a_page_that_was_never_fetched_is_in_no_index_and_asked_again_after_a_tick(shelf: Shelf) -> None:

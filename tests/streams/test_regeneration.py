@@ -11,7 +11,7 @@ from services.assistant.curator import ClassificationResult
 from services.assistant.describing import NotDescribed
 from services.llm.endpoint import PromptRefused, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary
 from services.team.rebuilding import Task
 from streams.curation import CurationServices, Described
@@ -181,9 +181,9 @@ async def test_what_an_operator_has_restored_stays_whatever_the_curator_says(tmp
     curator = ScriptedCurator(topic_for=lambda _: SKIP)
     await rebuilt(library, curator, [Task(PAIRS[0], "kept"), Task(PAIRS[1])])
     assert [(each.action, each.by) for each in noted(tmp_path)] == [
-        (Action.SKIPPED, By.LLM),
-        (Action.RESTORED, By.OPERATOR),
-        (Action.SKIPPED, By.LLM),
+        (Action.SKIPPED, Actor.LLM),
+        (Action.RESTORED, Actor.OPERATOR),
+        (Action.SKIPPED, Actor.LLM),
     ]
     assert {name: list(topic.pairs) for name, topic in library.topics.items()} == {"kept": [PAIRS[0]]}
     assert is_whole(tmp_path, library)

@@ -9,6 +9,7 @@ import pytest
 from reactivex import Observable
 
 from model.events import Deleted, Edited, Posted
+from operators.capturing import revisions_of
 from services.conversations.context import Context, ContextRules
 from services.team import Pair, PairTurn, Revision, Speaker
 from services.team.archive_files import ArchiveUnwritable
@@ -56,15 +57,56 @@ async def test_each_edit_and_deletion_gives_what_is_captured_again() -> None:
     assert desk.told == [(GUILD, [POSTED.message.id]), (GUILD, [5, 6])]
 
 
+def test_an_edit_of_a_message_from_before_the_start_is_of_its_author() -> None:
+    """`/privacy opt-out` holds for it."""
+    context = Context(
+        TALK.history, TALK.people, TALK.tracker, ContextRules(withheld=lambda each: each.author.id == ANN.id)
+    )
+    edits = [Edited(START, CHANNEL.id, 7, "my illness", author_id=author.id) for author in (ANN, STAFF)]
+    assert [revisions_of(each, context)[0].text for each in edits] == [None, "my illness"]
+
+
+async def test_whoever_deletes_message_after_message_has_few_revisions_stored() -> None:
+    """Each stores a whole conversation, and pauses double."""
+    desk = Desk()
+    diagram = await play("d" * 60 + "-" * 400 + "d-|", desk.revised, values=VALUES, show=lambda _: "x")
+    assert len(desk.told) == 8, "after 0, 1, 3, 7, 15, 31 and 63 s, and anew after a long pause"
+    assert diagram.endswith("(x x)-|")
+
+
+async def test_at_the_end_nothing_waits() -> None:
+    desk = Desk()
+    values = VALUES | {"f": Deleted(START, CHANNEL.id, (7,))}
+    assert await play("-d-d-df|", desk.revised, values=values, show=number_of) == "-(1 2)-(1 2)-(1 2)-(1 |)"
+    assert desk.told[-1] == (GUILD, [7])
+
+
 @pytest.mark.parametrize(("error", "traced"), [(ArchiveUnwritable("the disk is full"), False), (KeyError("x"), True)])
 async def test_what_could_not_be_captured_again_is_told_and_holds_up_nothing(
     caplog: pytest.LogCaptureFixture, error: Exception, *, traced: bool
 ) -> None:
-    assert await play("-d-e-|", Desk(error).revised, values=VALUES) == "-----|"
+    assert await play("-d---|", Desk(error).revised, values=VALUES) == "-----|"
     assert f"messages 5, 6 were deleted or edited, and what was captured of them stays: {error}; see --kb remove" in (
         caplog.messages
     )
     assert ("Traceback" in caplog.text) == traced
+
+
+async def test_what_is_deleted_while_the_disk_is_full_is_captured_again_when_there_is_room() -> None:
+    desk = Desk(ArchiveUnwritable("the disk is full"))
+
+    async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        if len(desk.told) == 3:
+            desk.error = None
+        return await desk.revise(guild_id, revisions)
+
+    def revised(events: Observable[Any]) -> Observable[Any]:
+        context = Context(TALK.history, TALK.people, TALK.tracker, ContextRules())
+        return revised_captures(events, context, revise, lambda _: GUILD)
+
+    values = VALUES | {"f": Deleted(START, CHANNEL.id, (7,))}
+    assert "o" in await play("-d-f----------|", revised, values=values, show=lambda _: "o")
+    assert [told for _, told in desk.told] == [[5, 6], [5, 6], [5, 6, 7], [5, 6, 7]]
 
 
 @pytest.mark.parametrize("error", [None, ArchiveUnwritable("the disk is full")])

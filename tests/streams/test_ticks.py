@@ -96,7 +96,7 @@ async def test_changed_files_and_links_tick_once_they_are_quiet(tmp_path: Path) 
     sources, links = tmp_path / "sources", tmp_path / "links.txt"
     (sources / "deep").mkdir(parents=True)
     seen: list[Tick] = []
-    subscription = file_changes(sources, links, 0.3).subscribe(seen.append)
+    subscription = file_changes([sources], links, 0.3).subscribe(seen.append)
     await asyncio.sleep(1)
     for number in range(5):
         (sources / "deep" / f"{number}.md").write_text("x")

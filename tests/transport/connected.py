@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
@@ -10,6 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from tests.loopback.nats_server import NatsServer
+from tests.waiting import wait_until
 from transport.connection import Address, connect
 from transport.streams import Layout, create_streams, delete_all_streams
 
@@ -31,6 +31,4 @@ async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
 
 
 async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 (nobody tells when it is so)
-            await asyncio.sleep(0)
+    await wait_until(condition, seconds)

@@ -51,6 +51,7 @@ async def test_who_has_heard_all_changes_is_not_told_the_server_anew(client: Cli
         await out.publish(said("CHANNEL_CREATE", str(number)))
     await until(lambda: len(heard) == 5)
     following.cancel()
+    await asyncio.wait([following])  # before its client goes
     assert heard == ["GUILD_CREATE 700", *(f"CHANNEL_CREATE {number}" for number in range(11, 15))]
     # Who joins now begins with it.
     assert [each.t for each in broadcast.dispatches_so_far()] == ["GUILD_CREATE", "CHANNEL_CREATE"]
@@ -68,6 +69,7 @@ async def test_who_has_missed_changes_is_told_the_server_anew(client: Client, ou
     following = asyncio.create_task(broadcast.follow())
     await until(lambda: len(heard) == 3)
     following.cancel()
+    await asyncio.wait([following])  # before its client goes
     assert heard == ["GUILD_CREATE 700", "GUILD_CREATE 700", "CHANNEL_CREATE 14"]
 
 

@@ -160,9 +160,12 @@ class Promises:
         second.used(99, NOW)
         await installation.spent()
         assert [await each.begin_chain(7, NOW) for each in (first, second)] == [None, None]
+        assert [await each.used_up(NOW) for each in (first, second)] == [None, None]
         second.answered(NOW)
         await installation.spent()
         assert [await each.begin_chain(7, NOW) for each in (first, second)] == [ANSWERS, ANSWERS]
+        assert [await each.used_up(NOW) for each in (first, second)] == [ANSWERS, ANSWERS]
+        assert await first.used_up(NOW + DAY) is None
 
     async def test_what_a_process_has_counted_itself_it_knows_at_once(self, installation: Installation) -> None:
         (worker,) = await installation.workers(BudgetLimits(0, tokens_per_day=10), count=1)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import TimeoutError as NatsTimeout
 
+from assembly.distributed.worker import sending_capture_parts
 from clock import now
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.team import Capture, CapturedMessage, PairTurn, Revision, Speaker
+from settings import load
 from streams.captures import RemoteRevisions
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
+from tests.waiting import wait_until
 from transport.captures import CaptureReceiver, CaptureSender, parse_part, render_part
 from transport.connection import streams_of
 from transport.streams import CAPTURES, Layout
@@ -41,9 +45,7 @@ async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110 (another process, in real life)
-            await asyncio.sleep(0.01)
+    await wait_until(true, 10)
 
 
 async def until_left(client: Client, count: int) -> None:
@@ -90,8 +92,8 @@ async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -
     assert writer.got == []
     writer.handed.begin()
     await until(lambda: len(writer.got) == 3)
-    assert [each.said[-1].message_id for each in writer.got] == [50, 60, 70]
-    assert writer.got[0].said == capture(50).said
+    assert [each.messages[-1].message_id for each in writer.got] == [50, 60, 70]
+    assert writer.got[0].messages == capture(50).messages
     for each in writer.got:
         writer.end(each)
     await until_left(client, 0)
@@ -114,6 +116,18 @@ async def test_edits_and_deletions_come_once_and_stay_until_they_are_stored(clie
     await writer.handed.release()
 
 
+async def test_a_later_worker_hands_on_what_changes_in_a_capture_that_waits(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(f"app: {{data_dir: {tmp_path}}}")
+    sender, settings = CaptureSender(client), load(tmp_path / "config.yaml")
+    later = sending_capture_parts(settings, client, lambda _: False)
+    for changed in (Revision(50), Revision(49, "why?", 1)):
+        await later.revise(9, [changed])
+    await until_left(client, 0)  # it is in no capture
+    await sender.send(capture(50))
+    await later.revise(9, [Revision(50)])
+    await until_left(client, 2)
+
+
 async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client) -> None:
     giving, first, second = CaptureSender(client), Writer(client, "one"), Writer(client, "two")
     assert await first.handed.take()
@@ -129,7 +143,7 @@ async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client
     assert await second.handed.take()
     second.handed.begin()
     await until(lambda: len(second.got) == 2)
-    assert [each.said[-1].message_id for each in second.got] == [60, 70]
+    assert [each.messages[-1].message_id for each in second.got] == [60, 70]
     await second.handed.release()
 
 

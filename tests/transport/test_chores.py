@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import time
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
@@ -18,6 +19,7 @@ from services.discord import Dispatch
 from services.documents.store import Collection, Origin, protocol
 from services.storage import DataFolder, files
 from services.telemetry import render_part_outcome
+from tests.end_to_end.bots import posts_in
 from tests.end_to_end.processes import STARTING, Process, write_config
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server
@@ -84,15 +86,18 @@ async def page(address: str) -> str:
                 await asyncio.sleep(0.05)
 
 
-async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
+@pytest.mark.slow
+async def test_report_and_alert_are_posted_by_one_worker_and_what_is_over_is_swept(
     client: Client, discord_server: DiscordServer, tmp_path: Path, at: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    staff, streams = discord_server.add_channel("staff"), streams_of(client)
+    staff, alerts, streams = *map(discord_server.add_channel, ("staff", "alerts")), streams_of(client)
     data = DataFolder(tmp_path / "data")
     await installation(data, discord_server.guild.id)
     config = write_config(
         data.root,
         report={"channel_id": str(staff.id)},
+        # The disk of this machine is too small, as three processes see.
+        alerts={"channel_id": str(alerts.id), "disk_free_mb": 10**9},
         documents={"sweep_hours": 0.0005},
         nats={"lease_seconds": LEASE_SECONDS},
     )
@@ -108,8 +113,9 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
         monkeypatch.setenv(f"APP__{key}", str(value))
     roles.append(await Process.start(discord_server, config, "--role", "worker"))
     try:
-        await discord_server.until(lambda: discord_server.posts, WITHIN)
-        [post] = discord_server.posts
+        await discord_server.until(lambda: posts_in(discord_server, staff), WITHIN)
+        await discord_server.until(lambda: posts_in(discord_server, alerts), WITHIN)
+        [post] = posts_in(discord_server, staff)
         assert "Solaris" in post.content
         assert "hiccups" in post.content
         evidence = await streams.object_store(EVIDENCE)
@@ -122,7 +128,7 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
                 await asyncio.sleep(0.05)
         last = await streams.get_last_msg(PLACES, f"places.{LEFT}")
         assert decode_compressed(last.data or b"").t == "GUILD_DELETE"
-        answers = await page(f"http://127.0.0.1:{shown}/answers")
+        answers = await page(f"http://127.0.0.1:{shown}/answers?show=all")
         assert "Solaris" in answers
         assert "hiccups" in answers
         for process in roles:
@@ -136,4 +142,9 @@ async def test_the_report_is_posted_by_one_worker_and_what_is_over_is_swept(
             await process.kill()
     kept = await streams.get_last_msg(LOG, f"log.p00.file.{path_token('state/report.json')}")
     assert json.loads(kept.data or b"{}")["until"] > time.time() - DAY
-    assert len(discord_server.posts) == 1
+    [alert] = posts_in(discord_server, alerts)
+    assert alert.content.startswith("**The disk is nearly full")
+    assert alert.content.count(socket.gethostname()) == 1
+    kept = await streams.get_last_msg(LOG, f"log.p00.file.{path_token('state/alerts.json')}")
+    assert json.loads(kept.data or b"{}")["states"]["disk"]["incident"]["subjects"] == [socket.gethostname()]
+    assert len(discord_server.posts) == 2

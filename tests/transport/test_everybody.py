@@ -14,12 +14,17 @@ import pytest
 from nats.aio.client import Client
 
 from assembly.distributed.fleet_outcomes import FleetOutcomes
-from assembly.distributed.process import REPORT_FOLDER, Process, open_process
+from assembly.distributed.process import REPORT_FOLDER, Process, fleet_conditions, open_process
 from assembly.distributed.worker import report_of_all_processes
+from assembly.health import HealthMonitor
 from clock import now, rfc3339
+from model.health import Condition, Topic, Trouble
+from model.processes import ProcessStatus
 from reporting.reading import TimeSpan
+from services.conversations.posts import Post, render_post
 from services.llm import StepTokens
 from services.storage import FileChange
+from services.team import AuditEntry, AuditLog
 from services.telemetry import render_part_outcome
 from settings import load
 from sinks.results import OutcomeRecord
@@ -31,6 +36,7 @@ from transport import folder_log
 from transport.connection import streams_of
 from transport.fenced_log import FencedLog
 from transport.folder_log import Writer
+from transport.members import answer_status
 
 __all__ = ["client"]
 
@@ -87,6 +93,17 @@ async def test_all_partitions_and_the_own_memory_are_shown_as_one(client: Client
     assert [entry.question for entry in await ends.of(span)] == ["One?", "Two?"]
 
 
+async def test_what_was_decided_in_any_partition_is_told_in_order(
+    client: Client, process: Process, tmp_path: Path
+) -> None:
+    for scope, at, by in (("p05", 1.0, "ana"), ("p03", 2.0, "bob")):
+        path = tmp_path / scope
+        AuditLog(path).note(at, by, "post draft", 7)
+        await told(client, scope, FileChange("append", "state/audit.jsonl", path.read_bytes()))
+    found = await FleetOutcomes(process, OutcomeRecord(None, str)).audit()
+    assert found == [AuditEntry(1.0, "ana", "post draft", "7"), AuditEntry(2.0, "bob", "post draft", "7")]
+
+
 async def test_tokens_are_added_up(client: Client, process: Process) -> None:
     days = {"2026-01-02": {"gate": [1, 2, 3]}}
     await told(client, "p03", FileChange("replace", "state/tokens.json", json.dumps(days).encode()))
@@ -94,6 +111,25 @@ async def test_tokens_are_added_up(client: Client, process: Process) -> None:
     await told(client, "p05", FileChange("replace", "state/tokens.json", json.dumps(days).encode()))
     found = await FleetOutcomes(process, OutcomeRecord(None, str)).tokens()
     assert found.days == {"2026-01-02": {"gate": StepTokens(2, 4, 6)}}
+
+
+async def test_votes_of_all_partitions_lead_to_their_questions(client: Client, process: Process) -> None:
+    at = now() - 60
+    row: dict[str, Any] = {"at": rfc3339(at), "voter": "v", "question": "One?", "sources": [], "vote": "down"}
+    post = Post(at, 71, 5, 5, 9, 0xA2, opened_thread=True, question="One?", sources=())
+    await told(
+        client,
+        "p03",
+        FileChange("replace", "feedback.jsonl", json.dumps({**row, "message_id": "71"}).encode() + b"\n"),
+        FileChange("replace", "state/posts.jsonl", render_post(post) + b"damaged\n"),
+    )
+    other = json.dumps({**row, "message_id": "72", "vote": "up"}).encode() + b"\n"
+    await told(client, "p05", FileChange("replace", "feedback.jsonl", other))
+    votes = await FleetOutcomes(process, OutcomeRecord(None, str)).votes(TimeSpan(0, now()))
+    assert [(vote.message_id, vote.asked_id, vote.ups, vote.downs) for vote in votes] == [
+        (71, 0xA2, 0, 1),
+        (72, None, 1, 0),
+    ]
 
 
 async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
@@ -118,6 +154,31 @@ async def test_a_report_that_is_called_off_leaves_nothing_of_what_was_gathered(
     with pytest.raises(asyncio.CancelledError):
         await reporting
     assert not (process.folder / REPORT_FOLDER).exists()
+
+
+async def test_the_health_of_all_processes_is_one_and_lacks_what_nobody_reports(
+    client: Client, process: Process, nats_server: NatsServer
+) -> None:
+    monitor = HealthMonitor(process.configured, place="here")
+    at = now()
+    lost = Condition(topic=Topic.DISCORD, troubles={"there": Trouble(at - 60, at)})
+    status = ProcessStatus(
+        name="gateway-1", roles=("gateway",), version="0.1.0", uptime_seconds=1.0, conditions=(lost,)
+    )
+    answering = await answer_status(client, lambda: status)
+    found = {each.topic: each for each in await fleet_conditions(process, monitor)}
+    assert found[Topic.DISCORD].troubles == lost.troubles
+    assert found[Topic.DISK].detail.endswith("MB are free")
+    assert found[Topic.KNOWLEDGE].detail == "no process reports it: does any play the role knowledge?"
+    assert Topic.SOURCES not in found
+    await answering.unsubscribe()
+    found = {each.topic: each for each in await fleet_conditions(process, monitor)}
+    assert found[Topic.DISCORD].detail == "no process reports it: does any play the role gateway?"
+    nats_server.end()
+    try:
+        assert await fleet_conditions(process, monitor) == []
+    finally:
+        nats_server.start()
 
 
 async def test_a_file_that_was_removed_is_not_there(client: Client, process: Process) -> None:

@@ -287,3 +287,13 @@ async def test_the_watch_reads_every_entry_also_those_that_are_replaced_and_afte
     assert [each.owner for each in watch.log.epochs] == ["one", "two"]
     found = [(ended.by, ended.owner, ended.ids) for ended in watch.log.ended]
     assert found == [("two", "two", (1,)), ("one", "two", (2,))]
+
+
+def test_the_longest_silence_is_while_a_message_waits() -> None:
+    said = [judge.Sent(number, 1, 1, "talk", at) for number, at in enumerate((10.0, 11.0, 40.0), 1)]
+    log = judge.Log()
+    for number, at in enumerate((10.5, 15.0, 41.0), 1):
+        log.ended.append(judge.Ended("p00", "a", "a", at, (number,), "ignored"))
+    assert judge.longest_silence(said, log, 0.0, 100.0) == 4.0  # nobody waited from 15 to 40
+    assert judge.longest_silence(said, log, 20.0, 100.0) == 1.0
+    assert judge.longest_silence(said, log, 50.0, 100.0) == 0.0

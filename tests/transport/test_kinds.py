@@ -99,7 +99,13 @@ def filed(data: Path) -> dict[ConversationKind, str]:
     return {kind: text for kind, text in texts.items() if text in topics}
 
 
-EVERY_KIND = {kind: SCENES[kind].filed for kind in KINDS}
+ON_DISCORD = [kind for kind in KINDS if kind.is_on_discord]
+EVERY_KIND = {kind: SCENES[kind].filed for kind in ON_DISCORD if kind in SCENES}
+
+
+def test_every_kind_that_is_on_discord_has_a_scene() -> None:
+    lacking = [kind.prefix for kind in ON_DISCORD if kind not in SCENES]
+    assert lacking == [], "add a scene of each to SCENES in tests/transport/test_kinds.py"
 
 
 async def test_every_kind_is_filed_live_and_in_a_replay(discord_server: DiscordServer, tmp_path: Path) -> None:
@@ -112,6 +118,7 @@ async def test_every_kind_is_filed_live_and_in_a_replay(discord_server: DiscordS
     assert filed(again) == EVERY_KIND
 
 
+@pytest.mark.slow
 async def test_every_kind_is_filed_over_nats(
     client: Client,
     discord_server: DiscordServer,

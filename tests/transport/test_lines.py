@@ -20,11 +20,14 @@ def test_what_is_packed_is_unpacked() -> None:
         (b"no zlib", "not compressed"),
         (b"", "not compressed"),
         (dispatches.encode_compressed(DISPATCH)[:-5], "not compressed"),
-        (zlib.compress(b" " * (dispatches.MOST_LINE_BYTES + 1)), "more than"),
+        (zlib.compress(b" " * 2_000), "more than"),
     ],
     ids=["other bytes", "nothing", "cut off", "a bomb"],
 )
-def test_what_is_none_is_refused_before_it_fills_the_memory(data: bytes, why: str) -> None:
+def test_what_is_none_is_refused_before_it_fills_the_memory(
+    data: bytes, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """H9."""
+    monkeypatch.setattr(dispatches, "MOST_LINE_BYTES", 1_999)
     with pytest.raises(BadLine, match=why):
         dispatches.decode_compressed(data)

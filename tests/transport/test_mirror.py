@@ -13,6 +13,7 @@ from nats.js import JetStreamContext
 from services.storage import FileChange, files
 from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
+from tests.waiting import wait_until
 from transport.connection import FileConnection
 from transport.fenced_log import Fenced, erase_entry
 from transport.folder_log import (
@@ -33,9 +34,7 @@ SECONDS = 20.0
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not true():  # noqa: ASYNC110 (what another thread does to a folder)
-            await asyncio.sleep(0.01)
+    await wait_until(true, SECONDS)
 
 
 async def blobs(file_connection: FileConnection) -> list[str]:
@@ -222,6 +221,7 @@ async def test_publish_tells_what_differs_and_the_index_last(file_connection: Fi
     assert sorted(await copied(file_connection, log, tmp_path / "two")) == ["index.txt", "sources/b.md"]
 
 
+@pytest.mark.slow
 async def test_a_follower_keeps_up_and_outlives_the_server(
     file_connection: FileConnection, tmp_path: Path, nats_server: NatsServer
 ) -> None:

@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from services.conversations import Post, Watermark, read_posts, read_watermarks, render_watermarks
+from services.conversations.drafts import render_draft
 from services.conversations.posts import StartedReply, render_post, render_started
 from services.llm import TokenDays, read_spent, read_token_days, render_token_days
 from services.storage import DataFolder, files
 from services.storage.json_state import read_ids, render_ids
+from services.team import AuditLog, read_audit
+from tests.services.conversations.made_drafts import made_draft
 from tests.transport.folders import contents
 from transport import folder_log
 from transport.address import ServersUnusable
@@ -23,7 +26,7 @@ from transport.connection import FileConnection
 from transport.fenced_log import FencedLog
 from transport.folder_log import restore
 from transport.members import Member, Members
-from transport.migration import Installation, MigrationProgress, adopt, export
+from transport.migration import Installation, MigrationProgress, adopt, export, merge_partitions
 from transport.streams import CAPTURES, MESSAGES, TEAM, Layout, partition_of, scope_of
 
 pytestmark = pytest.mark.real_time
@@ -53,6 +56,7 @@ def installation(root: Path) -> DataFolder:
     files.append(day, ended(CHANNEL, "2026-01-01T00:00:03.000Z"))
     started = StartedReply(replace(FIRST, last_asked_id=77), ("One.", "Two."), (77,), GUILD)
     files.replace(folder.outbox / "77.json", render_started(started))
+    files.replace(folder.drafts / "78.json", render_draft(made_draft(78, channel_id=CHANNEL)))
     files.replace(
         folder.seen, render_watermarks({CHANNEL: Watermark(8, {10}), OTHER: Watermark(11), -GUILD: Watermark(3)})
     )
@@ -65,6 +69,7 @@ def installation(root: Path) -> DataFolder:
     files.replace(folder.tombstones, json.dumps(gone, indent=0).encode() + b"\n")
     files.replace(folder.feedback_key, b"k" * 64)
     files.replace(folder.last_report, b'{"until": 1}')
+    AuditLog(folder.audit).note(1.0, "ana", "post draft", 78)
     for home in (root, folder.guilds / str(GUILD)):
         files.replace(home / "knowledge-base" / "index.txt", b"kb:a\nAbout a.\n")
         files.replace(home / "knowledge-base" / "sources" / "a.md", b"# A\n" * 200_000)
@@ -96,6 +101,14 @@ def plain(root: Path) -> dict[str, bytes]:
 def test_partitions_do_not_change() -> None:
     """As `test_partitions_are_those_of_the_server` has found them."""
     assert [partition_of(each, 32) for each in (CHANNEL, THREAD, OTHER)] == [7, 15, 22]
+
+
+def test_what_was_decided_in_several_partitions_is_merged_in_order(tmp_path: Path) -> None:
+    for at, by, number in ((1.0, "ana", "3"), (3.0, "ana", "3"), (2.0, "bob", "5")):
+        AuditLog(DataFolder(tmp_path / number).audit).note(at, by, "post draft", 7)
+    merge_partitions([tmp_path / "3", tmp_path / "5"], tmp_path / "into")
+    assert [each.by for each in read_audit(DataFolder(tmp_path / "into").audit)] == ["ana", "bob", "ana"]
+    assert len(DataFolder(tmp_path / "into").audit.read_text().splitlines()) == 3
 
 
 async def test_partitions_are_those_of_the_server(file_connection: FileConnection) -> None:
@@ -147,6 +160,8 @@ async def test_each_partition_gets_what_is_of_its_channels(file_connection: File
     assert read_posts(other.posts) == read_posts(thread.posts) == [SECOND]
     assert [path.name for path in channel.outbox.iterdir()] == ["77.json"]
     assert not other.outbox.exists()
+    assert [path.name for path in channel.drafts.iterdir()] == ["78.json"]
+    assert not other.drafts.exists()
     assert read_watermarks(channel.seen) == {CHANNEL: Watermark(8, {10})}
     assert (channel.outcomes / "2026-01-01.jsonl").read_bytes().count(b"\n") == 2
     assert channel.feedback.read_bytes().count(b"\n") == 2

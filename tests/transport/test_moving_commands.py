@@ -63,6 +63,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return typed
 
 
+@pytest.mark.slow
 def test_a_learned_day_is_the_same_after_a_move_there_and_back(
     tmp_path: Path, config: Callable[[str, bool], Path], run: Run
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_folder_that_is_in_use_is_not_adopted(tmp_path: Path, config: Callable
         assert "in use by app.py" in refused(run(config("data", True), "--adopt", str(tmp_path / "data")))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_is_one_line(
     tmp_path: Path,
     config: Callable[[str, bool], Path],

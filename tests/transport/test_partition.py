@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from model.outcomes import Ignored, Reason, Result
 from services.discord import Dispatch
 from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import begun_anew
+from tests.waiting import wait_until
 from transport.connection import Address, FileConnection, streams_of
 from transport.fenced_log import Backlog, FencedLog
 from transport.partition import Partition
@@ -94,9 +97,7 @@ async def left(client: Client) -> int:
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110 (another process, in real life)
-            await asyncio.sleep(0.01)
+    await wait_until(true, 10)
 
 
 async def until_left(client: Client, count: int = 0) -> None:
@@ -286,3 +287,35 @@ async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(
     kept = await streams_of(client).consumer_info(MESSAGES, partition.consumer or "")
     await partition.release(drain=False)
     assert kept.config.inactive_threshold == LAYOUT.lease_seconds / 2
+
+
+async def test_who_misses_a_delivery_takes_nothing_behind_it_and_gives_the_partition_back(
+    client: Client, file_connection: FileConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscribe: Callable[..., Awaitable[object]] = client.subscribe  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    missed = list[Msg]()
+
+    async def subscribe_and_miss_one(subject: str, *, cb: Callable[[Msg], Awaitable[None]], **more: Any) -> object:
+        async def on_message(message: Msg) -> None:
+            if message.subject.startswith("messages.") and not missed:
+                missed.append(message)
+            else:
+                await cb(message)
+
+        return await subscribe(subject, cb=on_message, **more)
+
+    monkeypatch.setattr(client, "subscribe", subscribe_and_miss_one)
+    worker = Worker(client, file_connection)
+    partition = worker.partition()
+    assert await partition.take()
+    for number in (1, 2):
+        await publish(client, "MESSAGE_CREATE", number)
+    await until(lambda: partition.is_lost)
+    assert worker.graphs[0].fed == []
+    monkeypatch.undo()
+    await partition.release(drain=False)
+    after = worker.partition()
+    assert await after.take()
+    await until_left(client)
+    assert await done(client) == [1, 2]
+    await after.release(drain=True)

@@ -132,6 +132,7 @@ async def holding(client: Client, word: bytes) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 async def test_who_opts_out_in_one_worker_is_left_alone_by_another(
     client: Client, discord_server: DiscordServer, config: Path, ada: User
 ) -> None:
@@ -172,6 +173,7 @@ async def until_held(client: Client, word: bytes, *, held: bool) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 async def test_who_is_forgotten_is_so_in_all_processes_and_in_those_that_come_later(
     client: Client, discord_server: DiscordServer, config: Path, ada: User, helper: User
 ) -> None:

@@ -250,6 +250,7 @@ def test_a_header_that_says_no_place_is_none(written: str) -> None:
     assert place_payload(None) is None
 
 
+@pytest.mark.slow
 async def test_a_server_that_is_killed_loses_nothing_and_changes_no_order(
     client: Client,
     nats_server: NatsServer,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -20,6 +19,7 @@ from settings import Settings
 from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
 from tests.transport.connected import client
+from tests.waiting import wait_until
 from tests.world import Uploads
 from transport.document_store import open_bucket_store
 from transport.people import SharedFlags
@@ -73,9 +73,7 @@ def unheard(_key: str, _value: bytes | None) -> None:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not true():  # noqa: ASYNC110 (it comes from a server)
-            await asyncio.sleep(0)
+    await wait_until(true, 20)
 
 
 async def test_a_runbook_is_known_everywhere(one: Documents, two: Documents) -> None:

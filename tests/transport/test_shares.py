@@ -10,7 +10,9 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from clock import cancel_and_wait
 from tests.loopback.nats_server import NatsServer
+from tests.waiting import wait_until
 from transport.connection import Address, connect, streams_of
 from transport.lease import Lease
 from transport.members import Member, Members, answer_presence
@@ -27,7 +29,7 @@ class Held:
     """A lease and nothing behind it. `transport.rebalancing.OwnedPartition`."""
 
     lease: Lease
-    lost: bool = False
+    is_lost: bool = False
     drained: list[bool] = field(default_factory=list[bool])
 
     @property
@@ -35,7 +37,7 @@ class Held:
         return self.lease.consumer
 
     def lose(self) -> None:
-        self.lost = True
+        self.is_lost = True
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
         _ = seconds
@@ -74,15 +76,15 @@ class Workers:
 
     async def leave(self, name: str) -> None:
         """In order."""
-        self.keeping.pop(name).cancel()
+        await cancel_and_wait(self.keeping.pop(name))
         await self.shares.pop(name).release()
-        self.beating.pop(name).cancel()
+        await cancel_and_wait(self.beating.pop(name))
         await Members(streams_of(self.client), Member(name, (WORKER,))).leave()
 
-    def freeze(self, name: str) -> Rebalancing:
+    async def freeze(self, name: str) -> Rebalancing:
         """It keeps its connection and does nothing any more."""
-        self.keeping.pop(name).cancel()
-        self.beating.pop(name).cancel()
+        await cancel_and_wait(self.keeping.pop(name))
+        await cancel_and_wait(self.beating.pop(name))
         return self.shares.pop(name)
 
     def counts(self) -> list[int]:
@@ -106,9 +108,7 @@ async def workers(nats_server: NatsServer) -> AsyncGenerator[Workers]:
 
 
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(15):
-        while not true():  # noqa: ASYNC110 (other processes, in real life)
-            await asyncio.sleep(0.02)
+    await wait_until(true, 15)
 
 
 async def test_each_worker_has_its_share_as_they_come_and_go(workers: Workers) -> None:
@@ -140,14 +140,14 @@ async def test_who_has_lost_its_connection_has_no_share_any_more(workers: Worker
     await workers.join("one")
     await workers.join("two", connection)
     await until(lambda: workers.counts() == [3, 3])
-    workers.keeping.pop("two").cancel()
+    await cancel_and_wait(workers.keeping.pop("two"))
     workers.shares.pop("two")
     await connection.close()
     await until(lambda: workers.counts() == [6])
     for _ in range(100):  # nor later, while it still seems to be alive
         await asyncio.sleep(0.02)
         assert workers.counts() == [6]
-    workers.beating.pop("two").cancel()
+    await cancel_and_wait(workers.beating.pop("two"))
 
 
 async def test_a_silent_worker_loses_what_it_owned(workers: Workers) -> None:
@@ -155,7 +155,7 @@ async def test_a_silent_worker_loses_what_it_owned(workers: Workers) -> None:
     await workers.join("one")
     await workers.join("two")
     await until(lambda: workers.counts() == [3, 3])
-    workers.freeze("two")
+    await workers.freeze("two")
     await until(lambda: workers.counts() == [6])
 
 
@@ -163,11 +163,43 @@ async def test_a_worker_that_wakes_up_knows_what_it_has_lost(workers: Workers) -
     await workers.join("one")
     await workers.join("two")
     await until(lambda: workers.counts() == [3, 3])
-    frozen = workers.freeze("two")
+    frozen = await workers.freeze("two")
     mine = list(frozen.owned.values())
     await until(lambda: workers.counts() == [6])
     waking = asyncio.create_task(frozen.keep_share())
     await until(lambda: all(isinstance(each, Held) and each.drained == [False] for each in mine))
-    assert all(isinstance(each, Held) and each.lost for each in mine)
-    waking.cancel()
+    assert all(isinstance(each, Held) and each.is_lost for each in mine)
+    await cancel_and_wait(waking)
     await frozen.release()
+
+
+async def test_a_partition_of_which_the_server_delivers_nothing_is_taken_anew(workers: Workers) -> None:
+    await workers.join("one")
+    await until(lambda: workers.counts() == [6])
+    owned = workers.shares["one"].owned
+    before = {number: each.consumer for number, each in owned.items()}
+    for name in before.values():  # as after a cut between servers: they are there, and deliver nothing
+        pause = b'{"pause_until": "2999-01-01T00:00:00Z"}'
+        await workers.client.request(f"$JS.API.CONSUMER.PAUSE.{MESSAGES}.{name}", pause)
+    stored = await streams_of(workers.client).publish("messages.1", b"{}")
+    assert stored.stream == MESSAGES
+
+    async def taken_anew() -> bool:
+        infos = await streams_of(workers.client).consumers_info(MESSAGES)
+        waiting = any(each.num_pending for each in infos)
+        return len(infos) == len(before) and not waiting
+
+    async with asyncio.timeout(15):
+        while not await taken_anew():  # noqa: ASYNC110 (the server is asked)
+            await asyncio.sleep(0.1)
+    after = {number: each.consumer for number, each in owned.items()}
+    assert sum(after[number] != before[number] for number in before) == 1
+
+
+async def test_a_partition_that_is_lost_but_holds_its_lease_is_taken_anew(workers: Workers) -> None:
+    await workers.join("one")
+    await until(lambda: workers.counts() == [6])
+    owned = workers.shares["one"].owned
+    lost = owned[3]
+    lost.lose()  # somebody has written to its log, and has no lease
+    await until(lambda: 3 in owned and owned[3] is not lost)

@@ -122,8 +122,7 @@ class ExtractiveAssistant:
         loaded = {source.id for source in sources}
         taught = found.answer_of_team
         if taught is not None and taught.hit.source_id in loaded:
-            text = extend(taught.hit.passage, await self._search.section(taught.hit.passage), _SECTION_CHARS)
-            answer = quote_team(taught.hit.passage, text, say, max_chars)
+            answer = quote_team(taught.hit.passage, say, max_chars)
             return AnswerResult(answer=answer or None, citations=[taught.hit.passage.anchor or taught.hit.source_id])
         quotes = [await self._quote(hit) for hit in await self._to_quote(found, query) if hit.source_id in loaded]
         also = [

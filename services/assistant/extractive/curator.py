@@ -20,7 +20,7 @@ from services.knowledge import IndexEntry
 from services.llm import Usage
 from services.search import STOP_WORDS, asking_sentences, stem, terms
 from services.storage import in_thread
-from services.team import By, Pair, exchanges_of
+from services.team import Actor, Pair, Remark, exchanges_of
 
 _TEAM_WEIGHT = 0.5
 """Answers weigh less than questions, as they wander from the subject."""
@@ -32,6 +32,12 @@ _NOISE = re.compile(
     r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+"
     r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
     re.DOTALL,
+)
+_SHOWN = re.compile(r"`[^`]+`|https?://\S")
+_CORRECTS = re.compile(
+    r"\b(?:no longer|any ?more|instead|outdated|obsolete|deprecated|changed|renamed|gone|moved|correction|corrected"
+    r"|wrong|used to|since (?:v(?:ersion)?\b|\d)|as of|meanwhile)",
+    re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]\w{2,19}")
 _NAME_WORDS = 4
@@ -61,6 +67,8 @@ class Subject:
         asked_count: the number of the users' terms; if nobody asked, of the team's.
         answered_terms: the terms of the team.
         askers_known: whether it is known of each question whom the team answered (`Exchange.asker_known`).
+        shows: whether the team's words show code or a link, which are in no terms.
+        corrects: whether they say that something has changed.
         words: the words, in lower case, of the first sentence that asks, or else of the first one, in its order. A new
             topic is named after them.
     """
@@ -70,6 +78,8 @@ class Subject:
     asked_count: int
     answered_terms: tuple[str, ...]
     askers_known: bool
+    shows: bool
+    corrects: bool
     words: tuple[str, ...]
 
     @property
@@ -101,6 +111,8 @@ def subject_of(pair: Pair) -> Subject:
         len(asked),
         tuple(answered),
         all(each.asker_known for each in found),
+        any(_SHOWN.search(each.answer) for each in found),
+        any(_CORRECTS.search(each.answer) for each in found),
         next((each for each in words if len(each) >= _TELLING), max(words, key=len, default=())),
     )
 
@@ -245,6 +257,7 @@ _MIN_ANSWERED = 4
 _SAME_ANSWER = 0.8
 _SAME_MATTER = 0.6
 _SAME_QUESTION = 0.8
+_SHORTER = "a newer and shorter answer to the same question"
 
 
 class ExtractiveCurator:
@@ -253,7 +266,7 @@ class ExtractiveCurator:
     `topics` returns the pairs that each topic holds now; it may block and is called off the event loop.
     """
 
-    by = By.EXTRACTIVE
+    actor = Actor.EXTRACTIVE
 
     def __init__(self, topics: Callable[[], Mapping[str, Sequence[Pair]]]) -> None:
         self._topics = topics
@@ -279,13 +292,20 @@ class ExtractiveCurator:
         new = subject_of(pair)
         subjects = self._vectors.subjects(topic, topic_pairs)
         olds = [(each.id, old) for each, old in zip(topic_pairs, subjects, strict=True)]
+        # What was taught in so many words replaces the answer to the same question, whatever that says.
+        is_deliberate = not pair.kind.is_on_discord
         # An answer whose asker is not known is never quoted, so it must not stand for one that may be.
-        if any(_says_all_of(old, new) for _, old in olds if old.askers_known or not new.askers_known):
+        said_before = (_says_all_of(old, new) for _, old in olds if old.askers_known or not new.askers_known)
+        if not is_deliberate and any(said_before):
             return IntegrationResult(skip=True, remove_ids=[])
         if not new.askers_known:
             return IntegrationResult(skip=False, remove_ids=[])
-        replaced = [old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)]
-        return IntegrationResult(skip=False, remove_ids=replaced)
+        repeats = [old_id for old_id, old in olds if _says_all_of(new, old)]
+        same = {old_id: old for old_id, old in olds if old_id not in repeats and _asks_the_same(new, old)}
+        replaced = [old_id for old_id, old in same.items() if is_deliberate or new.corrects or _is_as_full(new, old)]
+        # Whoever asks again must not cost the full answer: "as I said yesterday" is none.
+        conflicts = [Remark(each, _SHORTER) for each in same if each not in replaced]
+        return IntegrationResult(skip=False, remove_ids=repeats + replaced, conflicts=conflicts)
 
     def _topic_for(self, pair: Pair) -> str:
         subject = subject_of(pair)
@@ -314,7 +334,11 @@ def _says_all_of(one: Subject, other: Subject) -> bool:
 
 
 def _asks_the_same(new: Subject, old: Subject) -> bool:
-    """Return True if the questions are the same, so that the newer answer replaces the older one."""
+    """Return True if the questions are the same."""
     return len(new.asked) >= _MIN_ANSWERED and (
         share(new.asked, old.asked) >= _SAME_QUESTION and share(old.asked, new.asked) >= _SAME_QUESTION
     )
+
+
+def _is_as_full(new: Subject, old: Subject) -> bool:
+    return len(new.answered) >= len(old.answered) and (new.shows or not old.shows)

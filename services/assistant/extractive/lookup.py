@@ -60,7 +60,9 @@ async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *,
     found = evidence is not None and evidence.status is Status.OK
     if evidence is not None and found and exact:
         return _answer(toolset, _CASE_TOOL, evidence, say, max_chars)
-    if runbook is not None and own and (_holds(runbook, asked) or (instead and not found)):
+    # What others read is from the documentation first: anybody can write any runbook.
+    first = not toolset.is_read_by_others and runbook is not None and _holds(runbook, asked)
+    if runbook is not None and own and (first or (instead and not found)):
         return _answer(toolset, _RUNBOOK_TOOL, runbook, say, max_chars)
     if evidence is not None and found and instead:
         return _answer(toolset, _CASE_TOOL, evidence, say, max_chars)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import aiohttp
+import discord
 from discord.http import Route
 
 import clock
@@ -80,6 +81,63 @@ async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SE
     return await _ask(token, read_name, timeout_seconds)
 
 
+THREADS = frozenset({10, 11, 12})
+"""The types of channels that are threads (API reference, "Channel Types")."""
+
+
+async def why_not_postable(
+    token: str, channel_id: int, bot_id: int, *, timeout_seconds: float = PROBE_SECONDS
+) -> str | Identity | None:
+    """Say what keeps the bot from posting in a channel or thread; None: nothing does. An `Identity` says why that is
+    unknown. Posts nothing.
+    """
+
+    async def read_permissions(session: aiohttp.ClientSession) -> str | Identity | None:
+        place = channel = await _get(session, f"/channels/{channel_id}", gone=True)
+        if isinstance(place, dict) and place["type"] in THREADS:
+            channel = await _get(session, f"/channels/{place['parent_id']}", gone=True)
+        if channel is None:
+            return "there is no such channel, or the bot cannot view it (View Channel)"
+        if isinstance(channel, Identity):
+            return channel
+        guild_id = channel.get("guild_id")
+        if guild_id is None:
+            return "it is not in a server"
+        roles = await _get(session, f"/guilds/{guild_id}/roles")
+        member = await _get(session, f"/guilds/{guild_id}/members/{bot_id}")
+        for found in (roles, member):
+            if isinstance(found, Identity):
+                return found
+        own = [{guild_id}, set(member["roles"]), {str(bot_id)}]  # @everyone has the id of its server
+        granted = _permissions(roles, own, channel.get("permission_overwrites", ()))
+        sending = "send_messages" if place is channel else "send_messages_in_threads"
+        lacking = [name.replace("_", " ").title() for name in ("view_channel", sending) if not getattr(granted, name)]
+        return f"the bot lacks {', '.join(lacking)} there" if lacking else None
+
+    return await _ask(token, read_permissions, timeout_seconds)
+
+
+def _permissions(
+    roles: Sequence[Mapping[str, Any]], own: Sequence[Collection[str]], overwrites: Sequence[Mapping[str, Any]]
+) -> discord.Permissions:
+    """Compute what a member may do in a channel, as the API reference says ("Permissions"). `own`: the ids of
+    @everyone, of the member's roles, and of the member, in the order in which the channel's rules for them apply.
+    """
+    granted = 0
+    for role in roles:
+        if any(role["id"] in ids for ids in own):
+            granted |= int(role["permissions"])
+    if discord.Permissions(granted).administrator:
+        return discord.Permissions.all()
+    for ids in own:
+        chosen = [each for each in overwrites if each["id"] in ids]
+        for each in chosen:
+            granted &= ~int(each["deny"])
+        for each in chosen:
+            granted |= int(each["allow"])
+    return discord.Permissions(granted)
+
+
 async def _ask(
     token: str, request: Callable[[aiohttp.ClientSession], Awaitable[T]], timeout_seconds: float
 ) -> T | Identity:
@@ -128,11 +186,15 @@ async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...] | 
     return tuple(servers)
 
 
-async def _get(session: aiohttp.ClientSession, path: str) -> Any:
-    """The JSON of the answer; None: there is no such user; or an `Identity` that says what is wrong."""
+async def _get(session: aiohttp.ClientSession, path: str, *, gone: bool = False) -> Any:
+    """The JSON of the answer; None: there is no such user, or with `gone` nothing that the bot can see there; or an
+    `Identity` that says what is wrong.
+    """
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
             return Identity(refused=CLOSED[_BAD_TOKEN])
+        if gone and response.status in {403, 404}:
+            return None
         if response.status == 404 and path.startswith("/users/") and "@" not in path:  # noqa: PLR2004 (Not Found)
             return None
         if response.status != 200:  # noqa: PLR2004 (OK)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import discord
-from discord.http import HTTPClient, handle_message_parameters
+from discord.http import HTTPClient, MultipartParameters, handle_message_parameters
 from tenacity.wait import wait_base
 
 from clock.shared_calls import SharedCalls
@@ -212,13 +212,28 @@ class DiscordPoster:
             message_reference=reference,
             flags=discord.MessageFlags(suppress_embeds=True),  # an asker may give the address of any picture
         ) as params:
-            try:
-                sent = await self._post(
-                    lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
-                )
-            except PostFailed as failure:
-                self._note(place_id, failure)
-                raise
+            return await self._send(place_id, params)
+
+    async def send_view(self, place_id: int, view: discord.ui.LayoutView, *, nonce: str) -> int:
+        """Post a message that consists of components. Raises as `send`."""
+        nobody = discord.AllowedMentions.none()
+        with handle_message_parameters(view=view, nonce=nonce, allowed_mentions=nobody) as params:
+            return await self._send(place_id, params)
+
+    async def edit_view(self, place_id: int, message_id: int, view: discord.ui.LayoutView) -> None:
+        """Replace the components of a message. Raises PostFailed."""
+        nobody, failed = discord.AllowedMentions.none(), f"message {message_id} in {place_id} not changed"
+        with handle_message_parameters(view=view, allowed_mentions=nobody) as params:
+            await self._post(lambda: self._http.edit_message(place_id, message_id, params=params), failed)
+
+    async def _send(self, place_id: int, params: MultipartParameters) -> int:
+        try:
+            sent = await self._post(
+                lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
+            )
+        except PostFailed as failure:
+            self._note(place_id, failure)
+            raise
         try:
             return int(sent["id"])
         except (KeyError, TypeError, ValueError):

@@ -224,7 +224,7 @@ async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Se
             )
         elif plan.asks_for_neighbour:
             start = last if plan.position is Position.NEXT else first
-            found = await scope.passage_beside(doc.doc_id, start, plan.position, plan.lines_beside)
+            found = await scope.passage_beside(doc.doc_id, start, plan.position, plan.side_lines)
             passages += found.passages
             notes += found.notes
             beyond += [found.missing] if found.missing else []

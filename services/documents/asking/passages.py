@@ -163,7 +163,7 @@ class Scope:
         found = (await self.lines(where, 1, last=latest)).lines
         if not found:
             return Findings(missing="there is no such entry", notes=notes)
-        beside = await self.passage_beside(found[0].doc_id, found[0].line_no, plan.position, plan.lines_beside)
+        beside = await self.passage_beside(found[0].doc_id, found[0].line_no, plan.position, plan.side_lines)
         return replace(beside, notes=(*notes, *beside.notes))
 
     async def passage_beside(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Findings:

@@ -19,7 +19,7 @@ from services.documents.asking.vocabulary import COLUMNS, LEVELS, any_of, asks, 
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
-_WORDS_FOR_ALL = frozenset(
+_COMMON_WORDS = frozenset(
     "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
 )
 _NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
@@ -48,15 +48,15 @@ def find_files(question: str, documents: Sequence[Document]) -> Files:
         for name in _names(doc):
             names.setdefault(name, []).append(doc.doc_id)
     found = list(_pattern([name for name in names if name in question.casefold()]).finditer(question))
-    # Beside the name of a document, another file name may be a text to search in it.
+    # If a document is named, another file name may be a text to search in it.
     others = () if found else _FILE_LIKE.finditer(question)
     unknown = next((like for like in others if not _is_host(like["said"])), None)
     rest = question
-    for place in reversed(found or ([unknown] if unknown else [])):
-        line = f"line {place['line']}" if place["line"] else ""
-        rest = f"{rest[: place.start()]} {line}{rest[place.end() :]}"
-    ids = (doc_id for place in found for doc_id in names.get((place["name"] or place["stem"]).casefold(), ()))
-    said = dict.fromkeys(place["said"] for place in found)
+    for match in reversed(found or ([unknown] if unknown else [])):
+        line = f"line {match['line']}" if match["line"] else ""
+        rest = f"{rest[: match.start()]} {line}{rest[match.end() :]}"
+    ids = (doc_id for match in found for doc_id in names.get((match["name"] or match["stem"]).casefold(), ()))
+    said = dict.fromkeys(match["said"] for match in found)
     return Files(tuple(dict.fromkeys(ids)), tuple(said), unknown["said"] if unknown else None, rest)
 
 
@@ -67,7 +67,7 @@ def stem_words(documents: Sequence[Document]) -> frozenset[str]:
     if len(documents) != 1:
         return frozenset()
     stem = documents[0].filename.rsplit("/", 1)[-1].rsplit(".", 1)[0].casefold()
-    return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _WORDS_FOR_ALL
+    return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _COMMON_WORDS
 
 
 def _pattern(names: list[str]) -> re.Pattern[str]:
@@ -75,12 +75,12 @@ def _pattern(names: list[str]) -> re.Pattern[str]:
     without an ending needs a noun.
     """
     ordered = sorted(names, key=len, reverse=True)
-    spelt, bare = (
+    dotted, bare = (
         "|".join(re.escape(name) for name in ordered if bool({".", "/"} & set(name)) is marked) or "(?!)"
         for marked in (True, False)
     )
     return re.compile(
-        rf"(?<![\w./-])(?P<said>(?P<name>{spelt})(?![\w-]|\.\w|/\w)|(?P<stem>{bare})(?![\w./-]\w){_NOUN}){_LINE}",
+        rf"(?<![\w./-])(?P<said>(?P<name>{dotted})(?![\w-]|\.\w|/\w)|(?P<stem>{bare})(?![\w./-]\w){_NOUN}){_LINE}",
         re.IGNORECASE,
     )
 
@@ -93,7 +93,7 @@ def _names(doc: Document) -> list[str]:
     last = whole.rsplit("/", 1)[-1]
     stem = last.rsplit(".", 1)[0]
     titles = [title.casefold() for title in [doc.origin.extra.get("title")] if title]
-    stems = () if stem in _WORDS_FOR_ALL else (stem,)
+    stems = () if stem in _COMMON_WORDS else (stem,)
     return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004 (shorter ones name nothing)
 
 
@@ -142,7 +142,7 @@ def read_severity(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
         refused = False
         for item in items:
             refused = refused or bool(item["not"])
-            (unwanted if refused else wanted).update(_meant(item, explicit=bool(named)))
+            (unwanted if refused else wanted).update(_levels_of(item, explicit=bool(named)))
     said = [item for _, items in chosen for item in items]
     text = " or ".join(dict.fromkeys(_core(item) for item in said))
     if unwanted:
@@ -174,14 +174,14 @@ def _is_named(item: re.Match[str]) -> bool:
     return _core(item).isupper() or item["named"] is not None or item["entry"] is not None
 
 
-def _meant(item: re.Match[str], *, explicit: bool) -> tuple[str, ...]:
+def _levels_of(item: re.Match[str], *, explicit: bool) -> tuple[str, ...]:
     levels = LEVELS[_word(item)]
-    places = [_ORDER.index(level) for level in levels]
+    ranks = [_ORDER.index(level) for level in levels]
     if item["above"] or item["least"] or (levels == ("ERROR",) and not explicit):
-        return _ORDER[: max(places) + 1]
+        return _ORDER[: max(ranks) + 1]
     if item["below"] or item["most"]:
-        return _ORDER[min(places) :]
-    return _ORDER[: min(places)] if item["beyond"] else levels
+        return _ORDER[min(ranks) :]
+    return _ORDER[: min(ranks)] if item["beyond"] else levels
 
 
 _EDGE = ".,:;!?-/"
@@ -216,7 +216,7 @@ _ASKED_ABOUT = re.compile(
     r"(?:mentioned|logged|reported|seen|raised|thrown|recorded|referenced|appear|occur|(?:show|turn)(?:s|ed)? up)",
     re.IGNORECASE,
 )
-# "Message DEADBEEF", "job j-fffff": what has such a name, and looks like one, is an id without digits.
+# "Message DEADBEEF", "job j-fffff": after such a noun, a word of this form is an id without digits.
 _CALLED = re.compile(
     r"\b(?:job|message|transaction|request|session|block|task|order|ticket|container|pod|trace|span|batch|id)"
     r"(?:\s+(?:id|no\.?|number|named|called))?\s+$",
@@ -284,8 +284,8 @@ def _name(piece: Phrase) -> NameMention | None:
     # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
     inner = text.strip("/@#$+-")
     camel, joined = bool(_CAMEL.search(inner)), asked_for and "-" in inner.strip("-")
-    spelt = camel or joined or any(mark in inner for mark in ("_", ".", "::", "/")) or _DIGIT.search(inner)
-    if not spelt or _ORDINAL.fullmatch(inner):
+    marked = camel or joined or any(mark in inner for mark in ("_", ".", "::", "/")) or _DIGIT.search(inner)
+    if not marked or _ORDINAL.fullmatch(inner):
         return None
     path = "." in inner
     sure = path or "_" in inner or camel
@@ -300,8 +300,8 @@ def _looks_exact(text: str) -> bool:
     return bool(_EXACT.fullmatch(text)) or (digits > 0 and len(text) > _TELLING_DIGITS)
 
 
-_MOST_LINES_BESIDE = 50
-_MOST_DIGITS = 15  # a longer number is that of no line, and none that a store could compare
+_MOST_SIDE_LINES = 50
+_MOST_DIGITS = 15  # a longer one numbers no line, and a store cannot compare it
 _UNITS = {
     "lines": "lines",
     "columns": "columns",
@@ -317,7 +317,7 @@ _MENTIONED = re.compile(rf"\b{any_of('MENTION')}\b", re.IGNORECASE)
 _BY_TIME = re.compile(r"earliest|oldest|latest|newest|most\s+recent", re.IGNORECASE)
 _EVER = re.compile(r"\b(?:has|have|had|ever)\b", re.IGNORECASE)
 _VERBS = re.compile(any_of("START", "STOP"), re.IGNORECASE)
-_BESIDE_DAY = re.compile(r"(?:on|of|the|[\s,])*", re.IGNORECASE)
+_BEFORE_DAY = re.compile(r"(?:on|of|the|[\s,])*", re.IGNORECASE)
 _COLUMN = {column: re.compile(rf"\b{any_of(words)}\b", re.IGNORECASE) for column, words in COLUMNS.items()}
 _NAME = r"([A-Za-z_][\w.$/-]*(?:\([\w.-]+\))?)"
 _WRITER = re.compile(
@@ -354,13 +354,13 @@ class Plan:
     """The conditions and words of a question about files. Most fields of a plan are empty.
 
         the last three ERROR entries       severity ERROR, start_position LAST, position LAST, how_many 3
-        the 5 lines after the second WARN  severity WARN, start_position FIRST, ordinal 2, position NEXT, lines_beside 5
+        the 5 lines after the second WARN  severity WARN, start_position FIRST, ordinal 2, position NEXT, side_lines 5
         how many timeouts per hour?        words timeouts, aggregate COUNT, grouped_by hour
 
     Attributes:
         doc_ids: the documents that it names; `file`: their names in it; `unknown_file`: a name that no document has.
         how_many: 3 for "the last three errors". `ordinal`: 2 for "the second error", from the end if negative.
-        lines_beside: 5 for "the 5 lines after it".
+        side_lines: 5 for "the 5 lines after it".
         start_position: "first" or "last" in the question. In "what came after the first error" it is FIRST, the entry
             that `position` is relative to.
         grouped_by: columns to count lines by: `severity`, `component`, `day`, `hour`, `minute`. `distinct`: count their
@@ -379,7 +379,7 @@ class Plan:
     position: Position | None = None
     how_many: int = 1
     ordinal: int | None = None
-    lines_beside: int = 1
+    side_lines: int = 1
     by_time: bool = False  # True if first and last go by time, as in "the earliest", and not by line number
     aggregate: Aggregate | None = None
     grouped_by: tuple[str, ...] = ()
@@ -447,15 +447,15 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
     )
 
 
-def plan_without_files(reading: Reading, own_words: frozenset[str] = frozenset()) -> Plan:
-    """Read a question without the names of files. `own_words`: words that name a file, and are not searched."""
+def plan_without_files(reading: Reading, file_words: frozenset[str] = frozenset()) -> Plan:
+    """Read a question without the names of files. `file_words`: words that name a file, and are not searched."""
     severity, level_pieces = read_severity(reading)
     period, time_pieces = _period(reading)
     names = {piece.start: name for piece in reading.pieces if (name := read_mention(piece))}
     read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces))}
     unread = [piece for piece in reading.pieces if piece.start not in read]
     ordinal = next(map(_ordinal, reading.of("nth")), None)
-    end = _end(reading) or (ordinal and (Position.FIRST if ordinal > 0 else Position.LAST)) or None
+    start = _first_or_last(reading) or (ordinal and (Position.FIRST if ordinal > 0 else Position.LAST)) or None
     columns = [piece.text for piece in reading.of("distinct") or reading.of("grouped")]
     keys = tuple(_other_groups(reading.text))
     units = [_UNIT.match(reading.text, piece.end) for piece in reading.of("count", "list")]
@@ -465,32 +465,32 @@ def plan_without_files(reading: Reading, own_words: frozenset[str] = frozenset()
         period=period,
         severity=severity,
         mentions=tuple({name.text.casefold(): name for name in names.values()}.values()),
-        position=_beside(reading, period) or end,
-        how_many=_some(reading.of("first", "last")),
+        position=_side(reading, period) or start,
+        how_many=_count(reading.of("first", "last")),
         ordinal=ordinal,
-        lines_beside=min(_some(reading.of("steps_next", "steps_previous")), _MOST_LINES_BESIDE),
+        side_lines=min(_count(reading.of("steps_next", "steps_previous")), _MOST_SIDE_LINES),
         by_time=any(_BY_TIME.match(piece.text) for piece in reading.of("first", "last")),
         aggregate=_aggregate(reading),
         grouped_by=tuple(column for column, said in _COLUMN.items() if any(map(said.search, columns))),
         distinct=reading.has("distinct"),
         unit=next((_UNITS[found[1].lower()] for found in units if found), None),
-        start_position=end,
+        start_position=start,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         any_is_enough=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
         group_keys=keys,
-        words=tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
+        words=tuple(dict.fromkeys(_words(reading, unread, file_words.union(keys)))),
     )
 
 
 def lines_around(reading: Reading) -> int:
     """Return 2 for "2 lines before and after it"; 0 for lines on one side, or none."""
     said = reading.of("around")
-    return min(_some(said), _MOST_LINES_BESIDE) if said else 0
+    return min(_count(said), _MOST_SIDE_LINES) if said else 0
 
 
-def _some(pieces: Sequence[Phrase]) -> int:
-    """Return the number in "the last five", "5 lines after"."""
+def _count(pieces: Sequence[Phrase]) -> int:
+    """Return the number in "the last five", "5 lines after"; 1 if there is none."""
     found = (SOME.search(piece.text) for piece in pieces)
     return next((number_of(each[0]) for each in found if each), 1)
 
@@ -510,12 +510,12 @@ def _period(reading: Reading) -> tuple[Period | None, list[Phrase]]:
     if period.clocks and not period.days:
         for other, day in found:
             first, last = sorted((piece, other), key=lambda each: each.start)
-            if day.days and not day.clocks and _BESIDE_DAY.fullmatch(reading.text[first.end : last.start]):
+            if day.days and not day.clocks and _BEFORE_DAY.fullmatch(reading.text[first.end : last.start]):
                 return replace(period, text=reading.text[first.start : last.end], days=day.days), [piece, other]
     return period, [piece]
 
 
-def _beside(reading: Reading, period: Period | None) -> Position | None:
+def _side(reading: Reading, period: Period | None) -> Position | None:
     if any(_counts_as_side(piece, period) for piece in reading.of("previous", "steps_previous")):
         return Position.PREVIOUS
     if any(_counts_as_side(piece, period) for piece in reading.of("next", "steps_next")):
@@ -531,7 +531,7 @@ def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
     return " " in piece.text or not _EVER.search(before)
 
 
-def _end(reading: Reading) -> Position | None:
+def _first_or_last(reading: Reading) -> Position | None:
     asked = reading.of("began", "stopped") or reading.of("first", "last")
     if not asked:
         return None
@@ -575,7 +575,7 @@ def _other_groups(text: str) -> Iterator[str]:
             yield noun.lower()
 
 
-def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]) -> Iterator[str]:
+def _words(reading: Reading, unread: Sequence[Phrase], file_words: frozenset[str]) -> Iterator[str]:
     """Yield the `unread` words of a question, without words that only ask."""
     begins = reading.of("began", "stopped")
     if any(piece.text.lower().startswith("how") for piece in begins):
@@ -584,6 +584,6 @@ def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]
         if piece.kind in {"word", "file", "idiom", "levels", "time"}:
             for run in piece.text.split():
                 word = run.strip(".,:;!?-/@$#+~%")
-                known = word.casefold() in STOP_WORDS | own_words or asks(word) or (begins and _VERBS.fullmatch(word))
+                known = word.casefold() in STOP_WORDS | file_words or asks(word) or (begins and _VERBS.fullmatch(word))
                 if len(word) > 1 and not known:
                     yield word

@@ -77,7 +77,7 @@ class ResolvedQuestion:
     refused: bool = False  # True if a rewrite was rejected
     anchors: tuple[Citation, ...] = ()  # the cited lines that the question starts from
     position: Position | None = None  # the side of the anchors
-    lines_beside: int = 1  # the number of lines on that side
+    side_lines: int = 1  # the number of lines on that side
 
 
 class _FollowUp:
@@ -149,7 +149,7 @@ def _resolve_by_citations(asked: _FollowUp, cited: tuple[Citation, ...]) -> Reso
         )
         return replace(at_cited, how="around the cited lines", anchors=tuple(wider))
     if plan.asks_for_neighbour:
-        return replace(at_cited, how="beside the cited line", position=plan.position, lines_beside=plan.lines_beside)
+        return replace(at_cited, how="beside the cited line", position=plan.position, side_lines=plan.side_lines)
     # "And WARN?" asks for other lines, "was it an error?" about these.
     about_them = plan.severity is None or asked.points_back
     return at_cited if about_them and not plan.position and not plan.aggregate and asked.is_about_it else None

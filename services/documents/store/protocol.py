@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as SizedIterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from services.documents.limits import ChunkType, DocumentKind, Prepared
-from services.search.embedding import Vectors
+
+if TYPE_CHECKING:  # it imports numpy, which reading a file does without
+    from services.search.embedding import Vectors
 
 T = TypeVar("T")
 

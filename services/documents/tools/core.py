@@ -290,6 +290,12 @@ FAILURES = 5
 PAUSE_SECONDS = 60.0
 
 
+def with_posters(result: QAResult, scope: SearchScope) -> QAResult:
+    """Return the result with those who posted its sources, as far as these are somebody else's files."""
+    posters = {name: user_id for name, user_id in scope.posters.items() if name in result.sources}
+    return replace(result, posters=posters) if posters else result
+
+
 class Breaker:
     """Opens after five failures in a row. After a minute searches are tried again; the next failure opens it again."""
 
@@ -414,7 +420,8 @@ class DocumentQATool:
             filters=filters,
         )
         key = self._key(asked)
-        return self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
+        result = self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
+        return with_posters(result, scope)
 
     async def scope_for(self, ctx: ToolContext) -> SearchScope | QAResult:
         """Open the search scope of this person, with the access rules of `ask`; or say why there is none."""

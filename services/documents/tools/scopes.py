@@ -38,6 +38,7 @@ class SearchScope(Protocol):
         version: changes with every change of the content.
         documents: the documents to search. visible: all that the asker may see, searchable or not. Both are empty for
             published text, whose sources are no documents of the store.
+        posters: who posted each file of somebody else than the asker and the team, by its name.
     """
 
     @property
@@ -48,6 +49,8 @@ class SearchScope(Protocol):
     def documents(self) -> tuple[Document, ...]: ...
     @property
     def visible(self) -> tuple[Document, ...]: ...
+    @property
+    def posters(self) -> Mapping[str, int]: ...
 
     async def retrieve(self, plan: Plan, resolved: ResolvedQuestion, k: int, vector: Vector) -> Findings:
         """Return at most `k` passages for a question, best first, or why there are none. Raises StoreUnavailable."""
@@ -74,6 +77,7 @@ class FileScope:
     scope: Scope
     visible: tuple[Document, ...]
     version: Hashable
+    posters: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def name(self) -> str:
@@ -111,13 +115,18 @@ class FileShelf:
             return Status.NOT_INDEXED
         if asker is not None and described.collection.guild_id not in {None, asker.guild_id}:
             return Status.DENIED
-        if not described.documents:
-            return Status.NOT_INDEXED
-        add_people(user_id for doc in described.documents for user_id in doc.poster_ids)
         documents = told_apart(described.documents, None if asker is None else asker.asker_id)
+        posters: dict[str, int] = {}
+        if asker is not None and asker.files is not None:
+            documents = asker.files.choose(documents)
+            posters = {doc.filename: min(doc.poster_ids) for doc in documents if not asker.files.is_trusted(doc)}
+        if not documents:
+            return Status.NOT_INDEXED
+        add_people(user_id for doc in documents for user_id in doc.poster_ids)
         scope = Scope(self.store, name, _in_scope(documents, filters))
-        # Names depend on the asker.
-        return FileScope(config, scope, documents, (described.version, *(doc.filename for doc in documents)))
+        # Which files there are, and under which names, depends on the asker.
+        version = (described.version, *((doc.doc_id, doc.filename) for doc in documents))
+        return FileScope(config, scope, documents, version, posters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +146,7 @@ class PublishedScope:
     version: Hashable
     documents: tuple[Document, ...] = field(default=(), init=False)
     visible: tuple[Document, ...] = field(default=(), init=False)
+    posters: Mapping[str, int] = field(default_factory=dict[str, int], init=False)
 
     @property
     def name(self) -> str:
@@ -229,4 +239,4 @@ async def _anchored(scope: Scope, resolved: ResolvedQuestion) -> Findings | None
         return Findings(tuple(passages), exact=True)
     anchor = anchors[0]
     line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
-    return await scope.passage_beside(anchor.doc_id, line, resolved.position, resolved.lines_beside)
+    return await scope.passage_beside(anchor.doc_id, line, resolved.position, resolved.side_lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +14,10 @@ from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS
 from services.documents.asking.synthesis import ExtractiveSynthesiser, check_answer
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
+from services.documents.limits import display_name
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.document_store import DocumentStore
-from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool
+from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool, with_posters
 from services.documents.tools.libraries import (
     CASE,
     DEFAULT_K,
@@ -33,6 +34,9 @@ from services.llm import Asker, CountedResult, Tool, Usage
 from services.search.embedding import Embedder
 
 QUERY_FILE = "query_file"
+
+RUNBOOK_NOTICE = "From the own runbooks of <@{}>, which nobody else has checked:"
+FILE_NOTICE = "`{}` was posted by <@{}>, and nobody else has checked it."
 
 QUERY_USE = """\
 Counts, lists and groups lines of the files posted in this thread, exactly and over whole files; no model reads them.
@@ -121,7 +125,7 @@ async def query_file(evidence: DocumentQATool, ctx: ToolContext, arguments: Mapp
         return QAResult(str(wrong), Status.INVALID)
     if isinstance(found, QAResult):
         return found
-    return QAResult(
+    result = QAResult(
         answer=found.text,
         status=Status.OK if found.total else Status.NOT_FOUND,
         sources=tuple(doc.filename for doc in query.documents),
@@ -130,10 +134,12 @@ async def query_file(evidence: DocumentQATool, ctx: ToolContext, arguments: Mapp
         citations=found.citations,
         plan={"count": found.total},
     )
+    return with_posters(result, opened)
 
 
 log = logging.getLogger(__name__)
 
+_ANOTHERS = "was posted by somebody else than the person who asks and the team"
 _PLACED = re.compile(r"(?P<name>.+?):(?P<line>\d{1,7})\b")
 _MOST_PLACES = 3
 _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
@@ -223,6 +229,7 @@ class Toolset:
         self.files = tuple(files)
         self._found: list[tuple[str, QAResult]] = []
         self._matched: list[str] = []
+        self._given: set[str] = set()  # the sources of results that a model was given
         self._tools = tools
         self._context = context
         self._wait = wait
@@ -267,13 +274,16 @@ class Toolset:
 
     def render_for_model(self, name: str, result: QAResult) -> str:
         """Return a result with its sources for a model; each source in the form of a citation."""
-        if name == QUERY_FILE:
-            return _with_places(result.answer, result)
-        return _with_places(self._offered[name].response(result), result)
+        answer = result.answer if name == QUERY_FILE else self._offered[name].response(result)
+        return "\n".join([_with_places(answer, result), *(f"{each} {_ANOTHERS}." for each in result.posters)])
 
     def render(self, name: str, result: QAResult) -> str:
         """Return a result with its sources for people, without statistics of the search."""
-        return result.answer if name == QUERY_FILE else self._offered[name].config.shown(result.answer, result.sources)
+        if name == QUERY_FILE:
+            return result.answer
+        posters = result.posters
+        named = [f"{each} (<@{posters[each]}>)" if each in posters else each for each in result.sources]
+        return self._offered[name].config.shown(result.answer, named)
 
     def found_sources(self) -> tuple[Source, ...]:
         """Return the results as sources, by which an answer can be checked."""
@@ -282,6 +292,39 @@ class Toolset:
             for name, result in self._found
             if result.status is Status.OK and result.sources
         )
+
+    @property
+    def has_found(self) -> bool:
+        """True if a tool has found anything, which may stand in the answer."""
+        return any(result.sources for _, result in self._found)
+
+    @property
+    def is_read_by_others(self) -> bool:
+        """True if people other than the asker can read the answer."""
+        return self._context.is_read_by_others
+
+    def notice(self, citations: Collection[str]) -> str:
+        """Return the lines that precede an answer from what the team has not checked; empty for other answers: from a
+        runbook where others read it, as anybody can write any runbook under any title, and from somebody else's files,
+        as anybody can post any file in a public thread.
+
+        `citations`: of the answer; without any, each runbook and file that was found counts. A file that a model was
+        given counts in any case.
+        """
+
+        def is_cited(source: str) -> bool:
+            return not citations or any(each.startswith(source) for each in citations)
+
+        runbooks = [each for name, result in self._found if name == USER for each in result.sources]
+        lines = [RUNBOOK_NOTICE.format(self._context.asker_id)] if self.is_read_by_others else []
+        lines = lines if any(map(is_cited, runbooks)) else []
+        posters = {name: user_id for _, result in self._found for name, user_id in result.posters.items()}
+        lines += [
+            FILE_NOTICE.format(display_name(name).replace("`", "'"), user_id)
+            for name, user_id in posters.items()
+            if name in self._given or is_cited(name)
+        ]
+        return "\n".join(lines)
 
     def mark_unsupported(self, text: str, known: Iterable[str]) -> str:
         """Mark each line of a file and each quotation in `text` that is neither in a result nor in `known`."""
@@ -309,13 +352,16 @@ class Toolset:
 
     async def _run_query(self, arguments: Mapping[str, Any]) -> CountedResult:
         result = await self.query(arguments)
+        self._given.update(result.sources)
         return CountedResult(self.render_for_model(QUERY_FILE, result), counts=result.status is Status.OK)
 
     def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:
             # They fit the schema (services.llm.tool_calls).
             question, k = str(arguments["question"]), int(arguments.get("k", DEFAULT_K))
-            return self.render_for_model(name, await self.ask(name, question, k))
+            result = await self.ask(name, question, k)
+            self._given.update(result.sources)
+            return self.render_for_model(name, result)
 
         return run
 

@@ -5,4 +5,12 @@ every hop is checked, and the checked one is dialled. Pitfall 21: size, type and
 """
 
 # pyright: reportUnusedImport=false
-from services.knowledge.web.fetcher import RendererMissing, open_web
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.knowledge.web.exchange import why_not_public
+    from services.knowledge.web.fetcher import RendererMissing, open_web
+
+__getattr__ = lazy_exports(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -69,6 +69,22 @@ def check_allowed(url: URL, private_hosts: Collection[str]) -> URL:
     if host not in private_hosts and _is_private(host):
         raise FetchFailed("its address is not public; hosts of your own belong in kb.web_fetch_private_hosts")
     return url
+
+
+async def why_not_public(url: str, private_hosts: Iterable[str]) -> str | None:
+    """Return why a page is not fetched because of its address, before any request; None: nothing is known against it.
+    Looks up the name of its host.
+    """
+    allowed = frozenset(map(host_key, private_hosts))
+    try:
+        host = check_url(url, allowed).host or ""
+        if host_key(host) not in allowed:
+            await PublicOnly(aiohttp.ThreadedResolver()).resolve(host)
+    except FetchFailed as error:
+        return str(error)
+    except OSError:
+        pass  # an unknown name is no private one
+    return None
 
 
 def host_key(host: str) -> str:

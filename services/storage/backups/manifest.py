@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 
+from services.storage import data_folder
+
 FORMAT = 1
 NAME = "millrace-backup.json"
 """The name of the manifest in the archive."""
@@ -28,10 +30,13 @@ MAX_FOLDERS = 50_000
 """The limit of folders in the paths of an archive: each is made, and a short archive can name millions."""
 MAX_PATH_BYTES = 1024
 """The limit of a path: the path of the data folder itself comes before it."""
+IN_EVERY_FOLDER = {".lock", "lost+found"}
+"""Names at the top of a data folder that is empty: the lock, and what the root of a disk has."""
+RESERVED = {*IN_EVERY_FOLDER, data_folder.RESTORING, data_folder.RESTORED}
+"""Names at the top of a data folder that no backup holds."""
 
 _MAX_NAME_BYTES = 255
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff\\]")
-_RESERVED = {".lock", ".restoring", ".restored"}
 
 
 class BadBackup(Exception):
@@ -54,7 +59,7 @@ class CopiedFile:
 class Manifest:
     """The list of files in a backup. `made_at`: when the copying began. `folders`: the folders without files."""
 
-    made_at: str
+    made_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
     files: Annotated[tuple[CopiedFile, ...], FailFast()] = ()
     folders: Annotated[tuple[str, ...], FailFast()] = ()
     millrace_backup: Literal[1] = FORMAT
@@ -113,7 +118,7 @@ def is_safe_path(path: str) -> bool:
     short enough for every command.
     """
     steps = path.split("/")
-    if _UNSAFE.search(path) or steps[0] in _RESERVED:
+    if _UNSAFE.search(path) or steps[0].casefold() in RESERVED:  # some systems ignore the case
         return False
     if len(steps) > MAX_STEPS or len(path.encode()) > MAX_PATH_BYTES:
         return False

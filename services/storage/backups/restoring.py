@@ -17,11 +17,10 @@ from typing import IO
 
 from services.storage import data_folder, files
 from services.storage.backups import manifest
-from services.storage.backups.manifest import MAX_BYTES, NAME, PREFIX, BadBackup, CopiedFile, Manifest
+from services.storage.backups.manifest import IN_EVERY_FOLDER, MAX_BYTES, NAME, PREFIX, BadBackup, CopiedFile, Manifest
 from services.storage.backups.writing import CopyProgress
 
 _READ_BYTES = 1024 * 1024
-_IGNORED = {".lock", "lost+found"}
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _ENCRYPTED = 0x1
 _FREE_BYTES = 16 * 1024 * 1024
@@ -43,7 +42,7 @@ def restore(file: Path, root: Path, progress: CopyProgress | None = None) -> Man
         BadBackup: `file` is no backup, or damaged, or too large for the disk; nothing has changed.
         OSError: something cannot be read or written; nothing has changed.
     """
-    names = sorted(set(os.listdir(root)) - _IGNORED)  # noqa: PTH208 (names only)
+    names = sorted(set(os.listdir(root)) - IN_EVERY_FOLDER)  # noqa: PTH208 (names only)
     if names:
         raise FolderInUse(names[0])
     with _open(file) as (archive, listed):
@@ -61,6 +60,12 @@ def restore(file: Path, root: Path, progress: CopyProgress | None = None) -> Man
     except KeyboardInterrupt:
         data_folder.finish_restore(root)  # too late to stop: the restore is committed
     return listed
+
+
+def read_manifest(file: Path) -> Manifest:
+    """Read the list of a backup's files, and compare it with the archive's. Raises BadBackup, OSError."""
+    with _open(file) as (_, listed):
+        return listed
 
 
 @contextlib.contextmanager

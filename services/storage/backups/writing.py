@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from services.storage import confined, data_folder, files
 from services.storage.backups import manifest
-from services.storage.backups.manifest import NAME, PREFIX, CopiedFile, Manifest
+from services.storage.backups.manifest import NAME, PREFIX, RESERVED, CopiedFile, Manifest
 from services.storage.files import LEFTOVER_PREFIX
 
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -124,10 +124,6 @@ def _same_file(path: Path, before: os.stat_result) -> bool:
     return os.path.samestat(path.stat(), before)
 
 
-_SKIPPED = {".lock", data_folder.RESTORING, data_folder.RESTORED, "lost+found"}
-"""Names at the top of the folder that are of no use in another one."""
-
-
 @dataclass(frozen=True, slots=True)
 class CopyOrder:
     """The order in which files are copied: the reverse of the order in which the program writes them.
@@ -197,7 +193,7 @@ class Selection:
             self.folders.add(folder.relative_to(self.root).as_posix())
         for name in names:
             path = folder / name
-            is_skipped = folder == self.root and name in _SKIPPED
+            is_skipped = folder == self.root and name in RESERVED
             if path in self._done or is_skipped or name.startswith(LEFTOVER_PREFIX):
                 continue
             yield from self._walk(path)

@@ -228,6 +228,7 @@ def test_what_is_asked_and_answered_cannot_move_the_terminal(operator: Operator)
     assert r"a \[2J\|\[b\](http://x) How?" in out
 
 
+@pytest.mark.slow
 def test_the_example_meets_its_thresholds() -> None:
     command = [sys.executable, "app.py", "--config", "examples/demo.yaml", "--eval", str(EXAMPLE), "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

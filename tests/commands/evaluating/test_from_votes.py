@@ -39,7 +39,7 @@ class Bot:
             at=AT,
             message_id=number,
             place_id=5,
-            asked_in=7,
+            asked_in=fields.get("place_id", 7),
             asker_id=fields.get("asker_id", ADA),
             last_asked_id=100 + number,
             opened_thread=True,
@@ -49,7 +49,9 @@ class Bot:
         if fields.get("known", True):
             with (data / "state" / "posts.jsonl").open("ab") as file:
                 file.write(render_post(post))
-        entry = asked(question, at=AT, reason=None, message_ids=(100 + number,), level=fields.get("level", "answer"))
+        where = {name: fields[name] for name in ("place_id", "guild_id") if name in fields}
+        level = fields.get("level", "answer")
+        entry = asked(question, at=AT, reason=None, message_ids=(100 + number,), level=level, **where)
         with (data / "state" / "outcomes" / f"{entry.day}.jsonl").open("ab") as file:
             file.write(render_part_outcome(entry))
         with (data / "feedback.jsonl").open("a") as file:
@@ -163,6 +165,17 @@ def test_since_goes_by_the_vote(bot: Bot, capsys: pytest.CaptureFixture[str]) ->
     assert "--from-votes: " in capsys.readouterr().err
     assert bot.run() == 0
     assert [each["question"] for each in entries(capsys.readouterr().out)] == ["Long ago?"]
+
+
+def test_of_one_server_its_own_votes_are_taken(bot: Bot, capsys: pytest.CaptureFixture[str]) -> None:
+    bot.config.write_text("discord: {feedback: true}\nguilds: {31: {}, 32: {}, 33: {}}\n")
+    bot.answered("Here?", "up", place_id=7, guild_id=31)
+    bot.answered("There?", "up", place_id=8, guild_id=32)
+    for guild_id, question in ((31, "Here?"), (32, "There?")):
+        assert bot.run("--guild", guild_id) == 0
+        assert [each["question"] for each in entries(capsys.readouterr().out)] == [question]
+    assert bot.run("--guild", 33) == 2
+    assert "whose asker is known, from the server 33; discord.feedback keeps votes" in capsys.readouterr().err
 
 
 def test_nothing_is_overwritten(bot: Bot, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,6 +155,7 @@ def test_what_no_exchange_answers_is_a_failure_and_the_others_go_on(operator: Op
     assert "7 questions: 1 right, 2 wrong, 4 failed." in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(
     operator: Operator, model: LLMServer, number: int

@@ -173,6 +173,7 @@ async def test_only_short_messages_are_taken_and_no_connection_is_kept_waiting(s
     assert (await served.answer(body=b"{", **{"Content-Type": "application/json"}))[0] == 400
 
 
+@pytest.mark.slow
 async def test_a_second_one_says_that_the_port_is_taken(served: Served) -> None:
     code, out, err = ended(started(served.config, "http", APP__MCP__TOKEN=TOKEN))
     port = served.address.split(":")[2].partition("/")[0]

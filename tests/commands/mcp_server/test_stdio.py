@@ -48,6 +48,7 @@ def test_somebody_at_a_terminal_is_told_who_talks_to_it(knowing: Path) -> None:
         assert ended(process) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_although_its_client_is_still_there(knowing: Path, number: signal.Signals) -> None:
     """Pitfalls 8 and 65."""
@@ -67,6 +68,7 @@ def test_a_client_that_goes_ends_it(knowing: Path) -> None:
     assert ended(process) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_client_that_stops_reading_is_no_traceback(knowing: Path) -> None:
     process = started(knowing)
     stream(process.stdout).close()

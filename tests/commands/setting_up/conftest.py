@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
 
 import app
 from settings.reference import render_config
@@ -65,6 +66,16 @@ class Clone:
     @property
     def local(self) -> Any:
         return yaml.safe_load(self.written["config.local.yaml"])
+
+
+def page(text: str, content_type: str = "text/html") -> Any:
+    async def play(_request: web.Request) -> web.Response:
+        return web.Response(text=text, content_type=content_type)
+
+    return play
+
+
+ARTICLE = f"<html><head><title>Backups</title></head><body><article><p>{'Restore it with lantern. ' * 20}</p></article>"
 
 
 @pytest.fixture

@@ -7,25 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
-from tests.commands.setting_up.conftest import Clone
+from tests.commands.setting_up.conftest import ARTICLE, Clone, page
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_server import LLMServer
 from tests.loopback.web_server import WebServer
 
-
-def page(text: str, content_type: str = "text/html") -> Any:
-    async def play(_request: web.Request) -> web.Response:
-        return web.Response(text=text, content_type=content_type)
-
-    return play
-
-
-ARTICLE = f"<html><head><title>Backups</title></head><body><article><p>{'Restore it with lantern. ' * 20}</p></article>"
 SITEMAP = "<urlset><url><loc>{0}/a</loc></url><url><loc>{0}/b</loc></url></urlset>"
 KEY_SHAPED = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -102,9 +92,11 @@ def test_where_the_folder_is_published_is_looked_at_and_kept(clone: Clone, site:
     assert "✓" in out
     assert "links take the form of mkdocs" in out
     assert clone.local["kb"] == {"sources_dir": "docs", "source_base_url": site.origin}
-    code, _, err = clone.init(documentation="docs", published_at="docs.example.org")
+    code, _, err = clone.init(documentation="docs", published_at="on the web")
     assert code == 2
-    assert "published_at cannot be used: docs.example.org: an address begins with https://" in err
+    assert "published_at cannot be used: on the web: an address begins with https://" in err
+    assert clone.init(documentation="docs", published_at=site.origin.removeprefix("http://"))[0] == 0
+    assert clone.local["kb"] == {"sources_dir": "docs", "source_base_url": site.origin}
 
 
 def test_doing_it_again_changes_nothing_and_overwrites_nothing(
@@ -185,17 +177,20 @@ def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone
         ({"team_people": "ada"}, "team_people cannot be used: ada is not the id of a user"),
         ({"data_dir": "config.yaml"}, "data_dir cannot be used: "),
         ({"documentation": "nowhere"}, "/nowhere; an address begins with https://"),
-        ({"documentation": ["docs", "."]}, "there is only one"),
+        ({"documentation": ["docs", "."]}, "kb.sources_dir must lie apart from"),
+        ({"documentation": ["docs", "/usr/share"]}, "lie below no folder together: move one of them"),
         ({"documentation": "empty"}, "empty: 0 documents; documents are text files, such as .md, "),
         ({"documentation": "http://127.0.0.1:9/x"}, "documentation cannot be used: http://127.0.0.1:9/x: "),
         ({"documentation": "https://me:pw@example.org"}, "it holds a user name or password"),
-        ({"documentation": "sitemap: ftp://example.org"}, "it is no http or https URL"),
+        ({"documentation": "sitemap: ftp://example.org"}, "it is no http or https URL, such as https://docs."),
+        ({"documentation": "ftp://example.org"}, "ftp://example.org: an address begins with https:// or http://"),
         ({"documentation": "http://192.168.0.1/"}, "hosts of your own belong in kb.web_fetch_private_hosts"),
-        ({"model_base_url": "example.org"}, "model_base_url cannot be used: ai_response.llm.base_url must be a URL"),
+        ({"model_base_url": "an address"}, "model_base_url cannot be used: an address begins with http:// or https://"),
         ({"model_base_url": "http://127.0.0.1:9/v1"}, "nothing listens there (connection refused)"),
         ({"first_question": {"a": 1, "b": 2}}, "first_question cannot be used: it must be text"),
         ({"build_index": "perhaps"}, "build_index cannot be used: it must be true or false"),
-        ({"token": "x"}, "token is none of the answers; known are discord_token, team_roles,"),
+        ({"team_peple": "ada"}, "team_peple is none of the answers; did you mean team_people?"),
+        ({"tokens": "x"}, "tokens is none of the answers; known are discord_token, team_roles,"),
         ({KEY_SHAPED: "x"}, ":1: is none of the answers; known are"),
         ({}, "there are no answers in it; known are discord_token"),
     ],
@@ -207,6 +202,18 @@ def test_a_wrong_answer_is_one_line_that_names_its_key_and_nothing_is_written(
     line = clone.refused(**answers)
     assert says in line
     assert KEY_SHAPED not in line
+
+
+def test_a_setting_that_the_file_leaves_out_is_not_blamed_on_the_file(clone: Clone) -> None:
+    (clone.folder / ".env").write_text("APP__DISCORD__TOKEN=abc\n")
+    code, _, err = clone.init(documentation="docs")
+    assert (code, err.split(": ")[2:4]) == (
+        2,
+        [
+            "discord_token is not in it, and what is set cannot be used",
+            "this is not a bot token, which is three words joined by dots; client secrets and public keys are not\n",
+        ],
+    )
 
 
 def test_a_file_that_is_not_there_is_one_line(clone: Clone) -> None:
@@ -265,14 +272,14 @@ def test_a_model_that_refuses_is_told_apart(clone: Clone, model_there: LLMServer
         ("SITEMAP:  {}/list", SITEMAP, "2 documents"),
     ],
 )
-def test_a_line_for_many_pages_is_checked_and_taken_as_it_is(
+def test_a_line_for_many_pages_is_checked_and_taken(
     clone: Clone, site: WebServer, line: str, body: str, says: str
 ) -> None:
     site.paths["/list"] = page(body.format(site.origin), "text/plain")
     code, out, _ = clone.init(documentation=[line.format(site.origin)])
     assert code == 0
     assert says in out
-    assert clone.written["data/knowledge-base/links.txt"] == f"{line.format(site.origin)}\n"
+    assert clone.written["data/knowledge-base/links.txt"] == f"{' '.join(line.split()).format(site.origin)}\n"
     assert (clone.folder / "data/knowledge-base/sources").is_dir(), "else the pages could not be indexed"
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import stat
 
+import pytest
+
+from commands.setting_up.steps import PORTAL
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
-from tests.commands.setting_up.conftest import Clone
+from tests.commands.setting_up.conftest import ARTICLE, Clone, page
 from tests.commands.setting_up.typist import CTRL_C, CTRL_D, Typist
+from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.listener import API
 from tests.loopback.llm_server import LLMServer
+from tests.loopback.web_server import WebServer
 
 NOWHERE = "http://127.0.0.1:9"
 
@@ -40,11 +45,11 @@ def test_a_newcomer_is_led_from_a_clone_to_an_answer(
         assert "✗ 7 is not the id of a role" in typist.answers("Roles of the team, numbers", "1")
         typist.answers("Single people of the team", "")
         assert "✓ 1 role, 0 people: Staff" in typist.answers("Folder kept by the bot, not your documents [data]: ", "")
-        typist.answers("Folder or address; Enter when that is all: ", "nowhere")
+        typist.answers("Folders or addresses; Enter when that is all: ", "nowhere")
         assert "✗ there is no folder /" in typist.answers("Enter when that is all: ", "docs")
         assert "docs: 1 document" in typist.answers("Enter when that is all: ", "")
-        typist.answers("Address where this folder is published, for links; Enter: nowhere: ", "docs.example.org")
-        assert "✗ docs.example.org: an address begins with https://" in typist.answers("Enter: nowhere: ", "")
+        typist.answers("Address where this folder is published, for links; Enter: nowhere: ", "on the web")
+        assert "✗ on the web: an address begins with https://" in typist.answers("Enter: nowhere: ", "")
         typist.answers("or `none` [none]: ", "http://127.0.0.1:9/v1")
         assert "✗ 127.0.0.1:9 cannot be reached: nothing listens" in typist.answers("[none]: ", model_there.base_url)
         typist.answers("Its key (not shown), or `none` [none]: ", SECRET_KEY)
@@ -62,6 +67,46 @@ def test_a_newcomer_is_led_from_a_clone_to_an_answer(
     assert settings.discord.team_role_ids == {staff.id}
     assert settings.kb.sources_dir == clone.folder / "docs"
     assert stat.S_IMODE((clone.folder / ".env").stat().st_mode) == 0o600
+
+
+@pytest.mark.slow
+def test_a_narrow_terminal_breaks_no_word_and_errors_are_told_to_who_is_asked(
+    clone: Clone, discord_there: DiscordServer, model_there: LLMServer, site: WebServer
+) -> None:
+    site.paths["/one"] = page(ARTICLE)
+    (clone.folder / "guides").mkdir()
+    (clone.folder / "guides" / "start.rst").write_text("Start\n=====\n\nTurn the key.\n")
+    options = "--config", "config.yaml", "--init"
+    with Typist(discord_there.origin + API, *options, folder=clone.folder, columns=50) as typist:
+        typist.answers("Discord [later]: ", "two words")
+        typist.answers("Discord [later]: ", SECRET_TOKEN.replace("a", "b"))
+        typist.answers("Discord [later]: ", "later")
+        typist.answers("none` [none]: ", "none")
+        typist.answers("none` [none]: ", "none")
+        typist.answers("documents [data]: ", "")
+        typist.answers("when that is all: ", f"docs guides nowhere, {site.origin}/one")
+        typist.answers("when that is all: ", "")
+        typist.answers("`none` [none]: ", "ftp://127.0.0.1/v1")
+        typist.answers("`none` [none]: ", model_there.base_url)
+        model_there.models = scenes.status(401)
+        typist.answers("`none` [none]: ", SECRET_KEY)
+        typist.until("give another")
+        typist.types(CTRL_C)
+        assert typist.end() == 1
+        seen = [line.strip() for line in typist.seen.replace("\r", "\n").splitlines()]
+    assert all(len(line) <= 50 or "/" in line for line in seen)
+    told = " ".join(line for line in seen if line and "one moment" not in line)
+    for words in (
+        f"✗ it holds blanks or letters that no token has; copy it anew ({PORTAL}, Bot › Reset Token)",
+        f"✗ Discord refuses the token. Reset it in the developer portal ({PORTAL}, Bot › Reset Token) and give the new",
+        "✗ an address begins with http:// or https:// and holds no password",
+        "does not accept the key (HTTP 401); give another",
+    ):
+        assert words in told
+    assert not {"APP__DISCORD__TOKEN", "api_key", "base_url must"}.intersection(told.split())
+    assert clone.local["kb"] == {"sources_dir": ".", "source_folders": ["docs", "guides"]}
+    assert clone.written["data/knowledge-base/links.txt"] == f"{site.origin}/one\n"
+    assert f"✗ there is no folder {clone.folder}/nowhere;" in told
 
 
 def test_ctrl_c_keeps_what_was_answered_whole_and_says_so(clone: Clone) -> None:

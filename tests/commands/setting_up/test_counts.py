@@ -13,9 +13,15 @@ def test_three_commands_count_the_documents_of_a_folder_alike(clone: Clone) -> N
         (docs / ".git" / name).write_text("x")
     (docs / "more.rst").write_text("More\n====\n\nWords about it.\n")
     _, out, _ = clone.init(documentation="docs")
-    assert "docs: 2 documents, 3 left out (1: it is hidden; 1: it is empty; 1: it is no text to read" in out
+    assert (
+        "docs: 2 documents (1 .md, 1 .rst), 3 left out (1: it is hidden; 1: it is empty; 1: it is no text to read"
+        in out
+    )
     _, out, _ = clone.run("--check")
-    assert "docs, 2 documents, 3 left out (1: it is hidden; 1: it is empty; 1: it is no text to read" in out
+    assert (
+        "docs, 2 documents (1 .md, 1 .rst), 3 left out (1: it is hidden; 1: it is empty; 1: it is no text to read"
+        in out
+    )
     _, out, _ = clone.run("--init-kb")
     assert out.startswith("2 files, 0 pages: 2 described")
     assert ", 3 left out; " in out

@@ -58,6 +58,17 @@ def test_a_key_without_a_model_keeps_nobody_from_setting_up_the_rest(clone: Clon
     assert f".env:1: {VARIABLE}: ai_response.llm needs base_url and model as well" in err
 
 
+def test_a_lone_key_of_another_model_is_told_and_stops_nothing(clone: Clone) -> None:
+    (clone.folder / ".env").write_text(f"APP__KB__LLM__API_KEY={SECRET_KEY}\n")
+    code, out, err = clone.init(documentation="docs", build_index=True)
+    assert (code, err) == (0, "")
+    assert "! kb.llm has api_key and no more: complete or remove it, other commands refuse it" in out
+    assert clone.local == {"kb": {"sources_dir": "docs"}}
+    code, _, err = clone.run("--check")
+    assert code == 2
+    assert "kb.llm needs base_url and model as well" in err
+
+
 def test_no_model_takes_a_key_that_was_left_behind_away(clone: Clone) -> None:
     (clone.folder / ".env").write_text(f"OTHER=1\n{LINE}")
     code, out, _ = clone.init(model_base_url="none")

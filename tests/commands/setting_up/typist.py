@@ -24,7 +24,7 @@ CTRL_D = "\x04"
 class Typist:
     """Runs `python app.py` with these arguments at a terminal of its own, while the block lasts."""
 
-    def __init__(self, rest: str, *arguments: str, folder: Path) -> None:
+    def __init__(self, rest: str, *arguments: str, folder: Path, columns: int = 200) -> None:
         """`rest`: where Discord's REST API is."""
         self._master, terminal = os.openpty()
         environ = {name: value for name, value in os.environ.items() if not name.upper().startswith("APP__")}
@@ -34,7 +34,7 @@ class Typist:
             stdout=terminal,
             stderr=terminal,
             cwd=folder,
-            env={**environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "200"},
+            env={**environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": str(columns)},
         )
         os.close(terminal)
         self._seen = ""

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
+from collections.abc import Iterator
+from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from services.assistant.citations import addresses, remove_foreign_links
+from services.assistant.citations import addresses, remove_addresses, remove_foreign_links
 from tests.services.quickly import QUICKLY
 
 ALLOWED = [
@@ -59,6 +64,15 @@ ALLOWED = [
         ("https://good.example/A", ""),
         ("https://evil.example https://evil.example/2 text", "text"),
         ("a\ue000b https://evil.example", "ab"),
+        ("go to https:\\\\evil.example/x, http:/evil.example or https://\\evil.example now", "go to, or now"),
+        ("see <https:evil.example> or <HTTPS:/evil.example/x>", "see or"),
+        ("[a](https&colon;//evil.example) [b](&#47;/evil.example) [c](https\\://evil.example)", "a b c"),
+        ("at https&#x3a;//evil.example/x", "at"),
+        ("[a](https://home.example\\.evil.example) b", "a b"),
+        ("See https://home.example{.evil.example/x", "See {.evil.example/x"),
+        ("[a \\[b\\]](//evil.example) [c [d]](<//evil.example/x y>", "[a \\[b\\]] [c [d]]"),
+        ("> [x]: //evil.example\n\nb", "> [x]:\n\nb"),
+        ("[a](//home.exampl) [b](//home.example)", "a [b](//home.example)"),
     ],
 )
 def test_foreign_links_go_and_their_text_stays(text: str, left: str) -> None:
@@ -80,6 +94,11 @@ def test_foreign_links_go_and_their_text_stays(text: str, left: str) -> None:
         "array[0](x) and (see [1])",
         "See `https://home.example` or (https://home.example) @all",
         "See https://good.example/a^@b",
+        "Windows: C:\\\\Users\\\\x, \\\\server\\share, \\*not bold\\* and a &amp; b",
+        '`{"url":"https://home.example","next":"x.y"}` and <std::string>',
+        "https:\\\\good.example\\a",
+        "[R&amp;D \\[1\\]](https://good.example/a)",
+        "[INFO]: C:\\app.log",
     ],
 )
 def test_allowed_links_and_other_text_are_untouched(text: str) -> None:
@@ -142,3 +161,120 @@ def test_allowed_addresses_survive_among_foreign_ones_without_debris(words: list
     assert "  " not in left
     assert "()" not in left
     assert left.split() == [word for word in words if word not in EVIL]
+
+
+KNOWN = ["See https://good.example and https://good.example/a/b, [x](guide.md)."]
+_SPECIAL = {"http", "https", "ftp", "ws", "wss"}
+_HARMFUL = {"javascript", "vbscript", "data", "file", "tel", "sms", "steam", "discord"}
+
+
+def where(address: str) -> str | None:
+    """Return the host to which a browser goes from a page of `good.example` (WHATWG URL); None: there is none."""
+    address = re.sub(r"[\t\n\r]", "", address.strip("".join(map(chr, range(33)))))
+    scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*):", address)
+    if scheme is None:
+        if not re.match(r"[/\\]{2}", address):
+            return "good.example"
+        rest = address
+    elif scheme[1].lower() in _SPECIAL:
+        rest = address[scheme.end() :]
+    else:
+        return f"{scheme[1].lower()}:" if scheme[1].lower() in _HARMFUL or "//" in address else None
+    authority = re.split(r"[/\\?#]", rest.lstrip("/\\"), maxsplit=1)[0]
+    host, _, port = unquote(authority.rpartition("@")[2]).partition(":")
+    host = unicodedata.normalize("NFKC", host).lower().replace("\u3002", ".").replace("\xad", "").rstrip(".")
+    is_host = host and not re.search(r"[\x00-\x20#/<>?@\[\\\]^|%\x7f]", host) and (not port or port.isdecimal())
+    return host if is_host else None
+
+
+def linked(text: str) -> Iterator[str]:
+    """Yield what Discord links, and what a client links that reads CommonMark and addresses as they are."""
+    space = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+    for found in re.findall(rf"https?://[^{space}<]+[^<.,:;\"'\\]{space}]", text):
+        yield found.rstrip(")") if found.count(")") > found.count("(") else found
+    yield from re.findall(r"<([^: >]{2,}:/[^ >]+)>", text)
+    for block in MarkdownIt("commonmark").parse(text):
+        for token in block.children or ():
+            yield from (str(token.attrs[name]) for name in ("href", "src") if name in token.attrs)
+            if token.type == "text":
+                found = re.findall(r"https?:[/\\]{2}[^\s<]+", html.unescape(token.content))
+                yield from (each if "(" in each else each.rstrip(").,") for each in found)
+            if token.type == "html_inline":
+                yield from map(html.unescape, re.findall(r"""(?:href|src)\s*=\s*["']?([^"'\s>]*)""", token.content))
+
+
+def spelled(text: str) -> st.SearchStrategy[str]:
+    """Some signs of the text as character references, or escaped."""
+
+    def sign(each: str) -> st.SearchStrategy[str]:
+        others = [f"&#{ord(each)};", f"&#x{ord(each):x};"] + ([f"\\{each}"] if not each.isalnum() else [])
+        named = {":": "&colon;", "/": "&sol;", ".": "&period;", "\\": "&bsol;"}
+        return st.sampled_from([each] * 12 + others + [named.get(each, each)])
+
+    return st.tuples(*map(sign, text)).map("".join)
+
+
+beginnings = st.sampled_from(
+    [
+        "https://",
+        "https:/",
+        "https:",
+        "HTTP:\\\\",
+        "https:/\\",
+        "https:////",
+        "//",
+        "/\\",
+        "\\\\",
+        "javascript:",
+        "data:",
+    ]
+)
+hosts = st.sampled_from(
+    ["evil.com", "good.example", "good.example@evil.com", "good.example{.evil.com", "good.example\\.evil.com"]
+    + [
+        f"good.example{sign}evil.com"
+        for sign in ('".', "`.", "^@", "\x85@", "\xa0@", ",{.", "'.", ")}.", "\u3002", "%2e", "\xad.")
+    ]
+)
+links = (
+    st.tuples(beginnings, hosts, st.sampled_from(["", "/", "/a/b", "/x", ":80/x", "?q", "."]))
+    .map("".join)
+    .flatmap(spelled)
+)
+forms = st.sampled_from(
+    ["{}", "<{}>", "[t]({})", "[t](<{}>)", "[a [b]]( {} 't')", "![t]({})", "[t][1]\n\n[1]: {}\n", "> [1]: {}\n\n[1]"]
+) | st.sampled_from(
+    ["<a href='{}'>x</a>", "<a href={}>x</a>", "`{}`", "({}).", '"{}"', "[t]({}", "[t](<{}", "**{}**", "[t]:\n{}"]
+)
+
+
+@given(
+    st.lists(st.builds(str.format, forms, links) | st.sampled_from(["word", "\n\n", "[t]"]), max_size=3).map(" ".join)
+)
+@example("[t](https://good.example\\.evil.com)")
+@example("<a href='&#47;\\&#101;vil.com'>x</a>")
+@QUICKLY
+def test_no_client_is_led_to_a_foreign_host(text: str) -> None:
+    left = remove_foreign_links(text, KNOWN)
+    assert {where(each) for each in linked(left)} <= {"good.example", None}
+    assert remove_foreign_links(left, KNOWN) == left
+
+
+@given(links)
+@QUICKLY
+def test_no_quoted_question_has_an_address(link: str) -> None:
+    left = remove_addresses(f"Is it okay to log in at {link} with my key?")
+    assert {where(each) for each in linked(left)} <= {None}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["evil.example/x", "evil.example:8080/x", "evil.example?x=1", "1.2.3.4/x", "t\u2024me/x", "evil\u3002example/x"],
+)
+def test_no_quoted_question_has_what_people_type_into_a_browser(typed: str) -> None:
+    assert remove_addresses(f"Is {typed} yours?") == "Is yours?"
+
+
+def test_what_only_looks_like_an_address_stays_in_a_quoted_question() -> None:
+    asked = "Why is 10.0.0.0/8 in config.yaml? See line main.py:12, and/or server.log: it ends"
+    assert remove_addresses(asked) == asked

@@ -20,7 +20,7 @@ from services.llm.prompting import Field, Prompt, parse
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker
 from services.team.archive import PairTurn as Said
-from services.team.decisions import By, Remark
+from services.team.decisions import Actor, Remark
 from services.team.topics import Correction
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 from tests.team import kept, named, pair
@@ -61,7 +61,7 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
         ("summarise_images", prompts.summarise_images(TASKS, CONVERSATION, (1, 2, 3))),
     ]
     assert usage.calls == {"classify": 1, "integrate": 1, "summarise_images": 1}
-    assert curator.by is By.LLM
+    assert curator.actor is Actor.LLM
 
 
 async def test_ids_are_taken_as_they_were_meant() -> None:

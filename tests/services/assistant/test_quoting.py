@@ -52,13 +52,13 @@ def test_a_quote_says_where_it_is_from_and_that_no_model_is_configured() -> None
 
 def test_an_answer_of_the_team_is_called_that_with_its_question_and_its_day_and_names_nobody() -> None:
     """Pitfall 62."""
-    said = kept(source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
-    text = "@anna, @ben: the left one.\n```\n@wraps\ndef f(): ...\n```"
-    head = "> which lever (image: x.png)?\n\nthe left one.\n```\n@wraps\ndef f(): ...\n```\n\n"
-    assert quote_team(said, text, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
+    text = "@anna, @ben: the left one. Not @ben but @types/lever.\n```\n@wraps\ndef f(): ...\n```"
+    said = kept(text, source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
+    head = f"> @… @… which lever (image: x.png)?\n\n@…, @…: {text[13:]}\n\n".replace("Not @ben", "Not @…")
+    assert quote_team(said, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
     dated = said._replace(day="2026-02-01")
-    assert quote_team(dated, text, SAY, 2_000).startswith(f"From an answer that the team gave on 2026-02-01:\n{head}")
-    assert quote_team(dated, text, SAY, 60) == ""
+    assert quote_team(dated, SAY, 2_000).startswith(f"From an answer that the team gave on 2026-02-01:\n{head}")
+    assert quote_team(dated, SAY, 60) == ""
 
 
 def test_an_earlier_question_turns_no_writing_and_hides_nothing() -> None:
@@ -72,7 +72,7 @@ def test_where_the_bot_points_an_answer_of_the_team_is_named_with_the_question_t
     """Pitfall 62."""
     said = kept(source_id="team:press.txt", headings=("@ben which lever?",), text="@anna: pull the left lever twice.")
     told = Addresses(pair_address=lambda _: "https://discord.example/1")
-    line = "(<https://discord.example/1>): “which lever?” pull the left lever twice."
+    line = "(<https://discord.example/1>): “@… which lever?”"
     shown = pointers(found(said, level=Level.POINT), "which lever?", SAY, told)[0]
     assert shown.split("\n")[1:] == [f"• [an earlier answer by the team]{line}"]
     shown = pointers(found(said._replace(day="2026-02-01"), level=Level.POINT), "which lever?", SAY, told)[0]
@@ -107,7 +107,7 @@ def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
 
 def test_the_frame_is_in_the_language_asked_for() -> None:
     """Pitfall 57."""
-    answer = quote_team(kept(source_id="team:a.txt", headings=()), "So ist es.", phrases("de"), 2_000)
+    answer = quote_team(kept(source_id="team:a.txt", headings=(), text="So ist es."), phrases("de"), 2_000)
     assert answer.startswith("Aus einer früheren Antwort des Teams:\n\nSo ist es.")
 
 

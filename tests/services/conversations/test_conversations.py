@@ -74,7 +74,9 @@ async def test_a_failed_look_up_of_a_member_is_not_remembered() -> None:
     people = people_of(TEAM, ROLE, server)
     with pytest.raises(LookupFailed):
         await people.look_up(ANNA, 5)
+    assert not await people.is_team_member(ANNA.id, 5)
     server.broken = False
+    assert await people.is_team_member(ANNA.id, 5)
     assert await people.look_up(ANNA, 5) is AuthorType.TEAM_MEMBER
 
 

@@ -11,7 +11,7 @@ from model.conversations import KINDS, REPLY, ConversationKind
 from model.conversations import THREAD as THREAD_KIND
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
 from services.conversations import tracking
-from services.conversations.tracking import ConversationTracker, Link
+from services.conversations.tracking import ConversationTracker, Rule
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD
 
@@ -24,7 +24,7 @@ def test_who_goes_on_without_replying_is_still_in_the_conversation() -> None:
     asked = chat.says(0, ANN, "It does not start.")
     answered = chat.says(50, STAFF, "What does it say?", to=asked)
     went_on = chat.says(100, ANN, "It says E7.")
-    assert chat.found == (asked.id, Link.HEARD, ())
+    assert chat.found == (asked.id, Rule.HEARD, ())
     assert chat.together(asked, answered, went_on)
     assert chat.tracker.messages_of(asked.id) == (asked.id, answered.id, went_on.id)
     assert chat.tracker.conversation_of(answered.id) == asked.id
@@ -41,10 +41,10 @@ def test_who_goes_on_with_their_own_words_is_told_from_who_goes_on_with_others()
     chat = FollowedChat()
     first = chat.says(0, ANN)
     chat.says(10, ANN)
-    assert chat.found == (first.id, Link.OWN, ())
+    assert chat.found == (first.id, Rule.OWN, ())
     chat.says(20, BEN, to=first)
     chat.says(30, ANN)
-    assert chat.found == (first.id, Link.HEARD, ())
+    assert chat.found == (first.id, Rule.HEARD, ())
 
 
 def test_what_was_said_to_a_person_counts_for_longer_than_what_they_said() -> None:
@@ -54,6 +54,48 @@ def test_what_was_said_to_a_person_counts_for_longer_than_what_they_said() -> No
     assert chat.together(asked, answered, chat.says(880, ANN))
 
 
+@pytest.mark.parametrize(("count", "spoken_to"), [(1, True), (2, True), (3, False)])
+def test_a_user_who_mentions_many_speaks_to_none_of_them(count: int, spoken_to: bool) -> None:
+    """One message must not keep all from an answer."""
+    chat, people = FollowedChat(), [Author(500 + number, f"p{number}") for number in range(count)]
+    mentioned = chat.says(0, CEM, "Have a look here", mentions=people)
+    for second, person in enumerate(people, 1):
+        said = chat.says(second, person, "And now I am here")
+        assert chat.together(mentioned, said) is spoken_to
+        assert chat.tracker.others_wrote(said.id) is spoken_to
+
+
+@pytest.mark.parametrize(
+    ("author", "said", "answered", "same"),
+    [
+        (CEM, "Hello", "How can I restore a backup?", False),
+        (CEM, "Hello", "The green one.", True),
+        (CEM, "Did the backup work?", "Which backup?", True),
+        (STAFF, "One moment", "How can I restore it?", True),
+    ],
+)
+def test_a_mention_by_a_user_makes_no_answer_of_another_question(
+    author: Author, said: str, answered: str, same: bool
+) -> None:
+    chat = FollowedChat()
+    assert chat.together(chat.says(0, author, said, mentions=[ANN]), chat.says(10, ANN, answered)) is same
+
+
+def test_who_has_taken_part_goes_on_with_whatever_they_ask() -> None:
+    chat = FollowedChat()
+    asked = chat.says(0, ANN, "Where is the lamp?")
+    answered = chat.says(10, CEM, "On the left", to=asked)
+    assert chat.together(asked, answered, chat.says(400, ANN, "Which colour?"))
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_what_was_deleted_was_said_to_nobody(deleted: bool) -> None:
+    chat = FollowedChat()
+    mentioned = chat.says(0, STAFF, "ann, look here", mentions=[ANN])
+    chat.tracker.delete([mentioned.id] if deleted else [])
+    assert chat.together(mentioned, chat.says(10, ANN, "It does not start")) is not deleted
+
+
 def test_whoever_is_spoken_to_by_a_namesake_has_been_spoken_to() -> None:
     chat = FollowedChat()
     asked = chat.says(0, ANN)
@@ -61,10 +103,10 @@ def test_whoever_is_spoken_to_by_a_namesake_has_been_spoken_to() -> None:
     assert chat.together(asked, answered, chat.says(880, ANN))
 
 
-def test_a_conversation_is_among_people_once_somebody_else_than_a_bot_has_spoken_before() -> None:
+def test_others_wrote_once_somebody_else_than_a_bot_has_spoken_before() -> None:
     """Pitfall 63."""
     chat = FollowedChat()
-    among = chat.tracker.is_among_people
+    among = chat.tracker.others_wrote
     asked = chat.says(0, ANN)
     more = chat.says(10, ANN)
     answered = chat.says(20, BOT, to=asked)
@@ -137,7 +179,7 @@ def test_who_turns_to_the_team_while_it_helps_somebody_else_begins_a_conversatio
     asked = chat.says(0, ANN)
     answered = chat.says(10, STAFF, to=asked)
     assert chat.apart(asked, chat.says(20, BEN, "Another thing", to=answered))
-    assert chat.found.link is Link.BEGUN
+    assert chat.found.rule is Rule.BEGUN
 
 
 def test_who_replies_to_an_asker_or_to_an_announcement_or_to_the_bot_joins() -> None:
@@ -207,7 +249,7 @@ def test_a_mention_leads_to_what_that_person_was_talking_about() -> None:
     chat = FollowedChat()
     asked, other = chat.says(0, ANN), chat.says(5, BEN)
     assert chat.together(asked, chat.says(900, STAFF, "still there?", mentions=[ANN]))
-    assert chat.found.link is Link.NAMED
+    assert chat.found.rule is Rule.NAMED
     assert chat.together(asked, chat.says(1_200, ANN)), "what mentions a person was said to them"
     assert chat.together(other, chat.says(1_300, STAFF, mentions=[BEN]))
     assert chat.apart(other, chat.says(9_000, STAFF, mentions=[BEN])), "long ago"
@@ -233,7 +275,7 @@ def test_who_mentions_a_helper_with_something_new_does_not_join_those_who_are_be
     asked = chat.says(0, ANN)
     chat.says(10, STAFF, to=asked)
     new = chat.says(20, BEN, "sue: hi, can I …")
-    assert chat.found == (new.id, Link.BEGUN, ())
+    assert chat.found == (new.id, Rule.BEGUN, ())
     assert chat.together(new, chat.says(30, STAFF, "yes")) is False, "she goes on in a breath with what she was saying"
     assert chat.together(new, chat.says(130, STAFF, "yes")), "after that, with what was said to her"
 
@@ -257,7 +299,7 @@ def test_who_mentions_somebody_of_their_own_conversation_goes_on_with_it_whateve
     went_on = chat.says(40, ANN, "the left one", mentions=[BEN])
     assert chat.together(asked, went_on)
     assert chat.apart(others, went_on)
-    assert chat.found.link is Link.NAMED
+    assert chat.found.rule is Rule.NAMED
 
 
 def test_whoever_spoke_lately_is_a_member_however_many_have_joined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,10 +348,10 @@ def test_a_team_member_without_a_word_to_whom_answers_the_newest_question() -> N
     chat = FollowedChat()
     first, second = chat.says(0, ANN, "Where are the keys?"), chat.says(10, BEN, "How do I install it?")
     answered = chat.says(60, STAFF, "there is no good way")
-    assert chat.found.link is Link.WAITING
+    assert chat.found.rule is Rule.WAITING
     assert chat.together(second, answered)
     assert chat.together(first, chat.says(200, STAFF_TOO, "hm")), "the other one still waits"
-    assert chat.found.link is Link.WAITING
+    assert chat.found.rule is Rule.WAITING
 
 
 def test_a_question_waits_for_ten_minutes() -> None:
@@ -377,7 +419,7 @@ def test_the_lines_that_lead_to_a_reply_are_moved_to_it() -> None:
     first, second = chat.says(1_000, STAFF, "Back."), chat.says(1_030, STAFF, "Let me look.")
     assert chat.apart(asked, first)
     reply = chat.says(1_089, STAFF, "It is E7.", to=asked)
-    assert chat.found == (asked.id, Link.REPLY, (first.id, second.id))
+    assert chat.found == (asked.id, Rule.REPLY, (first.id, second.id))
     assert chat.together(asked, first, second, reply)
     assert chat.tracker.messages_of(first.id) == ()
     assert chat.tracker.messages_of(asked.id) == (asked.id, first.id, second.id, reply.id)
@@ -440,7 +482,7 @@ def test_bots_answer_nothing_by_chance_and_go_on_in_a_breath() -> None:
 def test_a_thread_is_one_conversation_however_long_it_takes() -> None:
     chat = FollowedChat()
     asked = chat.says(0, ANN, "It does not start", place=THREAD)
-    assert chat.found == (THREAD.id, Link.THREAD, ())
+    assert chat.found == (THREAD.id, Rule.THREAD, ())
     others = [
         chat.says(7_200, STAFF, "What does it say?", place=THREAD),
         chat.says(14_400, BEN, "Same here", place=THREAD),
@@ -482,7 +524,7 @@ def test_several_questions_in_a_thread_are_told_apart_by_who_asked_and_what_the_
     chat = FollowedChat()
     asked = chat.says(0, ANN, "Where do the license keys go?", place=POST)
     other = chat.says(100, BEN, "Does the installer run on Fedora?", place=POST)
-    assert chat.found == (other.id, Link.BEGUN, ())
+    assert chat.found == (other.id, Rule.BEGUN, ())
     answers = chat.says(300, STAFF, "keys go to keys.txt", place=POST), chat.says(500, STAFF, "Fedora, yes", place=POST)
     assert chat.together(asked, answers[0], chat.says(9_000, ANN, "Are they read at start?", place=POST))
     assert chat.together(other, answers[1], chat.says(9_100, BEN, "And the next one?", place=POST))

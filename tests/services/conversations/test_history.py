@@ -256,6 +256,14 @@ async def test_memory_is_bounded_by_the_length_of_all_texts(monkeypatch: pytest.
     assert history._weight.total == 0
 
 
+def test_what_a_message_mentions_and_the_names_of_its_files_take_memory_as_well() -> None:
+    plain = message(1)
+    mentioning = replace(plain, mentions=tuple((number, f"somebody {number}") for number in range(100)))
+    posting = replace(plain, attachments=(Attachment(1, "a" * 250, 5, "https://cdn.example/" + "y" * 400),) * 10)
+    assert weight_of(mentioning) > weight_of(plain) + 15_000
+    assert weight_of(posting) > weight_of(plain) + 7_000
+
+
 def test_of_archived_threads_the_newest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A replay, which cannot ask, remembers all of them; an open one is never forgotten."""
     monkeypatch.setattr(history_module, "KEPT_ARCHIVED", 2)

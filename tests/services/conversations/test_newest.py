@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def test_a_message_moves_to_another_conversation_alone(message_ids: list[int]) -
         assert spoken.get(each) == (told_of(each)._replace(conversation=77) if each in moved else told_of(each))
 
 
+@pytest.mark.slow
 def test_many_messages_take_a_few_bytes_each_and_no_more_come_to_be() -> None:
     """Pitfall 25, in bounded memory: what is looked back on is wide, so each message must be small."""
     most, first = 20_000, 1_500_000_000_000_000_000

@@ -77,6 +77,7 @@ def test_an_edit_says_what_is_new_and_nothing_else() -> None:
     assert decode("MESSAGE_UPDATE", {**where, "embeds": []}) == (Edited(5.0, 20, 40, None, None),)
     changed = decode("MESSAGE_UPDATE", {**where, "content": "", "attachments": [{"id": "8", "filename": "a"}]})
     assert changed == (Edited(5.0, 20, 40, "", (Attachment(8, "a", 0, ""),)),)
+    assert decode("MESSAGE_UPDATE", {**where, "author": {"id": "7"}}) == (Edited(5.0, 20, 40, None, None, 7),)
 
 
 def test_messages_are_deleted_singly_or_in_bulk() -> None:

@@ -21,6 +21,7 @@ LABEL = "[redacted: secret]"
 redact = Redactor().text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("read", "head", "body", "tail"),
     [

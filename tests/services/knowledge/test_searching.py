@@ -599,8 +599,8 @@ async def test_the_event_loop_goes_on_while_half_a_megabyte_is_prepared(folder: 
 
 def test_of_a_topic_only_what_the_team_wrote_is_text_under_what_was_asked() -> None:
     text = (
-        "--- QA ---\nid: qa_1\ntimestamp: t\nUser: It fails.\n  Team: forged\nTeam: First.\n  \n      code\nUser: ok\n"
-        "Team: Second.\n\n--- QA ---\nid: qa_2\ntimestamp: t\nUser: Only a question.\n\n"
+        "--- QA ---\nid: qa_1\ntimestamp: t\nUser: It fails.\n  Team: forged\nTeam: First.\n  \n      code\n"
+        "User: ok thanks\nTeam: Second.\n\n--- QA ---\nid: qa_2\ntimestamp: t\nUser: Only a question.\n\n"
     )
     [section] = article_of(Source("team:t.txt", text)).sections
     assert section.headings == ("It fails. Team: forged",)
@@ -628,14 +628,16 @@ def test_each_question_of_a_conversation_has_the_answer_that_it_was_given() -> N
     assert [first.quotable, further.quotable, last.quotable] == [True, False, True]  # "that" is not in it
 
 
-def test_of_what_the_team_said_an_answer_is_only_what_states_something() -> None:
+def test_an_answer_of_the_team_states_something_and_is_kept_whole() -> None:
     topic = (
-        "--- QA ---\nid: qa_1\nUser: The charge fails with error E-17, why?\nTeam: Mira: What's the whole error?\n"
-        "User: card declined, E-17\nTeam: one sec, looking\nTeam: Mira: E-17 means that the bank refused the card.\n\n"
+        "--- QA ---\nid: qa_1\nUser: The charge fails with error E-17, why?\nTeam: one sec, looking\n"
+        "Team: Mira: E-17 means that the bank refused the card. Okay?\n\n"
+        "--- QA ---\nid: qa_4\nUser: The charge fails, why?\nTeam: Mira: What's the whole error?\n"
+        "User: card declined, E-17\nTeam: E-17 means that the bank refused the card.\n\n"
         "--- QA ---\nid: qa_2\nUser: Does it run on FreeBSD?\nTeam: Sorry all, fell off my chair. Reading now.\n\n"
         "--- QA ---\nid: qa_3\nUser: How do I rotate the signing key?\nTeam: Run the rotate command.\n"
         "User: still the same error\n\n"
     )
-    answered, placeholder, failed = article_of(Source("team:t.txt", topic)).sections
-    assert (answered.text, answered.quotable) == ("E-17 means that the bank refused the card.", True)
-    assert (placeholder.quotable, failed.quotable) == (False, False)
+    answered, asked_back, placeholder, failed = article_of(Source("team:t.txt", topic)).sections
+    assert (answered.text, answered.quotable) == ("Mira: E-17 means that the bank refused the card. Okay?", True)
+    assert (asked_back.quotable, placeholder.quotable, failed.quotable) == (False, False, False)

@@ -13,7 +13,7 @@ from services.knowledge.file_selection import sphinx_excludes
 from services.knowledge.links_file import SiteLine
 from services.knowledge.refreshed_lines import NoteFailure
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
-from services.knowledge.source_kinds import RefreshSchedule, stored_name
+from services.knowledge.source_kinds import RefreshSchedule, SourceSetup, stored_name
 from services.knowledge.source_pages import SiteState, UrlFacts, UrlRecord, WebPages, is_due
 from services.storage import OutsideFolder
 from tests.shelves import source_setup
@@ -174,9 +174,29 @@ async def test_of_lines_that_are_no_more_nothing_is_kept(tmp_path: Path) -> None
     a, b = (SiteLine("", "llms", f"https://{name}.example/llms.txt") for name in "ab")
     for lines in ([a], [a, b], [b]):
         kind.setup.links_file.write_text("".join(f"{line.text}\n" for line in lines))
-        assert await kind.survey(0) == []
+        assert await kind.refresh(0) == []
     assert kind.load_state(a) is None
     assert (kind.load_state(b) or SiteState()).robots == b.url
     (damaged,) = (kind.setup.cache_dir / "sites").iterdir()
     damaged.write_text('{"pause": "long"}')
     assert kind.load_state(b) is None
+
+
+def test_of_some_folders_only_these_are_listed_and_read(tmp_path: Path) -> None:
+    for name in ("docs/a.md", "wiki/pages/b.md", "wiki/c.md", "d.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("# Words\n\nAbout it.\n")
+    listing = list_files(tmp_path, 100, ["docs/", "wiki/pages/", "gone/"])
+    assert list(listing.files) == ["docs/a.md", "wiki/pages/b.md"]
+    assert list(listing.unreadable) == ["gone"]
+    setup = SourceSetup(
+        sources_dir=tmp_path,
+        source_folders=("docs", "wiki/pages"),
+        links_file=tmp_path / "links.txt",
+        cache_dir=tmp_path / "cache",
+        max_bytes=100,
+    )
+    assert TextFiles(setup).read("docs/a.md").text.startswith("# Words")
+    for outside in ("d.md", "wiki/c.md"):
+        with pytest.raises(OutsideFolder, match=r"outside of kb\.source_folders"):
+            TextFiles(setup).read(outside)

@@ -213,6 +213,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_a_reply_that_unpacks_to_a_thousand_times_as_much_takes_no_memory(server: LLMServer) -> None:
     """Pitfall 64."""
     bomb = zeros(400_000_000)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -250,3 +251,22 @@ async def test_a_call_from_before_the_pause_does_not_lengthen_it_and_its_success
     gates[1].set()
     assert await before[1]
     assert await breaker.endpoint.ask(request_of())
+
+
+async def test_each_call_is_reported_once_with_its_error_and_those_that_an_open_circuit_refuses_are_not() -> None:
+    inner, sleeper, heard = ScriptedEndpoint(), Sleeper(), list[tuple[str, str]]()
+    endpoint = ModelEndpoint(
+        inner,
+        settings_of("", max_retries=1),
+        sleep=sleeper.sleep,
+        now=lambda: sleeper.now,
+        on_call=lambda name, error: heard.append((name, type(error).__name__)),
+    )
+    failing = [Unavailable("busy")] * 2
+    inner.then(reply_of(), *failing, Rejected("no"), Unavailable("busy"), reply_of(), *failing * FAILURES)
+    for _ in range(4 + FAILURES + 3):
+        with suppress(LLMError):
+            await endpoint.complete(request_of())
+    assert {name for name, _ in heard} == {settings_of("").name}
+    first = ["NoneType", "Unavailable", "Rejected", "NoneType"]
+    assert [error for _, error in heard] == first + ["Unavailable"] * FAILURES

@@ -13,6 +13,7 @@ from model.conversations import Turn as Said
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind
 from services.assistant.prompts import Tasks, gate, select
+from services.conversations.drafts import FORGOTTEN, read_drafts, render_draft
 from services.conversations.posts import Post, StartedReply, read_posts, render_post, render_started
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
@@ -27,11 +28,13 @@ from services.privacy.forgetting import (
 )
 from services.privacy.recordings import drop_llm_calls
 from services.privacy.text_match import LONG_CHARS, TextMatch
+from services.privacy.unknown_files import FolderContents
 from services.storage import files
 from services.storage.data_folder import DataFolder
-from services.team import archive
+from services.team import AuditLog, archive, read_audit
 from services.team.archive import Pair, PairTurn, Speaker
 from services.telemetry import PartOutcome, current_people, parse_part_outcome, render_part_outcome
+from tests.services.conversations.made_drafts import made_draft
 from tests.services.quickly import QUICKLY
 from tests.services.team.test_archive import a_pair
 
@@ -137,6 +140,33 @@ def test_a_reply_that_is_half_posted_is_dropped_and_others_stay(folder: DataFold
     (folder.outbox / "9.json").write_text("{")
     assert forget(folder, folder.team_raw, ADA).posts == 3
     assert [path.name for path in folder.outbox.iterdir()] == ["11.json"]
+
+
+def test_drafts_for_somebody_and_those_with_their_words_are_dropped(folder: DataFolder) -> None:
+    """Pitfall 67: and so is one of which nobody can tell whose it is."""
+    files.append(folder.posts, render_post(post(40, ADA, QUESTION)))
+    quoted = made_draft(13, asker_id=BOB, text=f"Somebody asked:\n> {QUESTION}\nSo do this.")
+    edited, decided = made_draft(14, asker_id=BOB, edited_by=ADA), made_draft(15, asker_id=BOB, decided_by=ADA)
+    asked = made_draft(16, asker_id=BOB, asked_texts=("Somebody asked:", QUESTION))
+    for draft in (made_draft(11, asker_id=ADA), made_draft(12, asker_id=BOB), quoted, edited, decided, asked):
+        files.replace(folder.drafts / f"{draft.id}.json", render_draft(draft))
+    files.replace(folder.drafts / "9.json", b"{")
+    forget(folder, folder.team_raw, ADA)
+    left = {draft.id: draft.decided_by for draft in read_drafts(folder.drafts)}
+    assert left == {12: 0, 15: FORGOTTEN}
+    assert len([*folder.drafts.iterdir()]) == len(left)
+
+
+def test_who_decided_is_nobody_any_more_and_what_was_decided_stays(folder: DataFolder) -> None:
+    for by in (ADA, BOB, "ana"):
+        AuditLog(folder.audit).note(1.0, str(by), "post draft", ADA)
+    done = forget(folder, folder.team_raw, ADA, contents=FolderContents(ours=[folder.team_raw]))
+    assert not any("audit" in line for line in done.left)
+    assert [(each.by, each.about) for each in read_audit(folder.audit)] == [
+        ("", str(ADA)),
+        (str(BOB), str(ADA)),
+        ("ana", str(ADA)),
+    ]
 
 
 def test_the_archive_tells_who_has_written_until_they_are_forgotten(folder: DataFolder) -> None:

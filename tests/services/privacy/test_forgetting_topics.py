@@ -15,7 +15,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.decisions import Action, By, Decision, DecisionLog, Remark
+from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.library import TeamLibrary, read_state
 from tests.services.storage.power import Machine
 from tests.services.team.pairs import (
@@ -37,7 +37,7 @@ TRACES = ("lantern stays dark", "wind it up twice", "Ada's trouble")
 def said(number: int, *turns: tuple[int, str]) -> Pair:
     return replace(
         captured(number),
-        message_ids=tuple(range(len(turns))),
+        message_ids=tuple(range(10 * number, 10 * number + len(turns))),
         author_ids=tuple(author for author, _ in turns),
         turns=tuple(PairTurn(Speaker.TEAM if author == TEAM else Speaker.USER, text) for author, text in turns),
     )
@@ -117,7 +117,7 @@ CANDLES = said(4, (BOB, "Which candles?"), (TEAM, "None."))
 
 @pytest.mark.parametrize(
     "decision",
-    [decided(PAIRS[0], Action.REMOVED, by=By.OPERATOR), added(CANDLES, "light", remove_ids=(PAIRS[0].id,))],
+    [decided(PAIRS[0], Action.REMOVED, by=Actor.OPERATOR), added(CANDLES, "light", remove_ids=(PAIRS[0].id,))],
     ids=["by the operator", "replaced"],
 )
 def test_a_description_of_what_has_left_the_topic_goes_as_well(
@@ -125,7 +125,7 @@ def test_a_description_of_what_has_left_the_topic_goes_as_well(
 ) -> None:
     store(tmp_path, CANDLES)
     library = opened(tmp_path)
-    library.decide(decided(PAIRS[2], Action.REMOVED, by=By.OPERATOR))
+    library.decide(decided(PAIRS[2], Action.REMOVED, by=Actor.OPERATOR))
     library.decide(added(CANDLES, "light"))
     library.decide(decision)
     assert "Ada's trouble" in everything(folder)
@@ -135,7 +135,7 @@ def test_a_description_of_what_has_left_the_topic_goes_as_well(
 
 
 def test_of_whoever_taught_nothing_descriptions_of_what_has_left_a_topic_stay(folder: DataFolder) -> None:
-    opened(folder.root).decide(decided(PAIRS[2], Action.REMOVED, by=By.OPERATOR))
+    opened(folder.root).decide(decided(PAIRS[2], Action.REMOVED, by=Actor.OPERATOR))
     take_out(folder, 999)
     assert "Ada's trouble" in everything(folder)
 
@@ -170,6 +170,7 @@ def test_a_library_in_use_forgets_as_well(folder: DataFolder) -> None:
     assert is_whole(folder.root, library)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrote", [ADA, TEAM])
 def test_after_a_crash_running_it_again_finishes_the_work(folder: DataFolder, wrote: int, tmp_path: Path) -> None:
     """Pitfall 49: the power is cut at every system call; no copy of a topic is kept as if somebody had changed it."""

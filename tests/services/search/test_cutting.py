@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.chunking import PASSAGE_CHARS, Passage, has_words, passages
+from services.search.passage import PASSAGE_CHARS, Passage, has_words, passages
 from services.search.text import Article, Block, BlockKind, Section, read
 from tests.services.quickly import QUICKLY
 

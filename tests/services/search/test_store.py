@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from services.search import PassageStore, PreparedSource, StoredPassage, find, passage_store
-from services.search.chunking import Passage
+from services.search.passage import Passage
 from services.search.text.article import Section
 
 ID = "a model"

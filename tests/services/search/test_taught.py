@@ -67,6 +67,12 @@ def test_answers_to_one_question_are_no_rivals_and_the_one_that_helped_comes_fir
     )
 
 
+def test_of_answers_to_one_question_that_are_as_sure_the_oldest_comes_first() -> None:
+    asked = "which lever of the press is pulled?"
+    old, new = said(asked, cosine=0.61), said(asked, section=1, cosine=0.62)
+    assert [each.hit for each in judge_team_answers([new, old], [CLOSE, CLOSE])] == [old, new]
+
+
 def test_what_is_no_answer_is_never_sure() -> None:
     assert judge_team_answers([said("which lever is pulled?", quotable=False)], [CLOSE])[0].confidence == 0
     assert judge_team_answers([], []) == []

@@ -10,7 +10,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive, archive_files, decisions
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision, FiledPiece, Remark
+from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark
 from services.team.library import TeamLibrary, TeamPaths
 from services.team.opening import open_library
 from services.team.topics import Placement, fold
@@ -42,9 +42,14 @@ def captured(number: int, *texts: str, conversation: int | None = None) -> Pair:
     """Captured and said `number` hours after the start."""
     timestamp = f"{START + timedelta(hours=number):%Y-%m-%dT%H:%M:%S}.000000Z"
     pair = a_pair(*(texts or (f"Question {number}?", f"Answer {number}.")))
-    conversation_id = f"thread_{1000 + number if conversation is None else conversation}"
+    talk = 1000 + number if conversation is None else conversation
     return replace(
-        pair, id=archive.qa_id(timestamp), timestamp=timestamp, said_at=timestamp, conversation_id=conversation_id
+        pair,
+        id=archive.qa_id(timestamp),
+        timestamp=timestamp,
+        said_at=timestamp,
+        conversation_id=f"thread_{talk}",
+        message_ids=tuple(1000 * talk + each for each in pair.message_ids),
     )
 
 
@@ -63,7 +68,7 @@ def decided(
     pair: Pair | str,
     action: Action,
     topic: str | None = None,
-    by: By = By.LLM,
+    by: Actor = Actor.LLM,
     *,
     remove_ids: tuple[str, ...] = (),
     replaces: tuple[str, ...] = (),

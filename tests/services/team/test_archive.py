@@ -150,6 +150,18 @@ def test_a_malformed_block_is_reported_with_file_and_line_and_skipped(
     assert message.endswith("; skipped")
 
 
+@pytest.mark.parametrize(
+    ("ids", "why"), [("0", "1 addressee ids and 2 turns"), ("", "no list of ids"), ("User A", "no list of ids")]
+)
+def test_a_block_whose_addressees_do_not_fit_is_reported_and_skipped(
+    ids: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    authors = "author_ids: 0, 1\n"
+    told = render(a_pair()).replace(authors, f"{authors}addressee_ids: {ids}\n")
+    assert parse(told + render(a_pair(second=58))) == [a_pair(second=58)]
+    assert why in caplog.text
+
+
 def test_headers_alone_are_no_block(caplog: pytest.LogCaptureFixture) -> None:
     assert parse("--- QA ---\nid: qa_20260201_031057\n\n") == []
     assert "headers are missing" in caplog.text

@@ -35,8 +35,8 @@ def pair(words: str | tuple[CapturedMessage, ...], conversation_id: str, second:
 def kept(captures: Captures, new: Capture) -> str:
     """Join and remember; tell what was kept."""
     joined = captures.join(new)
-    captures.remember(pair(joined.said, joined.conversation_id))
-    return f"{joined.conversation_id}: {' '.join(each.turn.text for each in joined.said)}"
+    captures.remember(pair(joined.messages, joined.conversation_id))
+    return f"{joined.conversation_id}: {' '.join(each.turn.text for each in joined.messages)}"
 
 
 def test_captures_that_share_a_users_message_are_one_conversation_with_the_messages_of_both() -> None:
@@ -93,7 +93,7 @@ def test_what_was_read_just_now_wins_over_what_was_captured_before_but_for_what_
     captures = Captures()
     kept(captures, capture("a1 s2 a3"))
     edited = tuple(replace(each, turn=replace(each.turn, text=f"new{each.message_id}")) for each in said("a1 s2 a3"))
-    assert kept(captures, replace(capture("a1 s4"), said=(*edited, *said("s4")))) == "reply_1: a1 new2 new3 s4"
+    assert kept(captures, replace(capture("a1 s4"), messages=(*edited, *said("s4")))) == "reply_1: a1 new2 new3 s4"
 
 
 def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> None:
@@ -107,7 +107,7 @@ def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> 
 def test_the_memory_is_built_again_from_the_archive() -> None:
     earlier = [pair("a1 s2", "reply_1", 1), pair("a1 s2 s3", "reply_1", 2), pair("a4 s5", f"thread_{THREAD.id}", 3)]
     captures = Captures(earlier)
-    assert len(captures) == 1
+    assert len(captures) == 2
     assert kept(captures, capture("a1 s6")) == "reply_1: a1 s2 s3 s6"
 
 
@@ -124,7 +124,7 @@ def test_the_memory_is_bounded_and_forgets_what_was_captured_longest_ago() -> No
     assert len(captures) == 2
     assert captures.stored_as(capture("a198 s199")) is not None
     assert captures.stored_as(capture("a100 s101")) is None
-    assert len(captures._first) == 4  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+    assert len(captures._owners) == 4  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
 
 
 def test_a_message_whose_first_conversation_is_forgotten_belongs_to_the_next_that_holds_it() -> None:
@@ -143,7 +143,7 @@ def test_a_message_that_a_conversation_has_lost_is_forgotten_with_it() -> None:
     assert kept(captures, capture("b2 s5", "reply_2")) == "reply_1: a1 b2 s3 s4 s5"
     kept(captures, capture("a6 s7"))
     assert kept(captures, capture("b2 s8", "reply_2")) == "reply_2: b2 s8"
-    assert len(captures._first) == 2  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+    assert len(captures._owners) == 2  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
 
 
 def test_what_is_remembered_of_each_of_many_conversations_is_small() -> None:

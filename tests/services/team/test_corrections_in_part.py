@@ -11,7 +11,7 @@ import pytest
 
 from services.knowledge import topic_blocks
 from services.team.archive import Pair
-from services.team.decisions import REMARK_CHARS, Action, By, Decision, DecisionLog, Remark, parse, render
+from services.team.decisions import REMARK_CHARS, Action, Actor, Decision, DecisionLog, Remark, parse, render
 from services.team.library import allowed_remarks
 from services.team.topics import Correction, Placement, fold
 from tests.services.team.pairs import (
@@ -37,7 +37,7 @@ def corrections(*steps: Decision, of: Pair = OLD, pairs: list[Pair] = PAIRS) -> 
 
 CORRECTED = (added(OLD, "gpu"), corrects(NEW, "gpu", OLD))
 NOTED = [Correction(NEW.said_at, "Not so.")]
-TAKEN_OUT = decided(NEW, Action.REMOVED, by=By.OPERATOR)
+TAKEN_OUT = decided(NEW, Action.REMOVED, by=Actor.OPERATOR)
 
 
 def test_a_pair_that_is_corrected_in_a_part_stays_and_says_so() -> None:
@@ -49,8 +49,8 @@ def test_a_pair_that_is_corrected_in_a_part_stays_and_says_so() -> None:
 
 def test_it_is_undone_with_the_pair_that_corrected_and_comes_back_with_it() -> None:
     assert corrections(*CORRECTED, TAKEN_OUT) == []
-    assert corrections(*CORRECTED, TAKEN_OUT, decided(NEW, Action.RESTORED, by=By.OPERATOR)) == NOTED
-    assert corrections(*CORRECTED, decided(OLD, Action.REMOVED, by=By.OPERATOR), of=NEW) == []
+    assert corrections(*CORRECTED, TAKEN_OUT, decided(NEW, Action.RESTORED, by=Actor.OPERATOR)) == NOTED
+    assert corrections(*CORRECTED, decided(OLD, Action.REMOVED, by=Actor.OPERATOR), of=NEW) == []
     # A new decision about the pair takes the place of the one before.
     assert corrections(*CORRECTED, added(NEW, "gpu")) == []
 
@@ -65,8 +65,8 @@ def test_a_pair_that_takes_the_place_of_the_one_that_corrected_stands_for_it() -
     assert corrections(*CORRECTED, obsolete) == newest
     later = decided(NEWEST, Action.ADDED, "gpu", replaces=(NEW.id,))
     assert corrections(*CORRECTED, later) == newest
-    assert corrections(*CORRECTED, later, decided(NEWEST, Action.REMOVED, by=By.OPERATOR)) == []
-    assert corrections(*CORRECTED, later, decided(NEW, Action.RESTORED, by=By.OPERATOR)) == NOTED
+    assert corrections(*CORRECTED, later, decided(NEWEST, Action.REMOVED, by=Actor.OPERATOR)) == []
+    assert corrections(*CORRECTED, later, decided(NEW, Action.RESTORED, by=Actor.OPERATOR)) == NOTED
     assert corrections(*CORRECTED, decided(NEWEST, Action.SKIPPED, remove_ids=(NEW.id,))) == []
 
 
@@ -122,7 +122,7 @@ def test_a_start_finds_what_a_crash_left_unwritten(tmp_path: Path, caplog: pytes
     library = opened(tmp_path)
     library.decide(added(OLD, "gpu"))
     log = DecisionLog(places_in(tmp_path).decisions)
-    for step in (CORRECTED[1], TAKEN_OUT, decided(NEW, Action.RESTORED, by=By.OPERATOR)):
+    for step in (CORRECTED[1], TAKEN_OUT, decided(NEW, Action.RESTORED, by=Actor.OPERATOR)):
         log.append(step)
         assert is_whole(tmp_path, opened(tmp_path))
     # A file of any of these times is ours.

@@ -14,7 +14,7 @@ import pytest
 
 from services.team.archive import Pair, render
 from services.team.captures import Captures
-from services.team.decisions import Action, By, Decision, DecisionLog
+from services.team.decisions import Action, Actor, Decision, DecisionLog
 from services.team.decisions import render as line_of
 from services.team.library import LibraryUnwritable, TeamLibrary, allowed_removals
 from sinks.team import RawArchive
@@ -83,8 +83,8 @@ def a_day(folder: Path, acknowledged: list[str], together: int = 1) -> None:
         pairs = raw.write(coming[start : start + together], START.timestamp() + start)
         acknowledged += [pair.id for pair in pairs]
         decide_all(folder, library, put_off=together > 1)
-    library.decide(decided(acknowledged[0], Action.RESTORED, by=By.OPERATOR))
-    library.decide(decided(acknowledged[1], Action.REMOVED, by=By.OPERATOR))
+    library.decide(decided(acknowledged[0], Action.RESTORED, by=Actor.OPERATOR))
+    library.decide(decided(acknowledged[1], Action.REMOVED, by=Actor.OPERATOR))
 
 
 class Uncut:
@@ -95,7 +95,7 @@ class Uncut:
         self._known: dict[tuple[object, ...], dict[str, str]] = {}
 
     def topics(self, pairs: list[Pair], decisions: list[Decision]) -> dict[str, str]:
-        corrections = [each for each in decisions if each.by is By.OPERATOR]
+        corrections = [each for each in decisions if each.by is Actor.OPERATOR]
         key = (*(pair.id for pair in pairs), *(each.action for each in corrections))
         if key not in self._known:
             folder = self._folder / str(len(self._known))
@@ -128,6 +128,7 @@ def check(folder: Path, acknowledged: list[str], uncut: Uncut, together: int = 1
     assert opened(folder, chars=CHARS).undecided() is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [1, 2])
 def test_a_crash_at_any_system_call_loses_nothing_and_doubles_nothing(together: int, tmp_path: Path) -> None:
     """Pitfalls 7 and 14: at most the captures are lost that did not count as stored."""
@@ -148,6 +149,7 @@ def test_a_crash_at_any_system_call_loses_nothing_and_doubles_nothing(together: 
     assert {"open", "write", "fsync", "rename", "unlink"} <= calls
 
 
+@pytest.mark.slow
 def test_a_crash_while_a_start_mends_what_a_crash_left_is_mended_as_well(tmp_path: Path) -> None:
     """Pitfalls 14 and 48."""
     uncut = Uncut(tmp_path / "uncut")

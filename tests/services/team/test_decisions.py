@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from services.team import decisions
 from services.team.archive import REMOVED
-from services.team.decisions import Action, By, Decision, DecisionLog, Remark, corrections, parse, render
+from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark, corrections, parse, render
 from tests.services.quickly import QUICKLY
 
 IDS = st.builds(
@@ -26,7 +26,7 @@ DECISIONS = st.builds(
     IDS,
     st.just("2026-02-01T03:10:56.000Z"),
     st.sampled_from(Action),
-    st.sampled_from(By),
+    st.sampled_from(Actor),
     st.none() | st.sampled_from(["gpu", "gpu-2", "установка"]),
     st.lists(IDS, max_size=3).map(tuple),
     st.lists(IDS, max_size=3).map(tuple),
@@ -34,7 +34,7 @@ DECISIONS = st.builds(
 )
 
 
-def decision(number: int, action: Action = Action.ADDED, by: By = By.LLM, reason: str = "") -> Decision:
+def decision(number: int, action: Action = Action.ADDED, by: Actor = Actor.LLM, reason: str = "") -> Decision:
     return Decision(f"qa_20260201_0310{number:02}", "2026-02-01T03:20:00.000Z", action, by, "gpu", reason=reason)
 
 
@@ -167,9 +167,9 @@ def test_remarks_about_forgotten_pairs_or_because_of_them_lose_their_words(tmp_p
 def test_what_operators_said_last_of_each_pair_is_what_a_rebuild_keeps() -> None:
     said = [
         decision(1),
-        decision(2, Action.REMOVED, By.OPERATOR),
-        decision(3, Action.REMOVED, By.OPERATOR),
-        decision(2, Action.RESTORED, By.OPERATOR),
+        decision(2, Action.REMOVED, Actor.OPERATOR),
+        decision(3, Action.REMOVED, Actor.OPERATOR),
+        decision(2, Action.RESTORED, Actor.OPERATOR),
         decision(3, Action.ADDED),
     ]
     assert corrections(said) == [said[2], said[3]]

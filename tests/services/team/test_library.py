@@ -17,7 +17,7 @@ from services.storage import files
 from services.team import library as library_module
 from services.team.archive import REMOVED, Pair, render, week_file
 from services.team.archive_files import StoredBlock
-from services.team.decisions import Action, By, Decision, DecisionLog, Remark
+from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair, read_state
 from services.team.opening import open_library
 from services.team.rebuilding import Build
@@ -234,7 +234,7 @@ def test_a_topic_that_is_full_goes_on_in_another_file(tmp_path: Path) -> None:
     # Where the pair went was noted: with another limit the topics are the same.
     assert dict(opened(tmp_path, chars=90_000).topics) == dict(library.topics)
     # Room that was made is used.
-    library.decide(decided(pairs[0], Action.REMOVED, by=By.OPERATOR))
+    library.decide(decided(pairs[0], Action.REMOVED, by=Actor.OPERATOR))
     long = captured(8, "Q?", "x" * 2000)
     store(tmp_path, long, captured(9, "Q?", "x" * 300))
     library.decide(added(captured(9, "Q?", "x" * 300), "gpu"))
@@ -308,16 +308,16 @@ def test_what_an_operator_takes_out_stays_out_and_comes_back_where_it_was(tmp_pa
     store(tmp_path, ONE, TWO)
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
-    library.decide(decided(ONE, Action.REMOVED, by=By.OPERATOR))
+    library.decide(decided(ONE, Action.REMOVED, by=Actor.OPERATOR))
     assert opened(tmp_path).undecided() == TWO
     assert topic_files(tmp_path) == {}
     library = opened(tmp_path)
-    assert library.decide(decided(ONE, Action.RESTORED, by=By.OPERATOR)) == {"gpu"}
+    assert library.decide(decided(ONE, Action.RESTORED, by=Actor.OPERATOR)) == {"gpu"}
     assert is_whole(tmp_path, library)
     # What was never filed is to be decided about again.
-    library.decide(decided(TWO, Action.REMOVED, by=By.OPERATOR))
+    library.decide(decided(TWO, Action.REMOVED, by=Actor.OPERATOR))
     assert library.undecided() is None
-    library.decide(decided(TWO, Action.RESTORED, by=By.OPERATOR))
+    library.decide(decided(TWO, Action.RESTORED, by=Actor.OPERATOR))
     assert library.undecided() == TWO
 
 
@@ -646,8 +646,8 @@ def step(what: str, pair: Pair, topic: str, others: list[Pair]) -> Decision:
         "split": in_pieces(pair, (topic, (0, 1)), ("ports", (1,)), ("asked", (0,)), ("none", (7,))),
         "skip": decided(pair, Action.SKIPPED, remove_ids=gone),
         "fail": decided(pair, Action.FAILED),
-        "remove": decided(pair, Action.REMOVED, by=By.OPERATOR),
-        "restore": decided(pair, Action.RESTORED, by=By.OPERATOR),
+        "remove": decided(pair, Action.REMOVED, by=Actor.OPERATOR),
+        "restore": decided(pair, Action.RESTORED, by=Actor.OPERATOR),
     }[what]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from model.conversations import Image
 from model.messages import Attachment
-from services.team.archive import PairTurn, Speaker
+from services.team.archive import UNKNOWN, PairTurn, Speaker
 from services.team.captures import (
     Capture,
     CapturedImage,
@@ -24,7 +24,8 @@ from services.team.captures import (
 
 ids = st.integers(min_value=0, max_value=10**19)
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
-said = st.builds(CapturedMessage, ids, ids, st.builds(PairTurn, st.sampled_from(Speaker), texts))
+turns = st.builds(PairTurn, st.sampled_from(Speaker), texts)
+said = st.builds(CapturedMessage, ids, ids, turns, st.just(UNKNOWN) | ids)
 
 
 @st.composite
@@ -56,7 +57,11 @@ def waiting(first: int = 1, since: float = 5.0, *images: bytes) -> PendingCaptur
 
 @given(waitings())
 def test_reading_gives_back_what_was_written(one: PendingCapture) -> None:
-    assert parse_pending(render_pending(one)) == one
+    read, written = parse_pending(render_pending(one)), render_pending(one)
+    assert read == one
+    to_ids = [each.addressee_id for each in one.capture.messages]
+    assert [each.addressee_id for each in read.capture.messages] == to_ids
+    assert written.partition(b"\n")[0].count(b'"addressee_id":"') == len(to_ids) - to_ids.count(UNKNOWN)
 
 
 @pytest.mark.parametrize(

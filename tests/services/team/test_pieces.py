@@ -11,7 +11,7 @@ import pytest
 from services.team import corrections
 from services.team.archive import Pair, PairTurn, Speaker, is_exchange, part_of
 from services.team.archive import render as archived
-from services.team.decisions import Action, By, Decision, FiledPiece, Remark, parse, render
+from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark, parse, render
 from services.team.library import TeamLibrary, merge_decisions, parts_by_topic
 from services.team.topics import Placement, Topic, fold
 from tests.services.team.pairs import (
@@ -59,14 +59,14 @@ def test_each_piece_is_in_its_topic_under_the_id_of_the_pair() -> None:
     topics = fold([MIXED], Placement([SPLIT]))
     assert texts(topics) == APART
     assert [pair.id for topic in topics.values() for pair in topic.pairs] == [MIXED.id] * 2
-    assert "speakers" not in topics["gpu"].text
+    assert "\nspeakers: User A, Team\n" in topics["gpu"].text
 
 
 def test_removed_it_is_out_of_all_topics_and_restored_in_all() -> None:
-    out = decided(MIXED, Action.REMOVED, by=By.OPERATOR)
+    out = decided(MIXED, Action.REMOVED, by=Actor.OPERATOR)
     assert folded(SPLIT, out) == {}
-    assert folded(SPLIT, out, decided(MIXED, Action.RESTORED, by=By.OPERATOR)) == APART
-    assert folded(SPLIT, decided(MIXED, Action.RESTORED, "gpu", By.OPERATOR)) == APART
+    assert folded(SPLIT, out, decided(MIXED, Action.RESTORED, by=Actor.OPERATOR)) == APART
+    assert folded(SPLIT, decided(MIXED, Action.RESTORED, "gpu", Actor.OPERATOR)) == APART
     assert list(folded(SPLIT, added(OTHER, "net", remove_ids=(MIXED.id,)))) == ["net"]
     assert folded(SPLIT, decided(OTHER, Action.SKIPPED, remove_ids=(MIXED.id,))) == {}
 
@@ -125,7 +125,7 @@ def test_pieces_go_into_the_first_files_with_room(tmp_path: Path) -> None:
     library.decide(SPLIT)
     assert noted(tmp_path)[-1].pieces == (FiledPiece(("11", "13"), "gpu-2"), FiledPiece(("12", "14"), "net"))
     assert noted(tmp_path)[-1].topic == "gpu-2"
-    library.decide(decided(MIXED, Action.REMOVED, by=By.OPERATOR))
+    library.decide(decided(MIXED, Action.REMOVED, by=Actor.OPERATOR))
     corrections.restore(library, MIXED.id, "2026-03-01T00:00:00.000Z")
     assert list(texts(library)) == ["gpu", "gpu-2", "net"]
     said = corrections.remove(library, MIXED.id, "2026-03-01T00:00:00.000Z")

@@ -10,7 +10,7 @@ import pytest
 from services.storage import files
 from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, Actor, Decision
 from services.team.opening import open_library
 from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keep_in_topic, plan
 from services.team.topics import Placement
@@ -27,7 +27,7 @@ def fuller(pair: Pair, number: int) -> Pair:
 
 
 def operator(pair: Pair, action: Action, topic: str | None = None) -> Decision:
-    return decided(pair, action, topic, By.OPERATOR)
+    return decided(pair, action, topic, Actor.OPERATOR)
 
 
 def ids(found: RebuildPlan) -> list[str]:
@@ -78,7 +78,7 @@ def test_a_curator_that_would_leave_out_what_was_restored_is_overruled() -> None
     assert keep_in_topic(Task(ONE), decided(ONE, Action.SKIPPED)) is None
     overruled = keep_in_topic(task, decided(ONE, Action.SKIPPED))
     assert overruled is not None
-    assert (overruled.action, overruled.by, overruled.topic) == (Action.RESTORED, By.OPERATOR, "a")
+    assert (overruled.action, overruled.by, overruled.topic) == (Action.RESTORED, Actor.OPERATOR, "a")
 
 
 def test_what_nobody_can_tell_anything_of_stays_where_it_was() -> None:
@@ -217,7 +217,7 @@ def test_a_finished_build_knows_every_pair_and_can_be_begun_again(tmp_path: Path
     found = plan(pairs, [])
     build.begin(found, "key", NOW)
     note(build, added(TWO, "a"), added(again, "a"))
-    build.finish(found, By.LLM, "2026-03-01T00:00:00.000Z")
+    build.finish(found, Actor.LLM, "2026-03-01T00:00:00.000Z")
     last = grammar.DecisionLog(build.paths.decisions).read()[-1]
     assert (last.qa_id, last.action, last.reason) == (ONE.id, Action.SKIPPED, SUPERSEDED)
     assert standing(tmp_path, pairs) == [TWO.id, again.id]

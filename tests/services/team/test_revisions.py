@@ -12,7 +12,7 @@ from services.team.archive import PairTurn, Speaker, render, week_file
 from services.team.archive_files import last_captures
 from services.team.captures import Captures, Revision, apply_revisions
 from tests.services.team.test_captures import capture, kept, pair, said
-from tests.talk import ANN
+from tests.talk import ANN, BEN
 
 
 def left(words: str, *revisions: Revision) -> str:
@@ -40,9 +40,27 @@ def test_a_deleted_message_is_removed_and_an_answer_with_the_last_of_its_questio
     assert left(words, *map(Revision, message_ids)).replace(REMOVED, "-") == wanted
 
 
-def test_an_edit_changes_what_the_team_said_and_what_was_not_answered() -> None:
+@pytest.mark.parametrize(
+    ("words", "message_ids", "wanted"),
+    [
+        ("b1 s2 b3 a4 s5", {3}, "b1 s2 - a4 -"),
+        ("b1 s2 b3 a4 s5", {4}, "b1 s2 b3 - s5"),
+        ("b1 b3 a4 s5", {3}, "b1 - a4 s5"),
+        ("b1 s2 a4 s5", {1}, "- - a4 -"),
+    ],
+)
+def test_an_answer_goes_with_the_last_question_of_the_user_whom_it_is_to(
+    words: str, message_ids: set[int], wanted: str
+) -> None:
+    """Message 5 is to Ben; what Ann has said since does not keep it below an earlier question of his."""
+    *before, answer = said(words)
+    after = apply_revisions([*before, replace(answer, addressee_id=BEN.id)], {i: Revision(i) for i in message_ids})
+    assert " ".join(each.turn.text for each in after).replace(REMOVED, "-") == wanted
+
+
+def test_an_edit_changes_what_the_team_said_and_nothing_else() -> None:
     edits = [Revision(number, f"new{number}") for number in (1, 2, 3)]
-    assert left("a1 s2 a3", *edits) == "a1 new2 new3"
+    assert left("a1 s2 a3", *edits) == "a1 new2 a3"
 
 
 def test_what_was_removed_is_not_brought_back() -> None:
@@ -85,7 +103,7 @@ def test_a_person_who_is_forgotten_leaves_no_edit_behind() -> None:
 
 def test_it_is_known_which_messages_were_stored_lately() -> None:
     captures = Captures([pair("a1 s2", "reply_1"), pair("a3 s4", "thread_9")])
-    assert [captures.hold([number]) for number in (2, 3, 5)] == [True, True, False]
+    assert [captures.holds([number]) for number in (2, 3, 5)] == [True, True, False]
 
 
 def test_of_each_conversation_with_a_message_the_last_capture_is_found(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from services.knowledge import topic_blocks, topic_for_model
 from services.knowledge.topic_files import read_topic
+from services.search.passage import passages
 from services.team import archive
 from services.team.archive import (
     REMOVED,
+    UNKNOWN,
     Pair,
     PairTurn,
     Speaker,
@@ -28,11 +32,12 @@ ANN, BEN, KIM, LEE = 311, 312, 902, 903
 TEAM = {KIM, LEE}
 
 
-def talk(*said: tuple[int, str], second: int = 57) -> Pair:
-    """A pair in which these people wrote these messages."""
+def talk(*said: tuple[int, str], second: int = 57, to: Sequence[int] = ()) -> Pair:
+    """A pair in which these people wrote these messages, `to` these users."""
     turns = tuple(PairTurn(Speaker.TEAM if who in TEAM else Speaker.USER, text) for who, text in said)
     numbers = tuple(range(len(said)))
-    return replace(a_pair(second=second), message_ids=numbers, author_ids=tuple(who for who, _ in said), turns=turns)
+    pair = replace(a_pair(second=second), message_ids=numbers, author_ids=tuple(who for who, _ in said), turns=turns)
+    return archive.with_addressees(pair, to) if to else pair
 
 
 MIXED = talk(
@@ -43,6 +48,7 @@ MIXED = talk(
     (KIM, "@ben Restart it."),
     (LEE, "@Ann: that is too old"),
     (KIM, "Both are in the notes."),
+    to=(UNKNOWN, ANN, UNKNOWN, UNKNOWN, KIM, ANN, KIM),
 )
 
 
@@ -54,7 +60,6 @@ def test_with_one_asker_there_is_nothing_to_tell_apart() -> None:
 
 
 def test_users_have_letters_and_the_team_speaks_to_one_where_that_is_known() -> None:
-    """Known: while one asker only has written, and later by the mention that opened such a turn."""
     assert has_several_askers(MIXED)
     assert labels_of(MIXED) == (
         "User A",
@@ -140,26 +145,124 @@ def test_what_the_team_answers_among_several_users_is_found_and_not_quoted(said:
     assert (text, quotable) == (ANSWER, False)
 
 
-def test_an_answer_is_quoted_below_the_words_of_the_user_to_whom_it_is_given() -> None:
+def test_an_answer_after_a_question_back_is_found_below_the_words_of_the_user_to_whom_it_is_given() -> None:
     said = talk(
-        (ANN, ASKED), (KIM, "@ann which lamp?"), (BEN, OTHER), (ANN, "the backup lamp"), (KIM, f"@ann {ANSWER}")
+        (ANN, ASKED),
+        (KIM, "@ann which lamp?"),
+        (BEN, OTHER),
+        (ANN, "the backup lamp"),
+        (KIM, f"@ann {ANSWER}"),
+        to=(UNKNOWN, ANN, UNKNOWN, UNKNOWN, ANN),
     )
-    assert sections(said) == [((f"{ASKED} the backup lamp",), ANSWER, True)]
+    [(headings, text, quotable)] = sections(said)
+    assert (headings, text) == ((f"{ASKED} the backup lamp",), f"@ann which lamp?\n@ann {ANSWER}")
+    assert not quotable  # the answer may be to either part of it
+
+
+@pytest.mark.parametrize(("to", "quoted"), [(ANN, ASKED), (BEN, OTHER), (KIM, None), (UNKNOWN, None)])
+def test_an_answer_is_quoted_below_the_words_of_the_user_whose_message_it_replies_to(
+    to: int, quoted: str | None
+) -> None:
+    said = talk((ANN, ASKED), (BEN, OTHER), (KIM, ANSWER), to=(UNKNOWN, UNKNOWN, to))
+    [(headings, text, quotable)] = sections(said)
+    assert (text, quotable) == (ANSWER, quoted is not None)
+    assert quoted is None or headings == (quoted,)
+    assert [each.quotable for each in exchanges_of(said)] == [quotable]
+    assert archive.parse(archive.render(said)) == [said]
+
+
+def test_each_of_two_answers_is_quoted_below_its_own_question() -> None:
+    more = "Write it down and keep it at home."
+    said = talk((ANN, ASKED), (BEN, OTHER), (KIM, more), (LEE, ANSWER), to=(UNKNOWN, UNKNOWN, BEN, ANN))
+    assert sections(said) == [((OTHER,), more, True), ((ASKED,), ANSWER, True)]
+
+
+def test_a_name_that_the_team_mentions_says_nothing() -> None:
+    said = talk((BEN, OTHER), (KIM, "@ben one sec"), (ANN, ASKED), (KIM, f"@ben {ANSWER}"))
+    assert labels_of(said) == ("User A", "Team (to User A)", "User B", "Team")
+    assert [quotable for *_, quotable in sections(said)] == [False]
+
+
+@pytest.mark.parametrize("to", [KIM, BEN])
+def test_an_answer_to_somebody_whose_words_are_not_there_is_not_quoted_below_those_of_the_only_user(to: int) -> None:
+    said = talk((ANN, ASKED), (KIM, ANSWER), to=(UNKNOWN, to))
+    assert said.addressee_ids == (UNKNOWN, KIM)
+    assert labels_of(said) == ("User A", "Team")
+    assert [(text, quotable) for _, text, quotable in sections(said)] == [(ANSWER, False)]
+    assert archive.parse(archive.render(said)) == [said]
+
+
+def test_a_piece_of_a_pair_says_to_whom_it_is_as_the_pair_did() -> None:
+    said = talk((ANN, ASKED), (BEN, OTHER), (KIM, ANSWER), (KIM, "So."), to=(UNKNOWN, UNKNOWN, ANN, BEN))
+    pieces = [archive.part_of(said, messages) for messages in (None, {0, 2}, {0, 2, 3}, {1, 2}, {9})]
+    assert [piece and piece.addressee_ids for piece in pieces] == [
+        (UNKNOWN, UNKNOWN, ANN, BEN),
+        (),
+        (UNKNOWN, ANN, KIM),
+        (UNKNOWN, KIM),
+        None,
+    ]
+
+
+def test_a_conversation_with_one_user_is_archived_as_before() -> None:
+    said = (ANN, ASKED), (KIM, ANSWER)
+    assert archive.render(talk(*said, to=(UNKNOWN, ANN))) == archive.render(talk(*said))
+
+
+@given(pairs(), st.data())
+def test_to_whom_turns_are_is_read_back_whatever_they_say(pair: Pair, data: st.DataObject) -> None:
+    known = st.sampled_from([UNKNOWN, 77, *pair.author_ids])
+    size = len(pair.turns)
+    told = archive.with_addressees(pair, data.draw(st.lists(known, min_size=size, max_size=size)))
+    assert archive.parse(archive.render(told)) == [told]
+    assert [label.split(" ")[0] for label in labels_of(told)] == [turn.speaker for turn in told.turns]
+    assert list(topic_blocks(topic_block(told).text)) == [block for block in [topic_block(told)] if block.turns]
 
 
 def test_what_the_team_goes_on_with_after_another_users_words_is_not_part_of_the_quote() -> None:
     more = "Restart it with the green button, and it works again."
     said = talk((ANN, ASKED), (KIM, ANSWER), (BEN, "that didn't work"), (KIM, more))
-    assert sections(said) == [((ASKED,), ANSWER, True), ((), more, False)]
-    said = talk((ANN, ASKED), (KIM, f"@ann {ANSWER}"), (BEN, OTHER), (KIM, f"@ann {more}"))
-    assert [quotable for *_, quotable in sections(said)] == [True, False]
+    assert sections(said) == [((ASKED,), ANSWER, False), (("that didn't work",), more, False)]
+
+
+WRONG = "What stands above was wrong: never press the green button."
+
+
+Said = tuple[int, str, int]
+"""Who writes what to whom."""
+
+
+def talk_to(*said: Said) -> Pair:
+    return talk(*((who, text) for who, text, _ in said), to=[to for *_, to in said])
+
+
+ANSWERED: tuple[Said, ...] = (ANN, ASKED, UNKNOWN), (KIM, ANSWER, ANN)
+
+
+@pytest.mark.parametrize(
+    ("later", "quoted"),
+    [
+        ([(BEN, OTHER, UNKNOWN), (KIM, ANSWER, BEN)], True),
+        ([(ANN, "thanks!", UNKNOWN), (ANN, OTHER, UNKNOWN), (KIM, ANSWER, ANN), (BEN, "hi", UNKNOWN)], True),
+        ([(BEN, OTHER, UNKNOWN), (KIM, WRONG, UNKNOWN)], False),
+        ([(BEN, OTHER, UNKNOWN), (KIM, ANSWER, BEN), (KIM, WRONG, UNKNOWN)], False),
+        ([(BEN, OTHER, UNKNOWN), (KIM, WRONG, ANN)], False),
+        ([(BEN, OTHER, UNKNOWN), (KIM, ANSWER, BEN), (LEE, WRONG, ANN)], False),
+        (
+            [(BEN, "hi", UNKNOWN), (ANN, "Does that button not delete it?", UNKNOWN), (KIM, f"It does. {WRONG}", ANN)],
+            False,
+        ),
+    ],
+)
+def test_an_answer_that_may_have_been_corrected_later_is_not_quoted(later: list[Said], quoted: bool) -> None:
+    assert sections(talk_to(*ANSWERED, *later))[0] == ((ASKED,), ANSWER, quoted)
 
 
 @pytest.mark.parametrize(("who", "helped"), [(ANN, False), (BEN, None)])
 def test_only_the_asker_says_whether_the_answer_helped(who: int, helped: bool | None) -> None:
     [exchange] = exchanges_of(talk((ANN, ASKED), (KIM, ANSWER), (who, "that didn't work")))
     assert exchange.helped is helped
-    assert exchange.quotable is (who == BEN)
+    assert not exchange.quotable
 
 
 @pytest.mark.parametrize(
@@ -190,15 +293,19 @@ def test_a_topic_file_from_before_unread_turns_were_marked_is_not_taken_for_chan
     assert caplog.messages == []
 
 
+TOLD = replace(MIXED, addressee_ids=(UNKNOWN, ANN, UNKNOWN, UNKNOWN, BEN, ANN, UNKNOWN))
+
+
+@pytest.mark.parametrize("mixed", [MIXED, TOLD])
 @pytest.mark.parametrize("gone", [ANN, BEN, KIM, LEE])
 def test_a_topic_file_from_before_somebody_was_forgotten_is_not_taken_for_changed(
-    gone: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    mixed: Pair, gone: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A crash between archive and topic file; whom the team speaks to is no longer known in all turns."""
-    store(tmp_path, MIXED)
-    opened(tmp_path).decide(added(MIXED, "gpu"))
+    store(tmp_path, mixed)
+    opened(tmp_path).decide(added(mixed, "gpu"))
     [path] = places_in(tmp_path).raw.iterdir()
-    path.write_text(archive.render(archive.remove_texts(MIXED, gone)))
+    path.write_text(archive.render(archive.remove_texts(mixed, gone)))
     assert is_whole(tmp_path, opened(tmp_path))
     assert caplog.messages == []
 
@@ -216,3 +323,121 @@ def is_whole_but_for_the_rejected(folder: Path) -> bool:
     library = opened(folder)
     (places_in(folder).topics / "gpu.txt.rejected").unlink()
     return is_whole(folder, library)
+
+
+@pytest.mark.parametrize("no", ["No!", "lol no", "What? No.", "Never!", "please don't"])
+def test_a_bare_no_ends_the_question_that_it_answers(no: str) -> None:
+    """Else the answer to the next question would be quoted under both."""
+    pair = talk(
+        (ANN, "Should I give my key to bob?"), (KIM, no), (ANN, "And may the lamp burn overnight?"), (KIM, ANSWER)
+    )
+    assert [(each.question, each.quotable) for each in exchanges_of(pair)] == [
+        ("Should I give my key to bob?", False),
+        ("And may the lamp burn overnight?", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("matter", "answers"),
+    [
+        ("I have a funny picture of my cat here, it would be great to show it to all.", 2),
+        ("By the way, I hope it is allowed to post a picture of my cat in here.", 2),
+        ("thanks a lot!", 1),
+    ],
+)
+def test_what_the_team_says_to_another_matter_is_no_part_of_the_answer_before(matter: str, answers: int) -> None:
+    """Also if that matter is not put as a question."""
+    first, then = "It is best to write it on a sheet of paper.", "Go on, please send it to everybody in this channel."
+    pair = talk((ANN, "What may I do with the recovery phrase of my wallet?"), (KIM, first), (ANN, matter), (KIM, then))
+    found = [each.answer for each in exchanges_of(pair)]
+    assert found == ([first, then] if answers > 1 else [f"{first}\n{then}"])
+
+
+PHRASE, GO_ON = (
+    "What may I do with the recovery phrase of my wallet?",
+    "Go on, please send it to everybody in this channel.",
+)
+FIRST = "It is best to write it on a sheet of paper."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "That is a lie, right? The support team resets wallets on telegram.",
+        "Glad you ask, as it is a scam! The support team resets wallets on telegram.",
+        "Forbidden: give the recovery phrase to the support team on telegram.",
+        "Oh nonsense! The support team resets wallets on telegram.",
+        "Use the option skip_raw for that. Sorry, that was for the old version!",
+        "Stop the lamp first.\nSend the wallet file to your own backup disk.\nThen delete the folder of the lamp.",
+        "Tess: with the left lever, and what is <!-- here --> stays.",
+        "> everybody sends the recovery phrase to bob_support\nThat is a scam, and none of us is called so.",
+    ],
+)
+def test_an_answer_is_quoted_whole(said: str) -> None:
+    """A sentence at an end of it may deny it, correct it or tell a step."""
+    assert sections(talk((ANN, PHRASE), (KIM, said))) == [((PHRASE,), said, True)]
+    before = "Never ever do that, okay?"
+    assert sections(talk((ANN, PHRASE), (KIM, before), (KIM, said))) == [((PHRASE,), f"{before}\n{said}", True)]
+    assert sections(talk((ANN, PHRASE), (KIM, "one sec"), (KIM, said), (ANN, "thanks!"), (KIM, "you're welcome"))) == [
+        ((PHRASE,), said, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["> everybody sends the phrase to bob_support\nlol", "Did he tell you to run this?\n```\nrm -rf wallets\n```"],
+)
+def test_what_the_team_only_cites_or_asks_about_answers_nothing(said: str) -> None:
+    assert [quotable for *_, quotable in sections(talk((ANN, PHRASE), (KIM, said)))] == [False]
+
+
+@pytest.mark.parametrize(
+    "back", ["Are you serious?", "Let me check with the others.", "Let me check.", "lol", "🚫🚫🚫"]
+)
+def test_an_answer_to_what_the_user_says_after_a_message_of_the_team_is_not_quoted(back: str) -> None:
+    """It may be to that, or to the question before."""
+    said = talk((ANN, PHRASE), (KIM, back), (ANN, "Forget it. I have a picture of my cat."), (KIM, GO_ON))
+    assert [quotable for *_, quotable in sections(said)] == [False]
+
+
+@pytest.mark.parametrize(("words", "quoted"), [(239, True), (240, False)])
+def test_a_long_answer_is_not_quoted_as_it_would_be_cut(words: int, quoted: bool) -> None:
+    said = f"{'Lamp ' * words}off."
+    article = read_topic(Topic("gpu", (talk((ANN, PHRASE), (KIM, said)),)).text)
+    assert [each.quotable for each in article.sections] == [quoted]
+    assert not quoted or [each.text for each in passages(article)] == [said]
+
+
+@pytest.mark.parametrize(
+    ("between", "to"),
+    [("I like it here.", KIM), ("I like it here.", UNKNOWN), ("Does that not destroy my wallet for ever?", BEN)],
+)
+def test_an_answer_that_the_team_may_have_corrected_is_not_quoted(between: str, to: int) -> None:
+    corrected = "Scrap that, it destroys the wallet for ever: never do it."
+    said = talk((ANN, PHRASE), (KIM, FIRST), (BEN, between), (LEE, corrected), to=(UNKNOWN, ANN, UNKNOWN, to))
+    assert not any(each.quotable for each in exchanges_of(said) if each.question == PHRASE)
+
+
+@pytest.mark.parametrize("remark", ["📸🐱👉👥❓", "and this here too?", "thanks :)", "ty", "thanks a lot!"])
+def test_what_the_team_states_after_a_remark_or_thanks_makes_the_answer_unclear(remark: str) -> None:
+    said = talk((ANN, PHRASE), (KIM, FIRST), (ANN, remark), (KIM, GO_ON))
+    assert not any(quotable for *_, quotable in sections(said))
+
+
+@pytest.mark.parametrize("thanks", ["thanks :)", "ty", "thanks a lot!"])
+def test_thanks_alone_doubt_nothing(thanks: str) -> None:
+    assert [quotable for *_, quotable in sections(talk((ANN, PHRASE), (KIM, FIRST), (ANN, thanks)))] == [True]
+
+
+DOUBTS = (
+    ((ANN, "Won't that burn the house down overnight?"),),
+    ((ANN, "omg my house is on fire"),),
+    ((BEN, "Is Kim right about the lamp?"), (LEE, "No, she mixed up two lamps.")),
+    ((KIM, "Sorry, let me check that"),),
+)
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_an_answer_that_somebody_doubts_is_not_quoted(doubt: tuple[tuple[int, str], ...]) -> None:
+    to = [UNKNOWN, ANN, *(BEN if who == LEE else ANN if who == KIM else UNKNOWN for who, _ in doubt)]
+    assert not sections(talk((ANN, ASKED), (KIM, ANSWER), *doubt, to=to))[0][-1]

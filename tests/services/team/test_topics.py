@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from services.knowledge import TopicBlock, topic_blocks
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, Actor, Decision
 from services.team.topics import (
     Placement,
     Topic,
@@ -141,8 +141,8 @@ def test_what_is_replaced_or_obsolete_goes() -> None:
 
 def test_an_operators_removal_stands_until_an_operator_takes_it_back() -> None:
     added = decided(ONE, Action.ADDED, "gpu")
-    removed = decided(ONE, Action.REMOVED, by=By.OPERATOR)
-    restored = decided(ONE, Action.RESTORED, by=By.OPERATOR)
+    removed = decided(ONE, Action.REMOVED, by=Actor.OPERATOR)
+    restored = decided(ONE, Action.RESTORED, by=Actor.OPERATOR)
     assert in_force(PAIRS, added, removed) == {}
     assert in_force(PAIRS, added, removed, added) == {}
     assert in_force(PAIRS, removed, added, decided(TWO, Action.ADDED, "gpu")) == {"gpu": [1]}
@@ -152,7 +152,7 @@ def test_an_operators_removal_stands_until_an_operator_takes_it_back() -> None:
     assert in_force(PAIRS, added, obsolete, restored) == {"gpu": [0, 1]}
     assert in_force(PAIRS, added, removed, restored, obsolete) == {"gpu": [0, 1]}
     assert in_force(PAIRS, removed, restored) == {}
-    assert in_force(PAIRS, decided(ONE, Action.RESTORED, "net", By.OPERATOR)) == {"net": [0]}
+    assert in_force(PAIRS, decided(ONE, Action.RESTORED, "net", Actor.OPERATOR)) == {"net": [0]}
 
 
 def test_ids_are_compared_as_instants() -> None:

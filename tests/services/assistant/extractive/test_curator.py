@@ -22,7 +22,7 @@ from services.knowledge import PairTurn, Speaker, TopicBlock, topic_blocks
 from services.knowledge.topic_files import read_topic
 from services.llm.usage import Usage
 from services.team.archive import REMOVED, Pair, is_exchange
-from services.team.decisions import By
+from services.team.decisions import Actor
 from services.team.topics import Topic
 from tests.services.assistant.extractive.marlstow_team import ANSWERED
 from tests.services.quickly import QUICKLY
@@ -72,7 +72,7 @@ async def test_what_is_alike_goes_into_one_topic_and_what_is_not_into_another() 
     first = await shelf.files(pair(1, *SKIPS))
     assert await shelf.files(pair(2, *PORTS)) != first
     assert await shelf.files(pair(3, *AGAIN)) == first
-    assert shelf.curator.by is By.EXTRACTIVE
+    assert shelf.curator.actor is Actor.EXTRACTIVE
 
 
 async def test_a_new_topic_is_named_by_words_of_the_question_that_the_answer_takes_up() -> None:
@@ -118,6 +118,21 @@ async def test_a_fuller_answer_to_the_same_question_makes_the_older_one_obsolete
 async def test_a_newer_answer_to_the_same_question_holds() -> None:
     newer = (SKIPS[0], "That option is gone since version 4: disks that are missing are always left out.")
     assert (await integrated(newer, SKIPS)).remove_ids == [pair(0).id]
+
+
+async def test_whoever_asks_again_does_not_cost_the_full_answer() -> None:
+    """It stays, and the operator sees that there are two."""
+    for thin in (
+        "As I told somebody yesterday, it is in the FAQ.",
+        "I told somebody yesterday that our FAQ covers runs.",
+    ):
+        result = await integrated((SKIPS[0], thin), SKIPS)
+        assert (result.skip, result.remove_ids, [each.id for each in result.conflicts]) == (False, [], [pair(0).id])
+    shown = (SKIPS[0], "Run `agent --skip`.")
+    assert (
+        await integrated((SKIPS[0], "I told somebody yesterday to read the FAQ about disks."), shown)
+    ).remove_ids == []
+    assert (await integrated((SKIPS[0], "That option no longer exists."), SKIPS)).remove_ids == [pair(0).id]
 
 
 def among_others(number: int, asked: str, answered: str) -> Pair:

@@ -104,25 +104,29 @@ MY_MOVE = """\
 """
 
 
-async def answer_about(store: DocumentStore, question: str, *, asker: int = cases.FRAN) -> AnswerResult:
+async def answer_about(
+    store: DocumentStore, question: str, *, asker: int = cases.FRAN, public: bool = True
+) -> AnswerResult:
     """The answer to somebody who may be answered from a page of the documentation and from runbooks of their own."""
     assistant, page = assistant_over(Bookcase()), next(source for source in SOURCES if source.id == STORAGE)
     toolset = Toolset(
-        cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN]), cases.context(asker=asker)
+        cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN]),
+        cases.context(asker=asker, public=public),
     )
     await toolset.prepare()
     conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
     return await assistant.generate(conversation, question, [page], Usage(), max_chars=1900, toolset=toolset)
 
 
-async def test_the_askers_own_runbook_goes_before_the_documentation(tmp_path: Path) -> None:
+async def test_the_askers_own_runbook_goes_before_the_documentation_where_nobody_else_reads_it(tmp_path: Path) -> None:
     """Pitfall 60."""
     store = cases.new_store(tmp_path)
     await cases.write_runbook(store, MY_MOVE, cases.FRAN, "Moving the library")
     documented = await answer_about(store, MOVE, asker=cases.MARA)
     assert "rsync -a" in (documented.answer or "")
     assert documented.citations == [STORAGE]
-    own = await answer_about(store, MOVE)
+    assert (await answer_about(store, MOVE)).citations == [STORAGE]
+    own = await answer_about(store, MOVE, public=False)
     assert "lamp carry" in (own.answer or "")
     assert "rsync" not in (own.answer or "")
     assert "Moving the library" in own.citations

@@ -117,6 +117,7 @@ def verdict(scene: Scene, given: str | None) -> str:
     return "right" if scene.words in given else "wrong"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held_out", [False, True], ids=["tuned", "held_out"])
 async def test_answers_are_right_or_missing_and_the_right_section_is_nearly_always_at_hand(
     backend: Backend,

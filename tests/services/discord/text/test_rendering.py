@@ -59,7 +59,7 @@ def test_a_name_is_one_token_and_no_address_of_whoever_mentions_it(name: str, sh
     """Pitfall 19."""
     text = render(said("<@77> Open the flange.", mentions=((77, name),)), {})
     assert text == f"{shown} Open the flange."
-    assert (addresses(text), without_names(text)) == ([], "Open the flange.")
+    assert (addresses(text), without_names(text)) == ([], "@… Open the flange.")
 
 
 def test_every_attachment_leaves_a_placeholder_on_a_line_of_its_own() -> None:

@@ -217,4 +217,4 @@ def test_what_came_after_the_first_error_starts_from_there() -> None:
 )
 def test_steps_are_counted(question: str, steps: int, position: str) -> None:
     understood = planned(question)
-    assert (understood.lines_beside, understood.position) == (steps, position)
+    assert (understood.side_lines, understood.position) == (steps, position)

@@ -151,7 +151,7 @@ CITED = (Citation("d", "data.log", 4, 4, None, "d:0"),)
 )
 async def test_so_many_lines_are_asked_for_beside_the_cited_one(question: str, position: str, steps: int) -> None:
     resolved = await resolve(question, ConversationContext(TURNS, CITED), None)
-    assert (resolved.anchors, resolved.position, resolved.lines_beside) == (CITED, position, steps)
+    assert (resolved.anchors, resolved.position, resolved.side_lines) == (CITED, position, steps)
 
 
 @pytest.mark.parametrize(

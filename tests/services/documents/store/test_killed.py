@@ -29,6 +29,7 @@ async def take_in(folder: Path) -> None:
         number += 1
 
 
+@pytest.mark.slow
 async def test_killed_at_any_moment_of_taking_in_a_file_the_store_is_whole_and_goes_on(tmp_path: Path) -> None:
     """Pitfall 14: SQLite's transactions, at moments that its writes do not choose."""
     said = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from services.search import embedding
 from services.search.embedding import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, PackagedEmbedder, Vectors
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
+
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.mark.real_time
@@ -85,6 +89,14 @@ async def test_a_model_that_is_not_installed_says_what_to_do(monkeypatch: pytest
     assert not embedding.is_model_installed()
     with pytest.raises(EmbeddingFailed, match="make demo installs it"):
         await PackagedEmbedder().embed(["text"])
+
+
+def test_the_packaged_model_tells_its_makers_nothing(tmp_path: Path) -> None:
+    """Onnxruntime gathers in the home folder what it sends."""
+    program = "import asyncio; from services.search.embedding import *; asyncio.run(PackagedEmbedder().embed(['x']))"
+    names = {"HOME": str(tmp_path)}  # and no CI, which keeps it silent
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=names, check=True)
+    assert not list(tmp_path.iterdir())
 
 
 async def test_nothing_gives_no_vectors() -> None:

@@ -109,3 +109,24 @@ def test_a_process_among_others_names_its_role_and_tells_what_it_owns() -> None:
     assert not [name for name in shown(metrics) if "partition=" in name]
     assert b'partition="7"' in metrics.render()
     assert b"millrace_partition" not in Metrics().render()
+
+
+def test_a_draft_counts_as_held_and_then_by_its_end() -> None:
+    metrics = Metrics()
+    metrics.end(Outcome(part(), 70.0, OutcomeKind.HELD, Reason.HELD_FOR_APPROVAL))
+    ended: dict[str, object] = {"approve": {"end": "discarded"}}
+    metrics.end(Outcome(part(), 90.0, OutcomeKind.SKIPPED, Reason.DISCARDED, decisions=ended, ends_draft=True))
+    assert shown(metrics) == {
+        'ai_requests_total{result="held"}': 1,
+        'ai_drafts_total{end="discarded"}': 1,
+        'adapter_routing_total{handler="answer"}': 1,
+    }
+
+
+def test_open_incidents_are_shown_by_their_kind_until_another_process_tells_of_them() -> None:
+    metrics = Metrics()
+    metrics.incidents({"disk": True, "model": False})
+    assert b'millrace_alerts_open{kind="disk"} 1.0' in metrics.render()
+    assert b'millrace_alerts_open{kind="model"} 0.0' in metrics.render()
+    metrics.incidents({})
+    assert b"kind=" not in metrics.render()

@@ -82,7 +82,7 @@ def _passage_texts(section: Section) -> Iterator[str]:
         room = PASSAGE_CHARS * 3 // 2 if block.kind in {BlockKind.CODE, BlockKind.TABLE} else PASSAGE_CHARS
         for piece in _split_block(block):
             if pieces and size + len(piece) > room and not (len(pieces) == 1 and _announces_next(pieces[0])):
-                # A sentence that announces a list or a listing goes with it: without that, neither says anything.
+                # A sentence that announces a list or a listing stays with it: neither makes sense alone.
                 announcement = pieces.pop() if _announces_next(pieces[-1]) else None
                 yield "\n\n".join(pieces)
                 pieces = [announcement] if announcement else []

@@ -1,0 +1,98 @@
+"""The page of the answers that wait for a person, and the forms that decide about them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from aiohttp import web
+
+from dashboard.access import AdmittedRequest
+from dashboard.display import DisplayRules, ago, link_to, minute, plain
+from services.conversations import Draft, DraftAction
+from services.knowledge import bare_name
+
+log = logging.getLogger(__name__)
+
+
+class DraftList(Protocol):
+    """The drafts of all processes."""
+
+    async def waiting(self) -> Sequence[Draft]:
+        """Return the drafts that have not ended, oldest first."""
+        ...
+
+    async def decide(self, draft_id: int, action: DraftAction, *, operator: str, text: str = "", seen: str = "") -> str:
+        """Note who decided, and carry it out with the rules of the review channel. `seen`: as in `DraftRequest`.
+        Returns what is told about it.
+        """
+        ...
+
+
+class WaitingDrafts(NamedTuple):
+    """How many drafts wait for a person, and for how many seconds the oldest does."""
+
+    number: int
+    oldest_seconds: float
+
+
+async def count_waiting(drafts: DraftList, at: float) -> WaitingDrafts:
+    """Count the drafts that have not ended. `at`: the time, in seconds since 1970."""
+    waiting = await drafts.waiting()
+    return WaitingDrafts(len(waiting), max((at - draft.held_at for draft in waiting), default=0.0))
+
+
+class DraftView(NamedTuple):
+    """A draft as it is shown. `question`, `answer`: empty if texts are not shown."""
+
+    id: int
+    held: str
+    until: str
+    age: str
+    who: str
+    where: str
+    question: str
+    answer: str
+    sources: tuple[str, ...]
+    confidence: str
+    version: str
+    edited: bool
+    may_be_kept: bool
+    is_posting: bool
+    link: str
+    review_link: str
+
+
+def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
+    post, guild_id = draft.reply.post, draft.reply.guild_id
+    reviewed = link_to(guild_id, draft.review_channel_id, draft.review_id) if draft.review_id else ""
+    return DraftView(
+        id=draft.id,
+        held=minute(draft.held_at),
+        until=minute(draft.until),
+        age=ago(draft.held_at, at),
+        who=showing.person(post.asker_id),
+        where=showing.place(post.asked_in),
+        question=showing.text(post.question),
+        answer=showing.text(draft.text),
+        sources=tuple(plain(bare_name(each)) for each in post.sources),
+        confidence=f"{draft.confidence:.2f}",
+        version=draft.version,
+        edited=draft.edited_by is not None,
+        may_be_kept=draft.may_be_kept,
+        is_posting=draft.end is not None,
+        link=link_to(guild_id, post.asked_in, draft.id),
+        review_link=reviewed,
+    )
+
+
+async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList) -> str:
+    """Carry out the form of a draft. Returns one sentence about it."""
+    form = await request.post()
+    action, draft_id = DraftAction(request.match_info["action"]), int(request.match_info["id"])
+    log.info("dashboard: %s: %s the draft %d", visit.operator.name, action, draft_id)
+    # A browser sends the line ends of a text area as CR and LF.
+    text = str(form.get("text", "")).replace("\r\n", "\n")
+    seen = str(form.get("seen", ""))
+    return await drafts.decide(draft_id, action, operator=visit.operator.name, text=text, seen=seen)

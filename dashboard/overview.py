@@ -1,0 +1,206 @@
+"""The first page: is it well, what did it do, what is to be done next. Functions from values to frozen dataclasses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dashboard.charts import Chart, Series, draw_columns
+from dashboard.display import DAY, DisplayRules, ago, minute, plain
+from dashboard.views import GapView, KnownSource, find_answer_of_vote, id_of, votes_of
+from model.health import TOPICS, Condition, Topic
+from model.outcomes import OutcomeKind
+from reporting.cost import whole_days
+from reporting.reading import TimeSpan, VotedQuestion
+from reporting.report import is_gap, title_of
+from services.telemetry import PartOutcome, number_of
+
+DAYS = 14
+SHOWN_SUBJECTS = 3
+SHOWN_STEPS = 3
+"""The most gaps and the most voted answers that are named."""
+MINOR = frozenset({Topic.SOURCES, Topic.ERRORS})
+"""Topics in whose trouble the bot goes on answering."""
+WELL, WORTH_A_LOOK, ILL, UNKNOWN = "well", "look", "ill", "unknown"
+_ORDER = (ILL, WORTH_A_LOOK, WELL, UNKNOWN)
+
+
+class HealthRow(NamedTuple):
+    """One thing that the program needs. `state`: `well`, `look`, `ill` or `unknown`; `remedy`: empty if all is well."""
+
+    topic: str
+    title: str
+    state: str
+    says: str
+    since: str
+    detail: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class HealthView:
+    """Attributes:
+    state: the worst of the rows; verdict: the same in a sentence.
+    """
+
+    state: str
+    verdict: str
+    rows: Sequence[HealthRow]
+
+
+def health_view(conditions: Iterable[Condition], showing: DisplayRules, now: float) -> HealthView:
+    """Make the view of the conditions, those in trouble first."""
+    known = {each.topic: each for each in conditions}
+    rows = [_health_row(known[topic], showing, now) for topic in Topic if topic in known]
+    if Topic.DISCORD in known and Topic.MODEL not in known:
+        says = "No model has been asked since the start"
+        rows.append(HealthRow(Topic.MODEL, TOPICS[Topic.MODEL].title, UNKNOWN, says, "", "", ""))
+    rows.sort(key=lambda row: _ORDER.index(row.state))
+    if not rows:
+        return HealthView(UNKNOWN, "What is well and what is not cannot be found out now", rows)
+    ill = [row for row in rows if row.state == ILL]
+    look = [row for row in rows if row.state == WORTH_A_LOOK]
+    if ill:
+        more = f", and {len(ill) - 1} more" if len(ill) > 1 else ""
+        return HealthView(ILL, f"{ill[0].says} {ill[0].since}{more}", rows)
+    if look:
+        return HealthView(
+            WORTH_A_LOOK, f"It works; worth a look: {' and '.join(row.title.lower() for row in look)}", rows
+        )
+    return HealthView(WELL, "All is well", rows)
+
+
+def _health_row(condition: Condition, showing: DisplayRules, now: float) -> HealthRow:
+    topic, words, detail = condition.topic, condition.words, condition.detail
+    if topic is Topic.ERRORS and not showing.texts:  # it may name somebody's file
+        detail = detail.partition(": ")[0]
+    if condition.since is None:
+        seen = max(condition.well.values(), default=None)
+        since = "" if seen is None else f"seen {ago(seen, now)}"
+        return HealthRow(topic, words.title, WELL, words.well, since, plain(detail), "")
+    named = [name for name in condition.troubles if name]
+    subjects = ", ".join(named[:SHOWN_SUBJECTS])
+    if len(named) > SHOWN_SUBJECTS:
+        subjects += f" and {len(named) - SHOWN_SUBJECTS} more"
+    state = WORTH_A_LOOK if topic in MINOR else ILL
+    since = f"since {minute(condition.since)} ({ago(condition.since, now)})"
+    told = ": ".join(filter(None, (subjects, detail)))
+    return HealthRow(topic, words.title, state, words.trouble, since, plain(told), words.remedy.replace("`", ""))
+
+
+class NextStep(NamedTuple):
+    """Something to do, with the page where it is done. `more`: a few words about it."""
+
+    text: str
+    link: str
+    more: str
+
+
+def next_steps(
+    gaps: Sequence[GapView],
+    sources: Iterable[KnownSource],
+    votes: Sequence[VotedQuestion],
+    entries: Sequence[PartOutcome],
+    showing: DisplayRules,
+    now: float,
+    drafts: Collection[float] = (),
+) -> list[NextStep]:
+    """List what a person can do, most urgent first. `gaps`: those without an answer, the largest first; `drafts`: when
+    each answer that waits for a person was made, in seconds since 1970.
+    """
+    steps: list[NextStep] = []
+    if drafts:
+        says = f"Post or discard {number_of(len(drafts), 'draft')}"
+        steps.append(NextStep(says, "/drafts", f"the oldest was made {ago(min(drafts), now)}"))
+    down = sorted((each for each in votes if each.downs > each.ups), key=lambda each: (-each.downs, -each.at))
+    for vote in down[:SHOWN_STEPS]:
+        answer = find_answer_of_vote(entries, vote)
+        about = f": {title_of(showing.text(vote.question))}" if showing.texts else ""
+        link = "/answers" if answer is None else f"/answers/{id_of(answer)}"
+        steps.append(NextStep(f"Check an answer voted down{about}", link, f"{votes_of(vote)}; {ago(vote.at, now)}"))
+    for gap in gaps[:SHOWN_STEPS]:
+        people = f", {gap.people} people" if gap.people > 1 else ""
+        steps.append(
+            NextStep(f"Write what is missing: {gap.title}", f"/gaps#gap-{gap.id}", f"asked {gap.open} ×{people}")
+        )
+    failing = [each for each in sources if each.trouble]
+    if failing:
+        says = f"See to {number_of(len(failing), 'source')} that cannot be read"
+        first = plain(failing[0].id.removeprefix("kb:"))
+        steps.append(NextStep(says, "/knowledge?state=failing#sources", f"{first}: {failing[0].state}"))
+    return steps
+
+
+class DayRow(NamedTuple):
+    """The numbers of one day.
+
+    Attributes:
+        unanswered: without a reply.
+        ups, downs: the votes on answers whose last vote was on this day.
+    """
+
+    day: str
+    asked: int
+    answered: int
+    pointed: int
+    unanswered: int
+    ups: int
+    downs: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityView:
+    """The counts of some days. `total`: the sums, with an empty `day`; `days`: oldest first."""
+
+    total: DayRow
+    days: Sequence[DayRow]
+    questions: Chart
+    votes: Chart
+
+    @property
+    def answered_share(self) -> str:
+        """The share of questions with an answer; empty if nobody asked."""
+        return f"{self.total.answered / self.total.asked:.0%}" if self.total.asked else ""
+
+
+def period_of(now: float) -> TimeSpan:
+    """The last `DAYS` days, today included."""
+    return TimeSpan((now // DAY - DAYS + 1) * DAY, now + 1)
+
+
+def activity_view(entries: Iterable[PartOutcome], votes: Iterable[VotedQuestion], period: TimeSpan) -> ActivityView:
+    """Count questions, answers and votes by day."""
+    days = whole_days(period)
+    counts = {day: Counter[str]() for day in days}
+    for entry in entries:
+        if entry.question and entry.day in counts:
+            replied = entry.result is OutcomeKind.REPLIED
+            counts[entry.day]["pointed" if replied and is_gap(entry) else "answered" if replied else "unanswered"] += 1
+    for vote in votes:
+        day = minute(vote.at)[:10]
+        if day in counts:
+            counts[day].update(ups=vote.ups, downs=vote.downs)
+    rows = [_day_row(day, count) for day, count in counts.items()]
+    questions = [
+        Series("answered", "answered", [row.answered for row in rows]),
+        Series("pointed", "pointed to a page", [row.pointed for row in rows]),
+        Series("unanswered", "without a reply", [row.unanswered for row in rows]),
+    ]
+    voted = [
+        Series("ups", "helped", [row.ups for row in rows]),
+        Series("downs", "did not help", [row.downs for row in rows]),
+    ]
+    return ActivityView(
+        _day_row("", sum(counts.values(), Counter[str]())),
+        rows,
+        draw_columns("Questions a day", days, questions),
+        draw_columns("Votes a day", days, voted),
+    )
+
+
+def _day_row(day: str, count: Mapping[str, int]) -> DayRow:
+    answered, pointed, unanswered = (count.get(name, 0) for name in ("answered", "pointed", "unanswered"))
+    asked = answered + pointed + unanswered
+    return DayRow(day, asked, answered, pointed, unanswered, count.get("ups", 0), count.get("downs", 0))

@@ -1,0 +1,129 @@
+"""The step `approve`: keeps an answer for a person to decide about, where the operator wants that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from clock import now
+from model.outcomes import Outcome, OutcomeKind, Reason, recordable_sources
+from services.assistant import Inquiry, line_that_asks, links_block, outcome_of
+from services.conversations import Draft, Drafts, InFlight, StartedReply
+from services.discord import thread_name
+from services.knowledge import Search
+from services.search import SearchResult
+from services.telemetry import QUESTION_CHARS
+
+log = logging.getLogger(__name__)
+
+TEAM_TOPIC = "team:"
+"""The beginning of the ids of the team's topics."""
+
+Approval = Literal["off", "all", "unsure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRules:
+    """Which answers wait for a person.
+
+    Attributes:
+        approval: of a server; `by_channel`: exceptions by channel id.
+        below: with `unsure`, answers wait if the search is less confident (`is_sure`).
+        seconds: how long an answer waits.
+        review_channel_id: where people decide; 0: nowhere, as nothing waits.
+        is_public: returns True if what is said in a place may become knowledge of the team.
+    """
+
+    approval: Approval = "off"
+    by_channel: Mapping[int, Approval] = field(default_factory=dict[int, Approval])
+    below: float = 0.8
+    seconds: float = 86_400.0
+    review_channel_id: int = 0
+    is_public: Callable[[int], bool] = lambda _place_id: True
+
+    @property
+    def is_on(self) -> bool:
+        return {self.approval, *self.by_channel.values()} != {"off"}
+
+
+def is_from_team(sources: Iterable[str]) -> bool:
+    """Return True if one of the sources is a topic of the team."""
+    return any(each.startswith(TEAM_TOPIC) for each in sources)
+
+
+def is_sure(inquiry: Inquiry, found: SearchResult) -> bool:
+    """Return True if the confidence of the search is about all that the answer may be made of: it cites pages that rank
+    first, and nothing else; no topic of the team, file or runbook was read for it.
+    """
+    looked_up = inquiry.toolset is not None and inquiry.toolset.has_found
+    cites_pages = bool(inquiry.citations) and found.judged_pages.issuperset(inquiry.citations)
+    return cites_pages and not looked_up and not is_from_team(source.id for source in inquiry.sources)
+
+
+def approve(
+    search: Search, drafts: Drafts, in_flight: InFlight, rules: ApprovalRules
+) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Pass an answer that needs nobody's approval. Store any other as a draft, and end its inquiry as held.
+
+        --q1----q2-----|      q2 is answered from a topic of the team
+        [ approve      ]
+        --q1----h2-----|      h2: the draft is on the disk
+
+    What makes the answer unnecessary ends the draft from now on, and no longer the inquiry. Raises OSError: the draft
+    cannot be stored.
+    """
+
+    async def approved(inquiry: Inquiry) -> Inquiry | Outcome:
+        part = inquiry.part
+        approval = rules.by_channel.get(part.place.channel_id, rules.approval)
+        if approval == "off":
+            return inquiry
+        found = await search.find(inquiry.query or inquiry.request)
+        confidence = round(found.confidence if is_from_team(inquiry.shown_sources) else found.documents_confidence, 2)
+        held = approval == "all" or confidence < rules.below or not is_sure(inquiry, found)
+        inquiry.decisions["approve"] = {"held": held, "confidence": confidence}
+        if not held:
+            return inquiry
+        if inquiry.token.error is not None:
+            raise inquiry.token.error
+        inquiry.token.commit()
+        text = inquiry.draft + links_block(inquiry.links)
+        if drafts.folder is not None:
+            draft = draft_of(inquiry, text, confidence)
+            token = in_flight.keep(part, draft.reply.place_id)
+            try:
+                await drafts.put(draft)
+            except OSError:
+                in_flight.let_go(part)
+                raise
+            drafts.watch(draft, token)
+            await drafts.drop_old(now())
+        log.info("approve: held, confidence %.2f", confidence)
+        return outcome_of(inquiry, OutcomeKind.HELD, Reason.HELD_FOR_APPROVAL, reply_text=text)
+
+    def draft_of(inquiry: Inquiry, text: str, confidence: float) -> Draft:
+        part, asked, at = inquiry.part, inquiry.conversation.asked_text, now()
+        texts = {turn.message_id: turn.text for turn in inquiry.conversation.turns if turn.asked_now}
+        opens_thread = inquiry.reply_place_id is None
+        return Draft(
+            reply=StartedReply.to(
+                part,
+                inquiry.case_id,
+                question=asked[:QUESTION_CHARS],
+                sources=recordable_sources(inquiry.shown_sources),
+            ),
+            channel_id=part.place.channel_id,
+            thread_name=thread_name(line_that_asks(asked)) if opens_thread else "",
+            text=text,
+            level=str(inquiry.level),
+            confidence=confidence,
+            held_at=at,
+            until=at + rules.seconds,
+            is_public=rules.is_public(part.place.id),
+            review_channel_id=rules.review_channel_id,
+            asked_texts=tuple(texts.get(each, "") for each in part.message_ids),
+        )
+
+    return approved

@@ -1,0 +1,155 @@
+"""Decides whom the messages of the team in a captured conversation answer, and which messages of that user they answer.
+This is decided once, when a conversation is captured, and is stored with it (`services.team.archive`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from model.conversations import READING_SECONDS
+from model.messages import AuthorType, Message, snowflake_at
+
+WAITING_SECONDS = 600.0
+"""A message of the team may answer anybody who has written in its place so long before the question, or since."""
+
+_MENTION = re.compile(r"<@!?([0-9]{1,20})>[\s,:]*")
+
+Writers = Mapping[int, int]
+"""By message of a community user, its author; 0: it is not known."""
+WritersOf = Callable[[int, int, int], Awaitable[Writers | None]]
+"""Returns what community users wrote in a place from one id up to another, also if it is deleted or withheld; None:
+that is not known.
+"""
+
+
+@dataclass(slots=True)
+class _Asker:
+    """A user of the conversation.
+
+    Attributes:
+        waiting: the ids of the messages that no answer is known to be to.
+        answered: the ids of those that the last answer was to.
+        was_late: something was written too late to be read for an answer. Later answers may be to that.
+    """
+
+    waiting: set[int] = field(default_factory=set[int])
+    answered: frozenset[int] = frozenset()
+    was_late: bool = False
+
+
+async def find_addressees(
+    messages: Sequence[Message], types: Mapping[int, AuthorType], writers_of: WritersOf
+) -> dict[int, int]:
+    """Return whom each message of the team is to: the id of a user if that is certain, else the id of its own author.
+    No entry: no user has written before it. A user's message that is no part of the question, though its author was
+    answered, has the id of that user.
+
+    The user is certain if the message replies to one of theirs, or begins with a mention of them, and all that they
+    ask is there: not deleted, not withheld, and not written less than `READING_SECONDS` before. With neither reply nor
+    mention, nobody else may have written in the place. Names that are typed decide nothing.
+
+    `messages`: those that are captured with their words, in order of id; a user's as it read before the next one of the
+    team, so that a later one is not certain to be to it if it was edited meanwhile. `types`: of all messages, by id.
+    """
+    found: dict[int, int] = {}
+    askers: dict[int, _Asker] = {}
+    captured = {message.id: message for message in messages}
+    first_asked = min((each for each, kind in types.items() if kind is AuthorType.COMMUNITY_USER), default=None)
+    new, changed = set[int](), set[int]()  # since the last message of the team; and edited after the next one
+    for message in messages:
+        if types[message.id] is AuthorType.COMMUNITY_USER:
+            askers.setdefault(message.author.id, _Asker()).waiting.add(message.id)
+            new.add(message.id)
+        if types[message.id] is not AuthorType.TEAM_MEMBER or first_asked is None or message.id < first_asked:
+            continue
+        found[message.id] = message.author.id
+        read_until = snowflake_at(message.at - READING_SECONDS)
+        known, edits = captured.keys() - changed, {each: captured[each].edited_at for each in new}
+        changed |= {each for each, at in edits.items() if at is not None and snowflake_at(at) >= read_until}
+        new.clear()
+        user_id = _named_user(message, captured, types, askers)
+        if user_id is None or askers[user_id].was_late:
+            continue
+        asker = askers[user_id]
+        asked = await _asked(message, user_id, asker, captured, types, writers_of)
+        question = {each for each in asked if each < read_until}
+        if question and question.issubset(known):
+            found[message.id] = user_id
+            found |= dict.fromkeys(asker.waiting - question, user_id)
+            asker.was_late = any(each >= read_until for each in asker.waiting)
+            asker.waiting, asker.answered = set(), frozenset(question)
+    return found
+
+
+def _opening_mentions(text: str) -> set[int]:
+    """Return the ids of the people whom a text mentions before it says anything."""
+    user_ids, end = set[int](), 0
+    while mention := _MENTION.match(text, end):
+        user_ids.add(int(mention[1]))
+        end = mention.end()
+    return user_ids
+
+
+def _named_user(
+    message: Message, captured: Mapping[int, Message], types: Mapping[int, AuthorType], askers: Mapping[int, _Asker]
+) -> int | None:
+    """Return the one user whom a message of the team names by its reply or the mentions at its beginning, or else the
+    only one; None: it names several, none of the `askers`, or what is not captured. Mentions are read from the text as
+    Discord sent it, where no name can pass for one.
+    """
+    named = _opening_mentions(message.text)
+    if message.reply_to is not None:
+        target_id = message.reply_to.message_id
+        if target_id not in types or (types[target_id] is AuthorType.COMMUNITY_USER and target_id not in captured):
+            return None
+        if types[target_id] is AuthorType.COMMUNITY_USER:
+            named.add(captured[target_id].author.id)
+        elif not named:
+            return None  # a reply to the bot, or to a colleague: what it says is about theirs
+    user_ids = named or set(askers)
+    return next(iter(user_ids)) if len(user_ids) == 1 and user_ids.issubset(askers) else None
+
+
+async def _asked(
+    message: Message,
+    user_id: int,
+    asker: _Asker,
+    captured: Mapping[int, Message],
+    types: Mapping[int, AuthorType],
+    writers_of: WritersOf,
+) -> Collection[int]:
+    """Return the ids of the user's messages that a message of the team is to, also of such as are not captured; none:
+    that is not certain. A reply is to the message that it names and those directly around it; any other message is to
+    all that the user is waiting with, or goes on with the last answer.
+    """
+    target = None if message.reply_to is None else captured.get(message.reply_to.message_id)
+    if target is not None and target.author.id != user_id:
+        target = None
+    if target is not None and target.id not in asker.waiting:
+        return asker.answered if target.id in asker.answered and not asker.waiting else ()
+    if target is not None and target.id >= snowflake_at(message.at - READING_SECONDS):
+        return ()
+    place_id = message.channel_id if target is None else target.channel_id
+    since = snowflake_at(captured[min(asker.waiting or asker.answered)].at - WAITING_SECONDS)
+    written = await writers_of(place_id, since, message.id)
+    if written is None and target is None:
+        return ()
+    here = {each: sent for each, sent in captured.items() if sent.channel_id == place_id and since <= each < message.id}
+    users = {each: sent.author.id for each, sent in here.items() if types[each] is AuthorType.COMMUNITY_USER}
+    # The author of one of the team may not have been known for that when it came.
+    authors = {each: author for each, author in (written or {}).items() if each not in here} | users
+    ordered = sorted(authors)
+
+    def is_open(each: int) -> bool:
+        return authors[each] in {user_id, 0} and (each not in captured or each in asker.waiting)
+
+    if target is not None:
+        at = ordered.index(target.id)
+        return {*takewhile(is_open, reversed(ordered[:at])), *takewhile(is_open, ordered[at:])}
+    if not _opening_mentions(message.text) and any(author != user_id for author in authors.values()):
+        return ()
+    open_ids = {each for each in ordered if is_open(each)}
+    return open_ids | asker.waiting if asker.waiting else () if open_ids else asker.answered

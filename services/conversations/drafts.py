@@ -1,0 +1,378 @@
+"""Answers that wait for a person: the record of each, the store, and the requests that decide about them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
+from reactivex.subject import Subject
+
+from clock import now, run_blocking
+from clock.cancellation import CancelToken
+from model.messages import Part
+from model.outcomes import Reason
+from services.conversations.in_flight import InFlight, WorkCancelled
+from services.conversations.posts import StartedReply
+from services.discord import split, version_of
+from services.storage import files
+
+log = logging.getLogger(__name__)
+
+KEPT_SECONDS = 7 * 86_400.0
+"""An ended draft stays known for as long: whoever presses a button is told how it ended, and a message that catch-up
+reads again is recognised."""
+
+FORGOTTEN = -1
+"""In the place of the id of a person who is forgotten."""
+SHOWN_QUESTION_CHARS = 800
+"""The most of a question that the review channel shows."""
+
+
+class DraftState(StrEnum):
+    WAITING = "waiting"
+    APPROVED = "approved"  # it is being posted
+    ENDED = "ended"
+
+
+class DraftEnd(StrEnum):
+    POSTED = "posted"
+    EDITED = "posted as edited"
+    DISCARDED = "discarded"
+    EXPIRED = "expired"
+    DELETED = "deleted"
+    WITHDRAWN = "withdrawn"
+    TEAM_ANSWERED = "team answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An answer that waits for a person. It has a field for each thing that a restart must know, hence so many.
+
+    Attributes:
+        reply: the reply that posts it; its `pieces` are empty, as they follow from `text`.
+        channel_id: the channel of the question, or of its thread.
+        thread_name: of the thread that is opened for the answer; empty: it goes to a thread that there is.
+        text: the whole answer, as it would be posted; empty when the draft has ended.
+        level: as in `Outcome`.
+        confidence: of the search in its first pages, 0 to 1.
+        held_at, until: when it was held, and when its time is up; seconds since 1970.
+        is_public: what is said in its place may become knowledge of the team.
+        review_channel_id, review_id: where people decide, and the message there; 0: not posted yet.
+        edited_by, decided_by: people; 0: nobody, or somebody at the dashboard; `FORGOTTEN`: somebody who is.
+        end: how it ended, or ends while it is approved.
+        keeps: the edited answer is kept as what the team taught.
+        is_shown: the message in the review channel says how it ended.
+        asked_texts: the text of each of `reply.asked_ids`; none in a draft of an earlier version, which has them
+            together, as the question of `reply`.
+    """
+
+    reply: StartedReply
+    channel_id: int
+    thread_name: str
+    text: str
+    level: str
+    confidence: FiniteFloat
+    held_at: FiniteFloat
+    until: FiniteFloat
+    is_public: bool
+    review_channel_id: int
+    review_id: int = 0
+    edited_by: int | None = None
+    decided_by: int = 0
+    state: DraftState = DraftState.WAITING
+    end: DraftEnd | None = None
+    keeps: bool = False
+    is_shown: bool = False
+    asked_texts: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> int:
+        return self.reply.id
+
+    @property
+    def started(self) -> StartedReply:
+        """The reply with its pieces."""
+        return replace(self.reply, pieces=tuple(split(self.text)))
+
+    @property
+    def part(self) -> Part:
+        """The answered part. It has the question as its text, and else ids only."""
+        part = self.reply.part()
+        last = replace(part.last, text=self.reply.post.question)
+        place = replace(part.place, parent_id=self.channel_id) if part.place.is_thread else part.place
+        return replace(part, messages=(*part.messages[:-1], last), place=place, closed_at=self.held_at)
+
+    @property
+    def version(self) -> str:
+        """Tells the answer as it is now from what it was before an edit."""
+        return version_of(self.text)
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Return True if the answer may be kept as what the team taught: all that is quoted then was read."""
+        is_shown_whole = len(self.reply.post.question) <= SHOWN_QUESTION_CHARS
+        return self.edited_by is not None and self.is_public and is_shown_whole
+
+    def ended(self, end: DraftEnd, by: int) -> Draft:
+        """Return what is kept of the draft when it has ended: ids, and nothing of the asker."""
+        post = replace(self.reply.post, asker_id=0, question="", sources=())
+        return replace(
+            self,
+            reply=replace(self.reply, post=post),
+            thread_name="",
+            text="",
+            asked_texts=(),
+            until=now() + KEPT_SECONDS,
+            decided_by=by,
+            state=DraftState.ENDED,
+            end=end,
+        )
+
+    def without_person(self, user_id: int) -> Draft:
+        """Return the draft without a person who has edited it or decided about it."""
+        return replace(
+            self,
+            edited_by=FORGOTTEN if self.edited_by == user_id else self.edited_by,
+            decided_by=FORGOTTEN if self.decided_by == user_id else self.decided_by,
+        )
+
+
+class DraftAction(StrEnum):
+    """A request about a draft. The values of the first four are in the ids of buttons."""
+
+    POST = "post"
+    EDIT = "edit"
+    DISCARD = "discard"
+    KEEP = "keep"  # post, and keep as what the team taught
+    RESUME = "resume"  # go on from its state: offer it, finish its post, or show how it ended
+    EXPIRE = "expire"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftRequest:
+    """A request about one draft.
+
+    Attributes:
+        by: the person; 0: nobody, or somebody at the dashboard, whose name is `operator`.
+        text: the new text of an edit.
+        seen: the version of the answer that the person has seen; empty: it is not known.
+        reason: why a draft is cancelled.
+        told: gets one sentence for whoever asked.
+    """
+
+    draft_id: int
+    action: DraftAction
+    by: int = 0
+    text: str = ""
+    seen: str = ""
+    reason: Reason = Reason.DELETED
+    told: asyncio.Future[str] | None = None
+    operator: str = ""
+
+    def tell(self, sentence: str) -> None:
+        if self.told is not None and not self.told.done():
+            self.told.set_result(sentence)
+
+
+UNKNOWN_DRAFT = "This draft is not known any more; nothing was done."
+STOPPING = "The bot is stopping, and nothing was done. The draft is kept: decide again when the bot is back."
+
+
+@dataclass(slots=True)
+class Drafts:
+    """The drafts of one data folder, a file each. Without a `folder` nobody decides: nothing is kept.
+
+    Attributes:
+        requests: what is to be done, in the order in which it was asked for.
+    """
+
+    folder: Path | None = None
+    requests: Subject[DraftRequest] = field(default_factory=Subject[DraftRequest], init=False)
+    _by_id: dict[int, Draft] = field(default_factory=dict[int, Draft], init=False)
+    _message_ids: set[int] = field(default_factory=set[int], init=False)
+    _timers: dict[tuple[int, DraftAction], asyncio.TimerHandle] = field(
+        default_factory=dict[tuple[int, DraftAction], asyncio.TimerHandle], init=False
+    )
+    _tokens: dict[int, CancelToken] = field(default_factory=dict[int, CancelToken], init=False)
+    _told: set[asyncio.Future[str]] = field(default_factory=set[asyncio.Future[str]], init=False)
+    _is_closed: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        for draft in () if self.folder is None else read_drafts(self.folder):
+            self._note(draft)
+
+    @property
+    def waiting(self) -> list[Draft]:
+        """Return the drafts that have not ended, oldest first."""
+        return sorted((each for each in self._by_id.values() if each.state is not DraftState.ENDED), key=_age)
+
+    def find(self, draft_id: int) -> Draft | None:
+        """Return a draft by the id of the last message that it answers; an ended one for a week."""
+        return self._by_id.get(draft_id)
+
+    def has_held(self, message_id: int) -> bool:
+        """Return True if there is or was a draft that answers a message."""
+        return message_id in self._message_ids
+
+    async def put(self, draft: Draft) -> None:
+        """Store a new state of a draft. Raises OSError: it is as before."""
+        if self.folder is not None:
+            await run_blocking(files.replace, self._path(draft.id), render_draft(draft))
+        self._note(draft)
+
+    async def drop_old(self, at: float) -> None:
+        """Remove what is kept of drafts that ended long ago. Raises OSError."""
+        for draft in [each for each in self._by_id.values() if each.state is DraftState.ENDED and each.until <= at]:
+            await run_blocking(files.remove, self._path(draft.id))
+            del self._by_id[draft.id]
+            self._message_ids.difference_update(draft.reply.asked_ids)
+
+    def watch(self, draft: Draft, token: CancelToken) -> None:
+        """Ask for the end of a draft when its time is up, or when `token` is cancelled."""
+
+        def cancel() -> None:
+            error = token.error
+            reason = error.reason if isinstance(error, WorkCancelled) else Reason.DELETED
+            self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=reason))
+
+        self._tokens[draft.id] = token
+        self.ask_in(draft.until - now(), DraftRequest(draft.id, DraftAction.EXPIRE))
+        try:
+            token.attach(cancel)
+        except WorkCancelled:
+            cancel()
+
+    def is_unneeded(self, draft_id: int) -> bool:
+        """Return True if something has made an answer unnecessary, whose draft is about to end by that."""
+        token = self._tokens.get(draft_id)
+        return token is not None and token.error is not None
+
+    def resume(self, in_flight: InFlight) -> Iterator[DraftRequest]:
+        """Take up the drafts of an earlier run: watch those that wait, and give a request for each that is not done."""
+        for draft in sorted(self._by_id.values(), key=_age):
+            if draft.state is DraftState.WAITING:
+                self.watch(draft, in_flight.keep(draft.part, draft.reply.place_id))
+            if draft.state is DraftState.WAITING or not draft.is_shown:
+                yield DraftRequest(draft.id, DraftAction.RESUME)
+
+    def ask_in(self, seconds: float, request: DraftRequest) -> None:
+        """Make a request later; one at a time for each draft and action."""
+        if not self._is_closed:
+            key = (request.draft_id, request.action)
+            if (earlier := self._timers.get(key)) is not None:
+                earlier.cancel()
+            loop = asyncio.get_running_loop()
+            self._timers[key] = loop.call_later(max(0.0, seconds), self.requests.on_next, request)
+
+    async def decide(
+        self, draft_id: int, action: DraftAction, by: int = 0, text: str = "", *, seen: str = "", operator: str = ""
+    ) -> str:
+        """Have a person's decision carried out. `by`, `operator`, `seen`: as in `DraftRequest`. Returns what they are
+        told.
+        """
+        if self._is_closed:
+            return STOPPING
+        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._told.add(told)
+        try:
+            self.requests.on_next(DraftRequest(draft_id, action, by, text, seen, told=told, operator=operator))
+            return await told
+        finally:
+            self._told.discard(told)
+
+    def has_dropped(self, draft_id: int) -> bool:
+        """Return True if the file of a draft was removed, as it held the words of somebody who is forgotten."""
+        return self.folder is not None and not self._path(draft_id).exists()
+
+    def forget(self, user_id: int) -> None:
+        """Do in memory what `forget_drafts` has done to the files: cancel the drafts without one, and drop the person
+        from others.
+        """
+        for draft in [*self._by_id.values()]:
+            self._by_id[draft.id] = draft.without_person(user_id)
+            if draft.state is not DraftState.ENDED and self.has_dropped(draft.id):
+                self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
+
+    def close(self) -> None:
+        """Take no more requests; the drafts are kept."""
+        self._is_closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self.requests.on_completed()
+
+    def abandon(self) -> None:
+        """Tell everybody whose decision was not carried out that it will not be."""
+        for told in self._told:
+            if not told.done():
+                told.set_result(STOPPING)
+
+    def _note(self, draft: Draft) -> None:
+        self._by_id[draft.id] = draft
+        self._message_ids.update(draft.reply.asked_ids)
+        if draft.state is DraftState.ENDED:
+            self._tokens.pop(draft.id, None)
+            timer = self._timers.pop((draft.id, DraftAction.EXPIRE), None)
+            if timer is not None:
+                timer.cancel()
+
+    def _path(self, draft_id: int) -> Path:
+        assert self.folder is not None, "nothing is kept"  # noqa: S101 (for the type checker)
+        return self.folder / f"{draft_id}.json"
+
+
+def _age(draft: Draft) -> tuple[float, int]:
+    return draft.held_at, draft.id
+
+
+_DRAFT = TypeAdapter(Draft)
+
+
+def read_drafts(folder: Path) -> Iterator[Draft]:
+    """Yield the drafts in a folder. Damaged ones are reported and left out. Blocking."""
+    for path in sorted(folder.glob("*.json")):
+        draft = parse_draft(path.read_bytes())
+        if draft is not None:
+            yield draft
+        else:
+            log.warning("%s: damaged, left out; an answer that waited for approval is lost", path)
+
+
+def parse_draft(line: bytes) -> Draft | None:
+    """Read what `render_draft` has written; None: it is damaged."""
+    try:
+        return _DRAFT.validate_json(line)
+    except ValidationError:
+        return None
+
+
+def render_draft(draft: Draft) -> bytes:
+    return json.dumps(asdict(draft), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], bool]) -> int:
+    """Remove the drafts that a person asked for or edited, those with words of the person, and damaged files; drop the
+    person from those that they decided about. Returns how many drafts changed. Blocking. Raises OSError.
+    """
+
+    def is_of_others(draft: Draft) -> bool:
+        post = draft.reply.post
+        texts = "\n".join((post.question, *draft.asked_texts, draft.text))
+        is_editor = draft.edited_by == user_id and draft.state is not DraftState.ENDED
+        return not is_editor and post.asker_id != user_id and not has_their_words(texts)
+
+    others = {f"{draft.id}.json": draft for draft in read_drafts(folder) if is_of_others(draft)}
+    changed = [new for old in others.values() if (new := old.without_person(user_id)) != old]
+    for draft in changed:
+        files.replace(folder / f"{draft.id}.json", render_draft(draft))
+    theirs = [path for path in folder.glob("*.json") if path.name not in others]
+    for path in theirs:
+        files.remove(path)
+    return len(theirs) + len(changed)

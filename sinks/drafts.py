@@ -1,0 +1,397 @@
+"""Carries out what is asked about drafts: shows them to the team, posts them, and notes how they ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Container, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from clock import now, run_blocking
+from model.conversations import REPLY
+from model.messages import discord_address
+from model.outcomes import Outcome, OutcomeKind, Reason
+from services.conversations import (
+    FORGOTTEN,
+    SHOWN_QUESTION_CHARS,
+    UNKNOWN_DRAFT,
+    Draft,
+    DraftAction,
+    DraftEnd,
+    DraftRequest,
+    Drafts,
+    DraftState,
+    Posts,
+    WorkCancelled,
+)
+from services.discord import (
+    Access,
+    Fetcher,
+    LookupFailed,
+    PostFailed,
+    ReviewCard,
+    Reviews,
+    Undelivered,
+    escape_markup,
+)
+from services.storage import describe_error
+from services.team import AuditLog, Capture, CapturedMessage, PairTurn, Speaker, archive_files
+from sinks.replies import Replies
+
+AGAIN_SECONDS = 600.0
+"""After so long, what Discord has refused about a draft is tried again."""
+SOURCES_CHARS = 500
+"""The most of the sources that the message about a draft shows."""
+
+log = logging.getLogger(__name__)
+
+ENDS = {
+    DraftEnd.POSTED: (OutcomeKind.REPLIED, None, "Posted", "It is posted."),
+    DraftEnd.EDITED: (OutcomeKind.REPLIED, None, "Posted as edited", "It is posted as edited."),
+    DraftEnd.DISCARDED: (OutcomeKind.SKIPPED, Reason.DISCARDED, "Discarded", "It is discarded."),
+    DraftEnd.EXPIRED: (OutcomeKind.SKIPPED, Reason.EXPIRED, "Not posted: nobody decided in time", ""),
+    DraftEnd.DELETED: (OutcomeKind.CANCELLED, Reason.DELETED, "Not posted: the question is gone", ""),
+    DraftEnd.WITHDRAWN: (
+        OutcomeKind.CANCELLED,
+        Reason.DELETED,
+        "Not posted: who wrote in it has opted out or is forgotten",
+        "",
+    ),
+    DraftEnd.TEAM_ANSWERED: (OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED, "Not posted: the team answered", ""),
+}
+"""By how a draft ends: its outcome and the reason, what the review channel says, and what the person is told."""
+CANCELLED_BY = {Reason.TEAM_ANSWERED: DraftEnd.TEAM_ANSWERED, Reason.OPTED_OUT: DraftEnd.WITHDRAWN}
+KEPT = "It is kept as the team taught it."
+NOT_KEPT = "It is not kept: somebody whose words it holds has opted out, or has marked them."
+
+
+class DecisionRefused(Exception):
+    """A decision is not carried out; the message is one sentence for whoever made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSink:
+    """Handles the requests about the drafts of one data folder, those about one draft one after another.
+
+    Every step is on the disk before the next begins, so that a start goes on from wherever a crash has cut it off:
+
+        waiting ── decided ──► approved ── posted, recorded ──► ended ── shown in the review channel
+           └────── discarded, expired, cancelled ─────────────────┘
+
+    Attributes:
+        reviews: None: drafts are shown at the dashboard only.
+        archive: stores a capture, as in `Sinks`.
+        is_private: returns True if what is said in a place (ids of server and place) may not be kept by now.
+        opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: who did so
+            while the bot was away has not been heard.
+        redact: removes secrets from what a person enters.
+        audit: where people's decisions are noted before they are carried out.
+    """
+
+    drafts: Drafts
+    replies: Replies
+    posts: Posts
+    reviews: Reviews | None = None
+    fetcher: Fetcher | None = None
+    access: Access | None = None
+    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]] | None = None
+    is_private: Callable[[int | None, int], bool] = lambda _guild_id, _place_id: False
+    opted_out: Container[int] = frozenset[int]()
+    redact: Callable[[str], str] = str
+    audit: AuditLog = field(default_factory=AuditLog)
+    _warned: set[int] = field(default_factory=set[int], init=False)  # review channels
+
+    async def handle(self, request: DraftRequest) -> Outcome | None:
+        """Carry out one request. Returns the outcome of a draft that has ended by it."""
+        draft = self.drafts.find(request.draft_id)
+        if draft is None:
+            request.tell(UNKNOWN_DRAFT)
+            return None
+        try:
+            return await self._handle(draft, request)
+        except DecisionRefused as refused:
+            request.tell(str(refused))
+            return None
+        except OSError as error:
+            log.error("a draft cannot be stored: %s", describe_error(error))  # noqa: TRY400 (a line for the operator)
+            request.tell("The bot cannot write to its disk. Look at the draft again in some minutes.")
+            # What no person has asked for is asked for again.
+            again = request if request.told is None else DraftRequest(draft.id, DraftAction.RESUME)
+            self.drafts.ask_in(AGAIN_SECONDS, again)
+            return None
+        except WorkCancelled:  # another process has taken the draft over
+            request.tell("Another process decides about it now: look again in a moment.")
+            return None
+        finally:
+            request.tell("That failed; the bot's log says why.")
+
+    async def _handle(self, draft: Draft, request: DraftRequest) -> Outcome | None:
+        if draft.state is DraftState.WAITING and draft.reply.post.asker_id in self.opted_out:
+            request.tell("Whoever asked has opted out, so nothing is posted.")
+            return await self._end(draft, DraftEnd.WITHDRAWN)
+        match request.action:
+            case DraftAction.RESUME:
+                return await self._resume(draft)
+            case DraftAction.CANCEL if draft.state is DraftState.WAITING:
+                return await self._end(draft, CANCELLED_BY.get(request.reason, DraftEnd.DELETED))
+            case DraftAction.EXPIRE if draft.state is DraftState.WAITING:
+                return await self._end(draft, DraftEnd.EXPIRED)
+            case DraftAction.CANCEL | DraftAction.EXPIRE:
+                return None
+            case _:
+                return await self._decide(draft, request)
+
+    async def _decide(self, draft: Draft, request: DraftRequest) -> Outcome | None:
+        late = why_too_late(draft)
+        if late is not None:
+            raise DecisionRefused(late)
+        if request.seen not in {"", draft.version} and request.text != draft.text:
+            await self._show(draft, card_of(draft))  # it may have failed after the edit
+            raise DecisionRefused(edited_meanwhile(draft, request))
+        if request.action is DraftAction.EDIT:
+            await self._edit(draft, request)
+            return None
+        if request.action is not DraftAction.DISCARD:
+            return await self._approve(draft, request)
+        await self._note(request)
+        outcome = await self._end(draft, DraftEnd.DISCARDED, request.by)
+        request.tell(ENDS[DraftEnd.DISCARDED][-1])
+        return outcome
+
+    async def _note(self, request: DraftRequest) -> None:
+        by = request.operator or (str(request.by) if request.by else "")
+        await run_blocking(self.audit.note, now(), by, f"{request.action} draft", request.draft_id)
+
+    async def _resume(self, draft: Draft) -> Outcome | None:
+        if draft.state is DraftState.ENDED:
+            await self._show_end(draft)
+            # If a crash came after the draft had ended, its outcome is not recorded yet.
+            return None if draft.end is None else outcome_of(draft, draft, draft.end)
+        if draft.state is DraftState.WAITING and self.posts.has_answered(draft.id):  # as in an older backup
+            return await self._end(draft, DraftEnd.POSTED)
+        if draft.state is DraftState.APPROVED:
+            return await self._post(draft)
+        await self._offer(draft)
+        return None
+
+    async def _offer(self, draft: Draft) -> None:
+        """Show a draft in the review channel, unless it is there; if that fails, try again later."""
+        if self.reviews is None or draft.review_id:
+            return
+        channel_id = draft.review_channel_id
+        try:
+            review_id = await self.reviews.find(channel_id, draft.id)  # posted before a crash, and not noted
+            if review_id is None:
+                review_id = await self.reviews.offer(channel_id, card_of(draft), nonce=f"{draft.id:x}-draft")
+        except (PostFailed, LookupFailed) as failure:
+            if channel_id not in self._warned:
+                self._warned.add(channel_id)
+                log.error(  # noqa: TRY400 (a line for the operator)
+                    "discord.review_channel_id: drafts wait that the team is not shown there: %s; tried again", failure
+                )
+            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            return
+        self._warned.discard(channel_id)
+        await self.drafts.put(replace(draft, review_id=review_id))
+
+    async def _edit(self, draft: Draft, request: DraftRequest) -> None:
+        text = self.redact(request.text.strip())
+        if not text:
+            raise DecisionRefused("An answer cannot be empty. Discard it instead.")
+        await self._note(request)
+        draft = replace(draft, text=text, edited_by=request.by)
+        await self.drafts.put(draft)
+        await self._show(draft, card_of(draft))
+        request.tell("It is changed. *Post* posts it as it is now.")
+
+    async def _approve(self, draft: Draft, request: DraftRequest) -> Outcome | None:
+        keeps = request.action is DraftAction.KEEP
+        post = draft.reply.post
+        if keeps and (not draft.may_be_kept or self.is_private(draft.reply.guild_id, post.asked_in)):
+            raise DecisionRefused(
+                "Only an answer that was edited, in a public channel, can be kept, to a question of at most "
+                f"{SHOWN_QUESTION_CHARS} characters. Use *Post*."
+            )
+        try:
+            gone = await self._is_gone(draft)
+        except LookupFailed as error:
+            raise DecisionRefused(f"Discord could not be asked for the question ({error}). Try again.") from error
+        if gone:
+            outcome = await self._end(draft, DraftEnd.DELETED)
+            request.tell("The question is gone, so nothing is posted.")
+            return outcome
+        thread_id = None if draft.thread_name else draft.reply.place_id
+        obstacle = None if self.access is None else self.access.why_not_allowed(draft.channel_id, thread_id)
+        if obstacle is not None:
+            raise DecisionRefused(f"It cannot be posted: {obstacle}. The draft waits on.")
+        await self._note(request)
+        if self.drafts.is_unneeded(draft.id):  # meanwhile; the request that ends it comes next
+            raise DecisionRefused("It is not needed any more, so nothing is posted.")
+        end = DraftEnd.POSTED if draft.edited_by is None else DraftEnd.EDITED
+        draft = replace(draft, state=DraftState.APPROVED, decided_by=request.by, end=end, keeps=keeps)
+        await self.drafts.put(draft)
+        outcome = await self._post(draft)
+        decision = cast("dict[str, Any]", outcome.decisions["approve"])
+        kept = f" {KEPT if 'kept' in decision else NOT_KEPT}" if keeps else ""
+        request.tell(f"{ENDS[end][-1]}{kept}")
+        return outcome
+
+    async def _is_gone(self, draft: Draft) -> bool:
+        """Return True if a message of the question was deleted, as it may be while the bot is away. Raises
+        LookupFailed.
+        """
+        if self.fetcher is None:
+            return False
+        place_id = draft.reply.post.asked_in
+        found = [await self.fetcher.message(place_id, each) for each in draft.reply.asked_ids]
+        return None in found
+
+    async def _post(self, draft: Draft) -> Outcome:
+        """Post an approved draft, or the rest of it. Raises DecisionRefused: it waits again, or is posted later."""
+        try:
+            piece_ids = await self.replies.post_approved(draft.started, draft.thread_name)
+        except (Undelivered, LookupFailed) as failure:
+            log.warning("an approved answer is posted later: %s", failure)
+            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            raise DecisionRefused("Discord does not take it now; it is posted as soon as it does.") from failure
+        except PostFailed as failure:
+            log.warning("an approved answer was refused, and waits again: %s", failure)
+            waiting = replace(draft, state=DraftState.WAITING, decided_by=0, end=None, keeps=False)
+            await self.drafts.put(waiting)
+            raise DecisionRefused(f"It cannot be posted: {failure}. The draft waits on.") from failure
+        # Who asked, or who edited it, may have been forgotten meanwhile.
+        is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_dropped(draft.id)
+        now_known, kept = self.drafts.find(draft.id) or draft, None
+        draft = replace(draft, edited_by=now_known.edited_by, decided_by=now_known.decided_by)
+        if draft.keeps and self.archive is not None and not is_forgotten:
+            try:
+                kept = await self.archive(capture_of(draft, piece_ids))
+            except archive_files.ArchiveUnwritable as error:
+                log.error("an answer of the team is kept later: %s", error)  # noqa: TRY400 (a line for the operator)
+                self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+                raise DecisionRefused("It is posted; it is kept as soon as the disk can be written.") from error
+        assert draft.end is not None  # noqa: S101 (for the type checker)
+        if kept is None or kept.result is not OutcomeKind.CAPTURED:
+            return await self._end(replace(draft, keeps=False), draft.end, draft.decided_by)
+        return replace(await self._end(draft, draft.end, draft.decided_by), qa_id=kept.qa_id)
+
+    async def _end(self, draft: Draft, end: DraftEnd, by: int = 0) -> Outcome:
+        ended = draft.ended(end, by)
+        await self.drafts.put(ended)
+        outcome = outcome_of(draft, ended, end)
+        await self._show_end(ended)
+        return outcome
+
+    async def _show_end(self, draft: Draft) -> None:
+        if await self._show(draft, end_card(draft)):
+            with suppress(OSError):  # else the next start shows it again
+                await self.drafts.put(replace(draft, is_shown=True))
+
+    async def _show(self, draft: Draft, card: ReviewCard) -> bool:
+        """Change the message in the review channel. Returns False if a retry, at the next start, may help."""
+        if self.reviews is None or not draft.review_id:
+            return True
+        try:
+            await self.reviews.show(draft.review_channel_id, draft.review_id, card)
+        except PostFailed as failure:
+            log.warning("a message of the review channel is out of date: %s", failure)
+            return not failure.is_passing
+        return True
+
+
+def why_too_late(draft: Draft) -> str | None:
+    """Return a sentence for somebody who decides about a draft that waits no longer; None: it waits."""
+    if draft.state is DraftState.APPROVED:
+        return f"{named(draft.decided_by)} has approved it; it is being posted."
+    if draft.state is DraftState.ENDED and draft.end is not None:
+        return f"Nothing was done, as this draft has ended. {_verdict(draft, draft.end)}."
+    return None
+
+
+def edited_meanwhile(draft: Draft, request: DraftRequest) -> str:
+    """Say why a decision about another text is not carried out, and give back what the person has written."""
+    by = "Somebody" if draft.edited_by is None else named(draft.edited_by)
+    why = f"{by} has edited the answer meanwhile, and nothing was done: look at it again."
+    return f"{why} You wrote:\n{request.text}" if request.text else why
+
+
+def named(user_id: int) -> str:
+    if user_id == FORGOTTEN:
+        return "Somebody who is forgotten"
+    return f"<@{user_id}>" if user_id else "Somebody at the dashboard"
+
+
+def address_of(draft: Draft) -> str:
+    return discord_address(draft.reply.guild_id or 0, draft.reply.post.asked_in, draft.id)
+
+
+def card_of(draft: Draft) -> ReviewCard:
+    """Make the message about a draft that waits."""
+    post = draft.reply.post
+    question = escape_markup(post.question[:SHOWN_QUESTION_CHARS])
+    if len(post.question) > SHOWN_QUESTION_CHARS:
+        question += f"… ({len(post.question):,} characters)"
+    sources = ", ".join(map(escape_markup, post.sources)) or "none"
+    if len(sources) > SOURCES_CHARS:
+        sources = f"{sources[:SOURCES_CHARS]}…"
+    edited = "" if draft.edited_by is None else f"\nEdited by {named(draft.edited_by)}."
+    heading = (
+        f"**An answer waits for approval** until <t:{round(draft.until)}:f>\n"
+        f"<@{post.asker_id}> [asked](<{address_of(draft)}>):\n> {question or '(a file)'}\n"
+        f"-# Sources: {sources} · confidence {draft.confidence:.2f}{edited}\n**The answer:**"
+    )
+    actions = (*_ACTIONS, DraftAction.KEEP) if draft.may_be_kept else _ACTIONS
+    return ReviewCard(draft.id, draft.channel_id, heading, draft.text, tuple(map(str, actions)))
+
+
+_ACTIONS = (DraftAction.POST, DraftAction.EDIT, DraftAction.DISCARD)
+
+
+def end_card(draft: Draft) -> ReviewCard:
+    """Make the message about a draft that has ended, without what anybody wrote."""
+    assert draft.end is not None  # noqa: S101 (for the type checker)
+    return ReviewCard(draft.id, draft.channel_id, f"**{_verdict(draft, draft.end)}**: {address_of(draft)}")
+
+
+def _verdict(draft: Draft, end: DraftEnd) -> str:
+    decided = end in {DraftEnd.POSTED, DraftEnd.EDITED, DraftEnd.DISCARDED}
+    by = f" by {named(draft.decided_by)}" if decided else ""
+    if end is DraftEnd.EDITED and draft.edited_by is not None and draft.edited_by != draft.decided_by:
+        by = f" by {named(draft.edited_by)}, approved by {named(draft.decided_by)}"
+    return f"{ENDS[end][2]}{by}{', and kept as what the team taught' if draft.keeps else ''}"
+
+
+def outcome_of(draft: Draft, ended: Draft, end: DraftEnd) -> Outcome:
+    """Make the outcome of a draft. `draft`: as it was before its end, `ended`: since."""
+    kind, reason, _, _ = ENDS[end]
+    replied = kind is OutcomeKind.REPLIED
+    notes: dict[str, object] = {"end": str(end), "seconds": round(now() - draft.held_at)}
+    return Outcome(
+        draft.part,
+        now(),
+        kind,
+        reason,
+        reply_text=draft.text if replied else None,
+        level=draft.level if replied else None,
+        sources=draft.reply.post.sources,
+        reply_place_id=draft.reply.place_id if replied else None,
+        decisions={"gate": {"question": True}, "approve": notes | ({"kept": True} if ended.keeps else {})},
+        ends_draft=True,
+    )
+
+
+def capture_of(draft: Draft, piece_ids: Iterable[int]) -> Capture:
+    """Make a capture of the question and the edited answer, each message a turn of its own, as any of them may be
+    deleted later. `piece_ids`: the messages of the answer.
+    """
+    reply, asker_id = draft.reply, draft.reply.post.asker_id
+    asked = {draft.id: reply.post.question}
+    if draft.asked_texts:
+        asked = dict(zip(reply.asked_ids, draft.asked_texts, strict=False))
+    question = [CapturedMessage(each, asker_id, PairTurn(Speaker.USER, text)) for each, text in asked.items() if text]
+    answer = [
+        CapturedMessage(each, draft.edited_by or 0, PairTurn(Speaker.TEAM, piece), asker_id)
+        for each, piece in zip(piece_ids, draft.started.pieces, strict=False)
+    ]
+    return Capture(draft.part, REPLY.make_id(reply.asked_ids[0]), (*question, *answer))

@@ -1,0 +1,531 @@
+"""Answers that wait for a person: held, shown to the team, and ended once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.messages import Message, Place, PlaceKind
+from model.outcomes import OutcomeKind, Reason
+from reporting.reading import TimeSpan, read_outcomes
+from services.conversations import UNKNOWN_DRAFT, Draft, DraftAction, Drafts, DraftState
+from services.conversations.drafts import STOPPING
+from services.discord.protocols import PostFailed
+from services.discord.review_cards import ReviewCard, version_of
+from services.storage import DataFolder
+from services.team import read_audit
+from sinks.drafts import capture_of, card_of
+from sinks.results import OutcomeRecord
+from tests.searching import ScriptedSearch, found, passage
+from tests.services.conversations.made_drafts import made_draft
+from tests.talk import SmallFetcher
+from tests.world import ANNA, GUIDE, HELP, START, TESS, Noticeboard, Script, World, answer
+
+REVIEW = 77
+EDITED = "Download the installer from the release page and run `setup --all` as an administrator, @everyone."
+
+
+@dataclass
+class ReviewChannel:
+    """The messages of the review channel, by id."""
+
+    cards: dict[int, ReviewCard] = field(default_factory=dict[int, ReviewCard])
+    refusal: PostFailed | None = None
+    offered: int = 0
+
+    async def offer(self, channel_id: int, card: ReviewCard, *, nonce: str) -> int:
+        assert (channel_id, len(nonce) <= 25) == (REVIEW, True)
+        self.offered += 1
+        if self.refusal is not None:
+            raise self.refusal
+        self.cards[len(self.cards) + 1] = card
+        return len(self.cards)
+
+    async def show(self, channel_id: int, message_id: int, card: ReviewCard) -> None:
+        assert channel_id == REVIEW
+        if self.refusal is not None:
+            raise self.refusal
+        self.cards[message_id] = card
+
+    async def find(self, channel_id: int, draft_id: int) -> int | None:
+        assert channel_id == REVIEW
+        found = [number for number, card in self.cards.items() if card.draft_id == draft_id and card.actions]
+        return found[0] if found else None
+
+    @property
+    def last(self) -> ReviewCard:
+        return self.cards[max(self.cards)]
+
+
+class SlowDiscord(SmallFetcher):
+    """Takes five seconds to say what a message is."""
+
+    async def message(self, channel_id: int, message_id: int) -> Message | None:
+        await asyncio.sleep(5)
+        return await super().message(channel_id, message_id)
+
+
+def surely(confidence: float, source: str) -> ScriptedSearch:
+    return ScriptedSearch(found(passage(source), confidence=confidence))
+
+
+async def begin(
+    folder: Path, channel: ReviewChannel, approval: str = "all", minutes: float = 60, **changes: Any
+) -> World:
+    answering: Mapping[str, Any] = {"approval": approval, "approval_minutes": minutes}
+    discord = {"review_channel_id": REVIEW, **changes.pop("discord", {})}
+    changes = {"durable": True, **changes}
+    return await World.begin(folder, reviews=channel, ai_response=answering, discord=discord, **changes)
+
+
+async def held(world: World, text: str = "How do I install it?") -> int:
+    """Ask, and wait until the answer is held. Returns the draft's id."""
+    message = world.says(ANNA, text)
+    await world.wait(61)
+    return message.id
+
+
+def drafts_of(world: World) -> Drafts:
+    return world.parts.services.drafts
+
+
+async def decide(world: World, draft_id: int, action: str, text: str = "") -> str:
+    return await drafts_of(world).decide(draft_id, DraftAction(action), TESS.id, text)
+
+
+@pytest.fixture
+def channel() -> ReviewChannel:
+    return ReviewChannel()
+
+
+async def test_an_answer_waits_and_is_posted_once_a_person_says_so(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    assert (world.story, world.replies) == (["held: held for approval"], [])
+    card = channel.last
+    assert card.answer.startswith("About: How do I install it?")
+    assert "How do I install it?" in card.heading
+    assert card.actions == ("post", "edit", "discard")
+    assert f"channels/9/{HELP}/{draft_id}" in card.heading
+    assert await decide(world, draft_id, "post") == "It is posted."
+    assert world.story[1:] == ["replied"]
+    assert world.replies == [card.answer]
+    assert channel.last.actions == ()
+    assert channel.last.heading.startswith(f"**Posted by <@{TESS.id}>**")
+    assert "install" not in channel.last.heading
+    assert await decide(world, draft_id, "post") == (
+        f"Nothing was done, as this draft has ended. Posted by <@{TESS.id}>."
+    )
+    assert len(world.replies) == 1
+    assert world.tally.adds_up
+    assert len(world.parts.services.in_flight) == 0
+    assert await world.close()
+
+
+async def test_who_decided_is_noted_and_what_was_refused_is_not(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    drafts, draft_id = drafts_of(world), await held(world)
+    log = DataFolder(tmp_path / "data").audit
+    await decide(world, draft_id, "edit", " ")
+    await decide(world, draft_id, "keep")
+    assert read_audit(log) == []
+    await decide(world, draft_id, "edit", EDITED)
+    await drafts.decide(draft_id, DraftAction.DISCARD, operator="ana")
+    await decide(world, draft_id, "post")  # too late
+    assert [(each.by, each.action, each.about) for each in read_audit(log)] == [
+        (str(TESS.id), "edit draft", str(draft_id)),
+        ("ana", "discard draft", str(draft_id)),
+    ]
+    assert await world.close()
+
+
+async def test_what_cannot_be_noted_is_not_posted(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    DataFolder(tmp_path / "data").audit.mkdir()
+    for action in ("post", "edit", "discard"):
+        assert "cannot write to its disk" in await decide(world, draft_id, action, EDITED)
+    assert (world.replies, [draft.text == EDITED for draft in drafts_of(world).waiting]) == ([], [False])
+    DataFolder(tmp_path / "data").audit.rmdir()
+    assert await decide(world, draft_id, "post") == "It is posted."
+    assert await world.close()
+
+
+async def test_what_was_edited_is_posted_as_edited_and_may_be_kept(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel, team=True)
+    draft_id = await held(world)
+    assert "cannot be empty" in await decide(world, draft_id, "edit", "  ")
+    assert "can be kept" in await decide(world, draft_id, "keep")
+    await decide(world, draft_id, "edit", EDITED)
+    assert channel.last.answer == EDITED
+    assert channel.last.actions == ("post", "edit", "discard", "keep")
+    assert await decide(world, draft_id, "keep") == "It is posted as edited. It is kept as the team taught it."
+    assert world.replies == [EDITED]
+    assert "kept as what the team taught" in channel.last.heading
+    await world.wait(3600)
+    (topic,) = world.topics.values()
+    assert "User: How do I install it?" in topic
+    assert f"Team: {EDITED}" in topic
+    assert await world.close()
+
+
+@pytest.mark.parametrize("question", ["a" * 4000, "*" * 4000], ids=["long", "escaped"])
+def test_no_question_hides_what_else_the_team_is_told(question: str) -> None:
+    draft = replace(made_draft(question=question), edited_by=TESS.id, until=1e10)
+    assert not draft.may_be_kept, "nobody has read what would be quoted"
+    sources = tuple(f"kb:{number}/{'long/' * 20}page.md" for number in range(20))
+    post = replace(draft.reply.post, sources=sources)
+    heading, answer = card_of(replace(draft, reply=replace(draft.reply, post=post))).texts
+    assert answer == "Run restore."
+    assert "… (4,000 characters)\n-# Sources: kb:0/long/" in heading
+    assert heading.endswith(f"… · confidence 0.42\nEdited by <@{TESS.id}>.\n**The answer:**")
+
+
+def test_a_draft_of_an_earlier_version_is_kept_whole() -> None:
+    """It has the texts of its messages together."""
+    draft = made_draft(8, question="How?\nThanks.")
+    draft = replace(draft, reply=replace(draft.reply, asked_ids=(7, 8)))
+    said = [(each.message_id, each.turn.text) for each in capture_of(draft, [9]).messages]
+    assert said == [(8, "How?\nThanks."), (9, "Run restore.")]
+    draft = replace(draft, asked_texts=("How?", "Thanks."))
+    said = [(each.message_id, each.turn.text) for each in capture_of(draft, [9]).messages]
+    assert said == [(7, "How?"), (8, "Thanks."), (9, "Run restore.")]
+
+
+@pytest.mark.parametrize("action", ["post", "keep", "discard", "edit"])
+@pytest.mark.parametrize("editor", [0, 999])
+async def test_a_decision_is_about_the_text_that_was_seen(
+    tmp_path: Path, channel: ReviewChannel, action: str, editor: int
+) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    drafts = drafts_of(world)
+    seen = version_of(channel.last.answer)
+    text = "An older text." if action == "edit" else ""
+    await drafts.decide(draft_id, DraftAction.EDIT, editor, EDITED)
+    told = await drafts.decide(draft_id, DraftAction(action), TESS.id, text, seen=seen)
+    who = f"<@{editor}>" if editor else "Somebody at the dashboard"
+    assert told.startswith(f"{who} has edited the answer meanwhile, and nothing was done: look at it again.")
+    assert told.endswith(text)
+    assert [(draft.state, draft.text) for draft in drafts.waiting] == [(DraftState.WAITING, EDITED)]
+    assert world.replies == []
+    # The same edit twice, as a client may send it.
+    assert "It is changed" in await drafts.decide(draft_id, DraftAction.EDIT, editor, EDITED, seen=seen)
+    await drafts.decide(draft_id, DraftAction.POST, TESS.id, seen=version_of(channel.last.answer))
+    assert world.replies == [EDITED]
+    assert f"Posted as edited by {who}, approved by <@{TESS.id}>" in channel.last.heading
+
+
+async def test_a_private_place_teaches_nothing(tmp_path: Path, channel: ReviewChannel) -> None:
+    """Pitfall 47."""
+    world = await begin(tmp_path, channel)
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", 9, public=False))
+    draft_id = await held(world)
+    await decide(world, draft_id, "edit", "Run it.")
+    assert "keep" not in channel.last.actions
+    assert "in a public channel" in await decide(world, draft_id, "keep")
+    assert await world.close()
+
+
+async def test_what_is_discarded_is_not_posted(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    assert await decide(world, draft_id, "discard") == "It is discarded."
+    assert "has ended" in await decide(world, draft_id, "post")
+    await world.wait(7200)
+    assert world.story == ["held: held for approval", "skipped: discarded by a person"]
+    assert world.replies == []
+    assert await world.close()
+
+
+async def test_its_time_is_up(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel, minutes=5)
+    draft_id = await held(world)
+    await world.wait(301)
+    assert world.story[1:] == ["skipped: nobody decided"]
+    assert "nobody decided in time" in await decide(world, draft_id, "post")
+    assert world.replies == []
+
+
+async def test_a_team_member_who_answers_ends_it(tmp_path: Path, channel: ReviewChannel) -> None:
+    """Pitfall 34."""
+    world = await begin(tmp_path, channel)
+    question = world.says(ANNA, "How do I install it?")
+    await world.wait(61)
+    world.says(TESS, "Like this.", to=question)
+    await world.wait(1)
+    assert "cancelled: team answered" in world.story
+    assert "the team answered" in channel.last.heading
+    assert "has ended" in await decide(world, question.id, "post")
+    assert world.replies == []
+
+
+async def test_a_deleted_question_ends_it(tmp_path: Path, channel: ReviewChannel) -> None:
+    """Pitfall 29."""
+    world = await begin(tmp_path, channel)
+    question = world.says(ANNA, "How do I install it?")
+    await world.wait(61)
+    world.deletes(question)
+    await world.wait(1)
+    assert world.story[1:] == ["cancelled: deleted"]
+    assert "has ended" in await decide(world, question.id, "post")
+
+
+async def test_an_asker_who_withdraws_ends_it(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    await held(world)
+    world.parts.services.in_flight.withdraw(ANNA.id)
+    await world.wait(1)
+    assert world.story[1:] == ["cancelled: deleted"]
+    (path,) = DataFolder(tmp_path / "data").drafts.glob("*")
+    assert str(ANNA.id) not in path.read_text()
+    assert "install" not in path.read_text()
+
+
+@pytest.mark.parametrize("how", ["post", "restart"])
+async def test_an_asker_who_has_opted_out_unheard_gets_no_answer(
+    tmp_path: Path, channel: ReviewChannel, how: str
+) -> None:
+    """As while nobody owned the partition, or before a crash."""
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    await world.parts.state.opt_outs.add(ANNA.id)
+    if how == "restart":
+        assert await world.close()
+        world = await begin(tmp_path, channel)
+    else:
+        assert "has opted out" in await decide(world, draft_id, "post")
+    await world.wait(1)
+    assert [str(end.reason) for end in world.outcomes if end.ends_draft] == [str(Reason.DELETED)]
+    assert world.replies == []
+
+
+@pytest.mark.parametrize(
+    ("confidence", "source", "waits"), [(0.9, GUIDE, False), (0.7, GUIDE, True), (0.9, "team:setup.txt", True)]
+)
+async def test_unsure_holds_what_is_not_sure_and_what_the_team_taught(
+    tmp_path: Path, channel: ReviewChannel, confidence: float, source: str, waits: bool
+) -> None:
+    script = Script(picks=(source,), answers=[answer("So.", source)])
+    world = await begin(tmp_path, channel, "unsure", script=script, search=surely(confidence, source))
+    world.shelf.texts = {source: "The text."}
+    await held(world)
+    assert world.story == (["held: held for approval"] if waits else ["replied"])
+    (outcome,) = world.outcomes
+    assert outcome.decisions["approve"] == {"held": waits, "confidence": confidence}
+
+
+async def test_one_channel_differs(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel, discord={"channels": {str(HELP): {"approval": "off"}}})
+    await held(world)
+    assert world.story == ["replied"]
+
+
+async def test_the_askers_next_question_does_not_wait_for_the_first(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    first, second = await held(world, "How do I install it?"), await held(world, "How do I remove it?")
+    await decide(world, second, "post")
+    await decide(world, first, "post")
+    assert world.story[2:] == ["replied", "replied"]
+    assert [text.split("?")[0] for text in world.replies] == ["About: How do I remove it", "About: How do I install it"]
+
+
+async def test_a_stop_keeps_it_and_the_next_start_goes_on(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    assert await world.close()
+    assert await decide(world, draft_id, "post") == STOPPING
+    world = await begin(tmp_path, channel)
+    await world.wait(1)
+    assert (channel.offered, len(drafts_of(world).waiting)) == (1, 1)
+    assert await decide(world, draft_id, "post") == "It is posted."
+    assert world.story == ["replied"]
+    assert await world.close()
+    world = await begin(tmp_path, channel)
+    await world.wait(1)
+    assert world.story == []
+    assert "has ended" in await decide(world, draft_id, "discard")
+    assert drafts_of(world).waiting == []
+
+
+async def test_what_ends_it_ends_it_after_a_restart_too(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel, minutes=600)
+    kept = [world.says(ANNA, "How do I install it?")]
+    await world.wait(61)
+    kept += [world.says(ANNA, "How do I remove it?")]
+    await world.wait(61)
+    expires = await held(world, "How do I sell it?")
+    assert await world.close()
+    world = await begin(tmp_path, channel, minutes=600)
+    await world.wait(1)
+    # Catch-up reads a message again: its draft is known, and goes on waiting.
+    world.delivers(kept[0])
+    await world.wait(61)
+    world.says(TESS, "Like this.", to=kept[0])
+    world.deletes(kept[1])
+    await world.wait(1)
+    ends = [end for end in world.outcomes if end.ends_draft]
+    assert [str(end.reason) for end in ends] == ["team answered", "deleted"]
+    await world.wait(36_000)
+    assert "nobody decided in time" in await decide(world, expires, "post")
+    assert await decide(world, 5, "post") == UNKNOWN_DRAFT
+    assert world.replies == []
+
+
+async def test_a_review_channel_that_is_forbidden_loses_nothing(
+    tmp_path: Path, channel: ReviewChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel.refusal = PostFailed("nothing sent to 77: the bot cannot see the channel (View Channel)")
+    world = await begin(tmp_path, channel)
+    await held(world)
+    await held(world, "How do I remove it?")
+    await world.wait(1300)
+    assert channel.offered == 6
+    lines = [record for record in caplog.records if "review_channel_id" in record.message]
+    assert len(lines) == 1
+    assert (world.replies, len(drafts_of(world).waiting)) == ([], 2)
+    channel.refusal = None
+    await world.wait(600)
+    assert len(channel.cards) == 2
+
+
+async def test_a_refused_post_waits_on(tmp_path: Path, channel: ReviewChannel) -> None:
+    board = Noticeboard(refusal=PostFailed("no thread: the bot lacks a permission there"))
+    world = await begin(tmp_path, channel, board=board)
+    draft_id = await held(world)
+    assert "cannot be posted: no thread: the bot lacks a permission there. The draft waits on" in (
+        await decide(world, draft_id, "post")
+    )
+    draft = drafts_of(world).find(draft_id)
+    assert draft is not None
+    assert draft.state is DraftState.WAITING
+    board.refusal = None
+    assert await decide(world, draft_id, "post") == "It is posted."
+    assert len(world.replies) == 1
+
+
+async def test_two_presses_at_once_post_it_once(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel, board=Noticeboard(seconds=1))
+    draft_id = await held(world)
+    drafts = drafts_of(world)
+    first = drafts.decide(draft_id, DraftAction.POST, TESS.id)
+    second = drafts.decide(draft_id, DraftAction.DISCARD, 5)
+    told = await asyncio.gather(first, second)
+    assert told[0] == "It is posted."
+    assert "has ended. Posted by" in told[1]
+    assert len(world.replies) == 1
+
+
+async def test_a_rehearsal_shows_drafts_as_drafts(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel, durable=False)
+    question = world.says(ANNA, "How do I install it?")
+    await world.wait(61)
+    world.deletes(question)
+    await world.wait(100_000)
+    assert await world.close()
+    assert world.story == ["held: held for approval"]
+    assert channel.cards == {}
+    line = json.loads(world.lines[0])
+    assert (line["outcome"], line["reason"]) == ("held", "held for approval")
+    assert line["reply_text"].startswith("About: How do I install it?")
+    assert world.tally.summary()["held"] == 1
+    assert world.tally.adds_up
+
+
+async def test_the_report_counts_it_once(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    record = OutcomeRecord(tmp_path / "outcomes", str)
+    draft_id = await held(world)
+    record.add(world.outcomes[0])
+    await decide(world, draft_id, "discard")
+    record.add(world.outcomes[1])
+    await record.save()
+    (entry,) = read_outcomes(tmp_path / "outcomes", TimeSpan(0, START * 2))
+    assert (entry.result, entry.reason) == (OutcomeKind.SKIPPED, "discarded by a person")
+    assert entry.question == "How do I install it?"
+    assert (entry.llm_calls, entry.path["approve"]["end"]) == (world.outcomes[0].llm_calls, "discarded")
+
+
+async def test_a_draft_that_cannot_be_stored_is_a_failure(
+    tmp_path: Path, channel: ReviewChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await begin(tmp_path, channel)
+
+    async def full(_self: Drafts, _draft: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Drafts, "put", full)
+    await held(world)
+    assert world.story == ["failed: OSError at approve"]
+    assert (world.replies, channel.cards, len(world.parts.services.in_flight)) == ([], {}, 0)
+
+
+@pytest.mark.parametrize("state", [DraftState.WAITING, DraftState.APPROVED, DraftState.ENDED])
+@pytest.mark.parametrize("action", ["post", "edit", "discard"])
+async def test_a_disk_that_is_full_for_a_while_loses_nothing(
+    tmp_path: Path, channel: ReviewChannel, monkeypatch: pytest.MonkeyPatch, state: DraftState, action: str
+) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    put = Drafts.put
+
+    async def full(drafts: Drafts, draft: Draft) -> None:
+        if draft.state is state:
+            raise OSError(28, "No space left on device")
+        await put(drafts, draft)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Drafts, "put", full)
+        await decide(world, draft_id, action, "Run it.")
+        posted = len(world.replies)
+        assert posted == (action == "post" and state is not DraftState.APPROVED)
+    await world.wait(700)
+    await decide(world, draft_id, action, "Run it.")
+    await decide(world, draft_id, "post")
+    assert len(world.replies) == (action != "discard")
+    assert [str(end.result) for end in world.outcomes] == ["held", "skipped" if action == "discard" else "replied"]
+    draft = drafts_of(world).find(draft_id)
+    assert draft is not None
+    assert draft.is_shown
+
+
+async def test_an_end_that_cannot_be_stored_comes_later(
+    tmp_path: Path, channel: ReviewChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await begin(tmp_path, channel)
+    question = world.says(ANNA, "How do I install it?")
+    await world.wait(61)
+
+    async def full(_drafts: Drafts, _draft: Draft) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Drafts, "put", full)
+        world.deletes(question)
+        await world.wait(1)
+        assert world.story == ["held: held for approval"]
+    await world.wait(700)
+    assert world.story[1:] == ["cancelled: deleted"]
+
+
+async def test_a_team_member_who_answers_while_the_press_is_looked_at_comes_first(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    """Pitfall 34."""
+    world = await begin(tmp_path, channel, fetcher=(discord := SlowDiscord()))
+    question = world.says(ANNA, "How do I install it?")
+    discord.there[question.id] = question
+    await world.wait(61)
+    pressing = asyncio.ensure_future(decide(world, question.id, "post"))
+    await world.wait(1)
+    world.says(TESS, "Like this.", to=question)
+    assert await pressing == "It is not needed any more, so nothing is posted."
+    await world.wait(1)
+    assert [str(end.reason) for end in world.outcomes if end.ends_draft] == ["team answered"]
+    assert world.replies == []
