@@ -73,7 +73,7 @@ def test_the_time_taken_is_that_of_the_work() -> None:
     assert views.work_seconds(replace(held, path={"hold": {"seconds": "odd"}}), ()) == 42.0
     assert views.work_seconds(replace(REPLIED, path={"hold": 3}), ()) == 1.5
     # A recording without a model takes none of its own time.
-    assert views.answer_row(replace(REPLIED, seconds=0.0), showing()).took == "–"
+    assert views.answer_row(replace(REPLIED, seconds=0.0), showing()).took == ""
 
 
 def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> None:
