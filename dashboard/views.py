@@ -747,4 +747,3 @@ def _missing(fleet: Fleet) -> Iterable[str]:
 
 def _named(partitions: Sequence[int]) -> str:
     return f"partition{'s' if len(partitions) > 1 else ''} {spans(partitions)}"
-

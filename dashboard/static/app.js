@@ -3,6 +3,7 @@
 
 const live = document.getElementById("live");
 const hand = document.getElementById("in-hand");
+const steps = document.getElementById("steps");
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 function says(text, lost) {
@@ -58,13 +59,32 @@ function added(parent, tag, text, name) {
   return element;
 }
 
+function addStep() {
+  const item = added(steps, "li", "", "card");
+  added(item, "a", "");
+  added(item, "br", "");
+  added(item, "span", "", "dim");
+}
+
+function showSteps(rows) {
+  while (steps.children.length < rows.length) addStep();
+  while (steps.children.length > rows.length) steps.lastElementChild.remove();
+  rows.forEach((row, at) => { // in place, so that the focus stays
+    const link = steps.children[at].querySelector("a");
+    put(link, row.text);
+    if (link.getAttribute("href") !== row.link) link.setAttribute("href", row.link);
+    put(steps.children[at].querySelector("span"), row.more);
+  });
+  document.getElementById("steps-none").hidden = rows.length > 0;
+}
+
 function showInHand(rows) {
   hand.replaceChildren(
     ...rows.map((row) => {
       const item = document.createElement("li");
       added(item, "strong", row.kind);
       item.append(` by ${row.who} in ${row.where} `);
-      added(item, "span", row.since, "dim");
+      added(item, "time", row.since, "dim");
       item.append(document.createElement("br"));
       added(item, "span", row.steps, "steps");
       return item;
@@ -76,17 +96,18 @@ function showInHand(rows) {
 function show(now) {
   showHealth(now.health);
   put(document.getElementById("at"), now.at);
+  if (steps && now.steps) showSteps(now.steps);
   if (!hand) return;
   for (const [name, cells] of Object.entries(now.cells)) showOperator(name, cells);
   for (const [name, count] of Object.entries(now.ends)) {
     const number = document.querySelector(`[data-count="${name}"]`);
-    if (number && number.textContent !== String(count)) pulse(name);
-    put(number, String(count));
+    if (number && number.textContent !== count) pulse(name);
+    put(number, count);
   }
   showInHand(now.in_hand);
 }
 
-const events = new EventSource("/events");
+const events = new EventSource(steps ? "/events?steps" : "/events");
 events.onerror = () => says("Connection lost: the figures are the last ones", true);
 events.onmessage = (event) => show(JSON.parse(event.data));
 window.addEventListener("pagehide", () => events.close());
