@@ -59,8 +59,8 @@ class FlowPicture:
 
 
 class OperatorCells(NamedTuple):
-    """One operator's figures as texts. `times`: the median and 95th percentile of its durations; `state`: the classes of
-    its box: `busy`, `hurt`, `idle`.
+    """One operator's figures as texts. `times`: median and 95th percentile of its durations; `state`: the classes of
+    its box (`busy`, `hurt`, `idle`).
     """
 
     in_flight: str

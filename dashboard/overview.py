@@ -65,8 +65,9 @@ def health_view(
     ill = [row for row in rows if row.state == ILL]
     look = [row for row in rows if row.state == WORTH_A_LOOK]
     if ill:
-        more = f"; {len(ill) - 1} more {'things are' if len(ill) > 2 else 'thing is'} wrong" if len(ill) > 1 else ""
-        return HealthView(ILL, f"{ill[0].says} {ill[0].since}{more}", rows)
+        first, *others = ill
+        more = f"; {len(others)} more {'things are' if others[1:] else 'thing is'} wrong" if others else ""
+        return HealthView(ILL, f"{first.says} {first.since}{more}", rows)
     if look:
         return HealthView(
             WORTH_A_LOOK, f"It works; worth a look: {' and '.join(row.title.lower() for row in look)}", rows

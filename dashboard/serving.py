@@ -33,8 +33,8 @@ class EventStream:
         pace: float,
         is_admitted: Callable[[AdmittedRequest], bool],
     ) -> None:
-        """`content`: makes one event, as JSON; its `has_steps`: with what is to be done next. `pace`: seconds of the loop
-        in a real one. `is_admitted`: returns True as long as the visitor may look.
+        """`content`: makes one event, as JSON; its `has_steps`: with what is to be done next. `pace`: seconds of the
+        loop in a real one. `is_admitted`: returns True as long as the visitor may look.
         """
         self._meter = meter
         self._content = content
