@@ -111,6 +111,9 @@ def with_troubles(health: HealthView | None, steps: Sequence[NextStep]) -> list[
     rows = [] if health is None else [row for row in health.rows if row.remedy]
     known = {step.link for step in steps}
     ill = [NextStep(row.says, "#well", row.remedy) for row in rows if row.state == ILL]
+    if health is not None and not health.rows:
+        told = "No process answers: look at the NATS servers, and at the log of this process."
+        ill.append(NextStep("Find out whether all is well", "/processes", told))
     minor = [
         NextStep(row.says, FAILING_SOURCES if row.topic == Topic.SOURCES else "#well", row.remedy)
         for row in rows

@@ -4,6 +4,7 @@
 const live = document.getElementById("live");
 const hand = document.getElementById("in-hand");
 const steps = document.getElementById("steps");
+const health = document.getElementById("health");
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 function says(text, lost) {
@@ -36,19 +37,35 @@ function showOperator(name, cells) {
   box.setAttribute("class", `op ${cells.state}`);
 }
 
-function showHealth(health) {
-  const ill = health !== undefined && (health.state === "ill" || health.state === "unknown");
+function showHealth(found) {
+  const ill = found !== undefined && (found.state === "ill" || found.state === "unknown");
   const verdict = document.getElementById("verdict");
-  says(ill ? (verdict ? "" : health.verdict) : "Live", ill);
-  if (!health || !verdict) return;
-  put(verdict, health.verdict);
-  verdict.className = `verdict-line is-${health.state}`;
-  for (const row of health.rows) {
-    const card = document.querySelector(`[data-topic="${row.topic}"]`);
-    if (!card) continue;
+  says(ill ? (verdict ? "" : found.verdict) : "Live", ill);
+  if (!found || !verdict) return;
+  put(verdict, found.verdict);
+  verdict.className = `verdict-line is-${found.state}`;
+  resize(health, found.rows.length, addTopic);
+  found.rows.forEach((row, at) => {
+    const card = health.children[at];
     fill(card, row);
+    card.dataset.topic = row.topic;
     card.className = `card is-${row.state}`;
-  }
+  });
+}
+
+function resize(list, count, add) {
+  while (list.children.length < count) add();
+  while (list.children.length > count) list.lastElementChild.remove();
+}
+
+function addTopic() {
+  const item = added(health, "li", "");
+  added(item, "h3", "").dataset.cell = "title";
+  const line = added(item, "p", "");
+  added(line, "strong", "").dataset.cell = "says";
+  line.append(" ");
+  added(line, "span", "", "dim").dataset.cell = "since";
+  added(item, "p", "", "detail").dataset.cell = "detail";
 }
 
 function added(parent, tag, text, name) {
@@ -67,8 +84,7 @@ function addStep() {
 }
 
 function showSteps(rows) {
-  while (steps.children.length < rows.length) addStep();
-  while (steps.children.length > rows.length) steps.lastElementChild.remove();
+  resize(steps, rows.length, addStep);
   rows.forEach((row, at) => { // in place, so that the focus stays
     const link = steps.children[at].querySelector("a");
     put(link, row.text);

@@ -162,6 +162,27 @@ def test_what_to_do_next_changes_on_an_open_page(shown: Page, monkeypatch: pytes
         expect(shown.locator("#steps li")).to_have_count(0)
 
 
+def test_what_was_not_known_is_shown_when_it_is_and_trouble_moves_up(
+    shown: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "HEALTH_SECONDS", 0.0)
+    full = Condition(topic=Topic.DISK, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    with served_to_browsers(Box(conditions=[])) as served:
+        assert served.box.meter is not None
+        shown.goto(served.address)
+        expect(shown.locator("#verdict")).to_contain_text("cannot be found out")
+        expect(shown.locator("#steps a").first).to_have_text("Find out whether all is well")
+        for conditions, first in (
+            ([Condition(topic=Topic.DISCORD), Condition(topic=Topic.DISK)], "Discord"),
+            ([Condition(topic=Topic.DISCORD), full], "Disk"),
+        ):
+            served.box.conditions = conditions
+            served.tell(served.box.meter, "gate", 0)
+            expect(shown.locator("#health h3")).to_have_count(3)  # the model was not asked
+            expect(shown.locator("#health h3").first).to_have_text(first)
+        expect(shown.locator('#health [data-topic="disk"]')).to_have_class("card is-ill")
+
+
 def test_a_gap_is_dismissed_and_restored_without_a_script(browser: Browser, served: Served) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

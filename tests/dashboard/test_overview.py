@@ -74,6 +74,7 @@ def test_where_nothing_is_known_nothing_counts_as_well() -> None:
     view = health_view([], showing(), NOW)
     assert (view.state, view.rows) == ("unknown", [])
     assert "cannot be found out" in view.verdict
+    assert [step.link for step in with_troubles(view, ())] == ["/processes"]
 
 
 def test_several_troubles_are_counted_and_minor_ones_are_no_alarm() -> None:
