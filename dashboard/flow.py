@@ -17,9 +17,9 @@ from dashboard.meter import Figures, FlowMeter, PartInProgress
 from model.messages import AuthorType
 from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 
-BOX_WIDTH, BOX_HEIGHT = 190, 56
-_ACROSS, _DOWN, _MARGIN = 206, 65, 10
-_END_WIDTH, _END_ACROSS = 126, 135
+BOX_WIDTH, BOX_HEIGHT = 200, 56
+_ACROSS, _DOWN, _MARGIN = 214, 65, 10
+_END_WIDTH, _END_ACROSS = 132, 141
 _LANE_GAP, _ABOVE = 0.35, 6
 
 
