@@ -16,7 +16,7 @@ from reactivex.subject import Subject
 
 from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
-from assembly.graph_parts import DiscordAPI, Parts
+from assembly.graph_parts import DiscordAPI, GraphParts
 from clock import now
 from dataflow import map_async, supervise
 from model.messages import Attachment, Message
@@ -90,7 +90,7 @@ def gateway_for(
     settings: Settings,
     token: str,
     discord: DiscordParts,
-    parts: Parts,
+    parts: GraphParts,
     *,
     health: Health,
     arrivals: Subject[None],
@@ -99,7 +99,7 @@ def gateway_for(
     """The source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are notified."""
 
     def arrived(guild_id: int, at: float) -> None:
-        parts.state.seen.note_guild(guild_id, at)
+        parts.state.watermarks.note_guild(guild_id, at)
         if slash is not None:
             slash.register_in(guild_id)
         arrivals.on_next(None)
@@ -112,7 +112,7 @@ def gateway_for(
         discord.client,
         token,
         fetcher=discord.fetcher,
-        marks=parts.state.seen.below,
+        marks=parts.state.watermarks.by_place,
         rules=gateway_rules(settings.discord),
         hooks=GatewayHooks(on_guild=arrived, look_up=parts.services.people.look_up, access_changed=access_changed),
         health=health,
@@ -130,7 +130,7 @@ def gateway_rules(chosen: DiscordSettings, most_waiting: int | None = None) -> G
 
 @asynccontextmanager
 async def record_dispatches(
-    dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: Parts
+    dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: GraphParts
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """Pass dispatches on and write them, with attachments, to the recording at `path`; None: nothing is recorded.
 

@@ -15,7 +15,7 @@ from yarl import URL
 
 from assembly.answering import approval_rules, open_embedder, open_search, server_libraries
 from assembly.data_folder import run_pseudonym_key
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.reports import prices_of
 from assembly.sources import read_records, source_kinds
 from assembly.teaching import Teaching
@@ -95,7 +95,7 @@ class FleetData:
 
 def dashboard_pages(
     settings: Settings,
-    parts: Parts,
+    parts: GraphParts,
     meter: FlowMeter,
     *,
     pace: float = 1.0,

@@ -24,7 +24,7 @@ from services.conversations import (
     OptOutRegistry,
     Outbox,
     Posts,
-    Seen,
+    Watermarks,
     read_posts,
     read_watermarks,
     render_watermarks,
@@ -197,9 +197,9 @@ class RunState:
     """State that a run reads from the data folder at start and saves after changes.
 
     Attributes:
-        durable: whether the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
-        seen: the catch-up marks; `seen_before`: as they were at the start. Marks of places that are quiet for
-            `marks_kept_seconds` are dropped.
+        durable: True if the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
+        watermarks: of all places, for catch-up; `watermarks_at_start`: a copy of those that were read at the start.
+            Those of places that are quiet for `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
         drafts: answers that wait for a person's approval.
         audit: what was decided by whom.
@@ -212,8 +212,8 @@ class RunState:
 
     folder: DataFolder
     durable: bool
-    seen: Seen
-    seen_before: Seen
+    watermarks: Watermarks
+    watermarks_at_start: Watermarks
     posts: Posts
     outbox: Outbox
     drafts: Drafts
@@ -255,12 +255,12 @@ class RunState:
 
     async def save(self) -> None:
         """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
-        self.seen.forget_quiet(self.marks_kept_seconds)
+        self.watermarks.forget_quiet(self.marks_kept_seconds)
         for each in self.spent.values():
             each.drop_past_hour(now())
         # Rendered on the loop: in a thread, marks could change meanwhile.
         marks, spent = (
-            render_watermarks(self.seen.marks()),
+            render_watermarks(self.watermarks.marks()),
             {path: render_spent(each) for path, each in self.spent.items()},
         )
         tokens = render_token_days(self.token_days)
@@ -325,8 +325,8 @@ def read_state(
     return RunState(
         folder=folder,
         durable=durable,
-        seen=Seen(marks, on_change=changed.set),
-        seen_before=Seen(copy.deepcopy(marks)),
+        watermarks=Watermarks(marks, on_change=changed.set),
+        watermarks_at_start=Watermarks(copy.deepcopy(marks)),
         posts=Posts(posts, folder.posts if kept else None),
         outbox=Outbox(folder.outbox if durable else None),
         drafts=Drafts(folder.drafts if durable else None),

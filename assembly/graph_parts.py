@@ -63,7 +63,7 @@ def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rul
                 lambda each: ChannelLists(each.discord.channel_allowlist, unread_channels(each.discord))
             ),
             # By the marks of the start: a message that comes late in this run is new.
-            has_outcome=state.seen_before.has_outcome,
+            has_outcome=state.watermarks_at_start.has_outcome,
         ),
         answers=answer_rules(settings),
         window=WindowRules(
@@ -206,7 +206,7 @@ class ServerParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class GraphParts:
     """All arguments of `streams.graph.graph`: services, sinks and rules, with the state and the parts behind them."""
 
     services: Services
@@ -261,7 +261,7 @@ def assemble(
     documents: Documents | None = None,
     gauge: Gauge | None = None,
     results: Sequence[Callable[[Result], object]] = (),
-) -> Parts:
+) -> GraphParts:
     """Build all arguments of one run's graph. Without `images`, pictures stay placeholders; without `documents`, files
     and runbooks are ignored. `results`: as in `Sinks`.
     """
@@ -355,7 +355,7 @@ def assemble(
         outbox=state.outbox,
         drafts=state.drafts,
         in_flight=in_flight,
-        marks=state.seen,
+        marks=state.watermarks,
         typists=TypingTracker(people, guild_of),
         viewing=viewing,
         access=api.access,
@@ -409,7 +409,7 @@ def assemble(
         draft=drafts.handle,
         results=results,
     )
-    return Parts(
+    return GraphParts(
         services=services,
         sinks=sinks,
         rules=graph_rules(settings, state, finish_all=servers.default.captures.finish_all),

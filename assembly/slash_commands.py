@@ -29,7 +29,7 @@ from assembly.forgetting import (
     settings_of_removed_servers,
     team_files,
 )
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.teaching import Teaching
 from clock import now
 from clock.shared_calls import SharedCalls
@@ -110,7 +110,7 @@ class Privacy:
             holds copies of other processes' files.
     """
 
-    parts: Parts
+    parts: GraphParts
     team_files: Servers[TeamKnowledgeFiles]
     documents: Documents | None = None
     other_archives: Sequence[Path] = ()
@@ -490,7 +490,9 @@ class Answerers(NamedTuple):
     for_team: Answerer
 
 
-def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
+def answerers_of(
+    settings: Settings, parts: GraphParts, llm: StructuredLLM | None, opened: ExitStack
+) -> Servers[Answerers]:
     """Make the answerers of each server. Their searches are closed with `opened`."""
     rules, personal_work, shared_search = parts.rules.answers, parts.services.in_flight.work, None
     internal = any(each.kb.internal_topics for each in settings.servers.values())
@@ -542,7 +544,7 @@ class AnswerSlots:
 class QuestionCommands:
     """Private questions: each command runs the answer chain for its caller, and counts against the budget."""
 
-    parts: Parts
+    parts: GraphParts
     answerers: Servers[Answerers]
     slots: AnswerSlots
 
@@ -603,7 +605,7 @@ class SlashServices:
     """
 
     settings: Settings
-    parts: Parts
+    parts: GraphParts
     privacy: Privacy
     forget: Callback
     questions: QuestionCommands
@@ -740,7 +742,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
 async def slash_commands(
     client: discord.Client,
     settings: Settings,
-    parts: Parts,
+    parts: GraphParts,
     llm: StructuredLLM | None,
     documents: Documents | None = None,
     forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,

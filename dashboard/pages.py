@@ -264,8 +264,8 @@ class Pages:
             return "{}"
         health = await self._health.get()
         cells = {name: each._asdict() for name, each in now.cells.items()}
-        rows = [each._asdict() for each in now.in_hand]
-        known: dict[str, object] = {"cells": cells, "ends": now.ends, "in_hand": rows, "at": now.at}
+        rows = [each._asdict() for each in now.in_progress]
+        known: dict[str, object] = {"cells": cells, "ends": now.ends, "in_progress": rows, "at": now.at}
         if health is not None:
             known["health"] = {**asdict(health), "rows": [each._asdict() for each in health.rows]}
         return json.dumps(known)

@@ -18,7 +18,7 @@ from model.messages import Batch, Key, Message
 from model.outcomes import Ignored, Reason, Result
 from operators.inferred_votes import InferredVote
 from operators.screen import Screened
-from services.conversations import ConversationTracker, History, InFlight, People, Seen, TypingTracker
+from services.conversations import ConversationTracker, History, InFlight, People, TypingTracker, Watermarks
 from services.discord import render
 from services.search import looks_finished
 from services.telemetry import about_message
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def observe(
-    events: Observable[Event], history: History, people: People, marks: Seen, typists: TypingTracker
+    events: Observable[Event], history: History, people: People, marks: Watermarks, typists: TypingTracker
 ) -> Observable[Event]:
     """Pass events on after updating the history, the people, the catch-up marks and who is typing."""
 
@@ -45,7 +45,7 @@ def observe(
 
 
 def release(
-    results: Observable[Result], in_flight: InFlight, marks: Seen, sinks: Sequence[Callable[[Result], object]]
+    results: Observable[Result], in_flight: InFlight, marks: Watermarks, sinks: Sequence[Callable[[Result], object]]
 ) -> Observable[Result]:
     """Pass results on after releasing their messages, moving the catch-up marks, and calling all `sinks`."""
 

@@ -345,7 +345,7 @@ def _merge_watermarks(parts: Iterable[Mapping[int, Watermark]]) -> Mapping[int, 
 
 
 def _reach(mark: Watermark) -> tuple[int, int]:
-    return mark.below, len(mark.done)
+    return mark.up_to, len(mark.done)
 
 
 # What all processes share, in buckets
@@ -418,7 +418,7 @@ async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> No
     seen = await streams.key_value(SEEN)
     for guild_id in servers:
         known = [place_id for place_id in marks if place_id == -guild_id or (place_id > 0 and len(servers) == 1)]
-        entry = {str(place_id): str(marks[place_id].below) for place_id in known}
+        entry = {str(place_id): str(marks[place_id].up_to) for place_id in known}
         await seen.put(str(guild_id), json.dumps(entry, separators=(",", ":")).encode())
 
 

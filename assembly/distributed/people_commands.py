@@ -13,7 +13,7 @@ from assembly.distributed.forgetting import forget_from_slash_command
 from assembly.distributed.process import Process, drop_copies_of_ended_processes
 from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.slash_commands import newest_by_now, not_forgotten, summary
 from clock import BackgroundTasks, run_blocking
 from model.events import Event
@@ -49,7 +49,7 @@ class PeopleServices:
 
     process: Process
     people: SharedPeople
-    parts: Parts
+    parts: GraphParts
     team_files: Sequence[TeamKnowledgeFiles]
     documents: Documents | None
     commands: Commands | None = None

@@ -32,7 +32,7 @@ from assembly.distributed.process import (
 )
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles, team_files
-from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, GraphParts
 from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
@@ -100,7 +100,7 @@ class PartitionWork:
     source: Subject[Dispatch]
     run: GraphRun
     stack: AsyncExitStack
-    parts: Parts
+    parts: GraphParts
     privacy: Privacy
     journal: LogJournal
     forget_handler: ForgetHandler
@@ -152,7 +152,7 @@ class PartitionWork:
         await in_thread(files.remove_folder, self.folder)
 
 
-def privacy_of(settings: Settings, parts: Parts) -> Privacy:
+def privacy_of(settings: Settings, parts: GraphParts) -> Privacy:
     """The data of people in the folder of a partition, which `settings` name. The role team keeps the archive."""
     folder = DataFolder(settings.app.data_dir)
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
@@ -492,7 +492,7 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
             yield people_services
 
 
-def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter, monitor: HealthMonitor) -> AddPages:
+def pages_of(process: Process, shared: Shared, parts: GraphParts, flow: FlowMeter, monitor: HealthMonitor) -> AddPages:
     """The dashboard, with this worker and the fleet."""
     from assembly.dashboard import FleetData, address_of, dashboard_pages, is_approving  # noqa: PLC0415 (templates, which nothing else needs)
     from assembly.distributed.fleet_outcomes import FleetGaps, FleetOutcomes, FleetTeam  # noqa: PLC0415 (as above)

@@ -236,8 +236,8 @@ class Router:
             return True
         if not self.history.is_from_before(last.id):
             return False
-        # Before it settles, a piece could be taken for another answer.
-        await self.outbox.settled()
+        # Before all replies are finished, a piece of one could be taken for another answer.
+        await self.outbox.wait_until_finished()
         if self.posts.has_answered(last.id):
             return True
         if part.place.is_thread:

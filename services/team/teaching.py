@@ -29,7 +29,7 @@ class LessonForm:
     """A question and its answer as somebody wrote them.
 
     Attributes:
-        number: an id that nothing else has, such as that of the form; 0: one is made. Twice the same is stored once.
+        lesson_id: an id that nothing else has, such as that of the form; 0: one is made. Twice the same is stored once.
         place_id: where on Discord it was written; 0: elsewhere.
         author_id: who wrote the answer; `archive.UNKNOWN` if that is not known.
         asker_id: who wrote the question, if it is in a user's words; None: the author did. So whoever is forgotten
@@ -39,7 +39,7 @@ class LessonForm:
     guild_id: int | None
     question: str
     answer: str
-    number: int = 0
+    lesson_id: int = 0
     place_id: int = 0
     author_id: int = archive.UNKNOWN
     asker_id: int | None = None

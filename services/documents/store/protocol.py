@@ -266,7 +266,7 @@ class StoredChunk:
     heading: str | None = None
     key_path: str | None = None
     symbol: str | None = None
-    shown_by: int | None = None
+    section_index: int | None = None
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
