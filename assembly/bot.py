@@ -96,7 +96,9 @@ def gateway_for(
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:
-    """The source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are notified."""
+    """Return the source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are
+    notified.
+    """
 
     def arrived(guild_id: int, at: float) -> None:
         parts.state.watermarks.note_guild(guild_id, at)

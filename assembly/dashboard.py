@@ -231,7 +231,7 @@ class LocalDrafts:
 
 
 def place_name(history: History, place_id: int, *, texts: bool) -> str:
-    """The name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`."""
+    """Return the name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`."""
     place = history.place(place_id)
     if not place.is_thread:
         return f"#{history.name_of(place_id)}"

@@ -236,13 +236,15 @@ class RunState:
         self._forgotten[author_id] = until
 
     def opted_out(self, author_id: int, text: str) -> bool:
-        """True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
+        """Return True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
         the opt-out marker in any case.
         """
         return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
-        """True if a message must be neither recorded nor shown to a model: see `opted_out`, `forget_messages`."""
+        """Return True if a message must be neither recorded nor shown to a model: see `opted_out`,
+        `forget_messages`.
+        """
         return self._is_forgotten(message.author.id, message.id) or self.opted_out(message.author.id, message.text)
 
     def withheld_captured(self, message: CapturedMessage) -> bool:

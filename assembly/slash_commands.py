@@ -448,7 +448,9 @@ def runbook_line(doc: Document) -> str:
 
 
 def file_line(doc: Document, called: str, say: Phrases) -> str:
-    """A file of a thread, in a few words, by the name that it is `called`; with its poster if that is another name."""
+    """Return a file of a thread, in a few words, by the name that it is `called`; with its poster if that is another
+    name.
+    """
     name = escape_markup(display_name(called))
     match doc.state:
         case State.FAILED:

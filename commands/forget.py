@@ -135,7 +135,7 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
 
 
 def _all_stores(settings: Settings) -> list[NamedStore]:
-    """The store that `documents.store` names, and those that it may have named before. Raises OSError."""
+    """Return the store that `documents.store` names, and those that it may have named before. Raises OSError."""
     folder, address = DataFolder(settings.app.data_dir), settings.documents.store
     return [named_store(folder, address), *unused_stores(folder, address)]
 

@@ -128,7 +128,7 @@ def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) ->
 
 
 def audit_log(settings: Settings) -> AuditLog:
-    """The audit log of a data folder."""
+    """Return the audit log of a data folder."""
     return AuditLog(DataFolder(settings.app.data_dir).audit)
 
 

@@ -194,7 +194,7 @@ def _row(each: PartInProgress, showing: DisplayRules) -> InProgressRow:
 
 
 def _y(row: float, top: int) -> float:
-    """The upper edge of a box. `top`: the first row below the names of the lanes."""
+    """Return the upper edge of a box. `top`: the first row below the names of the lanes."""
     return _MARGIN + (row + (_LANE_GAP if row >= top else 0)) * _DOWN
 
 

@@ -167,7 +167,9 @@ def _figures(known: _Operator) -> Figures:
 
 
 def percentile(ordered: list[float], share: float) -> float | None:
-    """Return the smallest value such that at least this share of the values is not larger; None: there are no values."""
+    """Return the smallest value such that at least this share of the values is not larger; None: there are no
+    values.
+    """
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 

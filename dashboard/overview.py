@@ -166,7 +166,7 @@ class ActivityView:
 
 
 def period_of(now: float) -> TimeSpan:
-    """The last `DAYS` days, today included."""
+    """Return the last `DAYS` days, today included."""
     return TimeSpan((now // DAY - DAYS + 1) * DAY, now + 1)
 
 

@@ -586,7 +586,9 @@ def _address(path: str, fragment: str = "", **query: str) -> str:
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
-    """The topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is impossible."""
+    """Return the topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is
+    impossible.
+    """
     if action == "remove":
         return next(
             (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None

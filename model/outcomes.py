@@ -63,7 +63,7 @@ class PrivateReply(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonTraits:
-    """What reports, the record, metrics, private questions and `--import` make of a reason.
+    """The traits of a reason, by which reports, the record, metrics, private questions and `--import` treat it.
 
     Attributes:
         is_gap: a question reached the gate and got no answer; more or better pages might have given one.

@@ -239,7 +239,7 @@ class DropFiles:
         cases.cancel_reads(lambda candidate: candidate.case_id == self.case_id and self.covers(candidate))
 
     def covers(self, file: Origin | Candidate) -> bool:
-        """True if the file came with one of these messages and is not among the attachments that are kept."""
+        """Return True if the file came with one of these messages and is not among the attachments that are kept."""
         attachment_id = file.attachment.id if isinstance(file, Candidate) else file.attachment_id
         return file.message_id in self.message_ids and attachment_id not in self.kept
 

@@ -90,7 +90,7 @@ def _look(
 
 
 def _for_unchanged(record: Record, key: str) -> Iterator[UpdateEvent]:
-    """The event for an unchanged source that needs a description, or returns to the index; else none."""
+    """Yield the event for an unchanged source that needs a description, or returns to the index; else none."""
     if record.content_hash and (not record.is_described or record.summary_key != key):
         yield Pending(replace(record, summary_pending=True, gone_at=None))
     elif record.gone_at is not None:
@@ -98,7 +98,7 @@ def _for_unchanged(record: Record, key: str) -> Iterator[UpdateEvent]:
 
 
 def events_of_missing(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
-    """The event for a source that does not exist any more: it is kept for a day, then deleted. Blocking."""
+    """Yield the event for a source that does not exist any more: it is kept for a day, then deleted. Blocking."""
     if record.gone_at is None:
         yield UpToDate(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)
     elif at - from_rfc3339(record.gone_at) >= GONE_SECONDS:
@@ -123,7 +123,7 @@ def fetch(
 
 
 def event_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
-    """The event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
+    """Return the event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
     `Pending`.
     """
     if record.gone_at is not None:

@@ -113,7 +113,7 @@ def voted_in(lines: Iterable[bytes], period: TimeSpan) -> list[VotedQuestion]:
 
 
 def _by_answer(lines: Iterable[bytes]) -> Iterable[list[dict[str, Any]]]:
-    """The valid votes, by answer."""
+    """Return the valid votes, by answer."""
     last: dict[tuple[int, str], dict[str, Any]] = {}
     for row in _votes(lines):
         key = (row["message_id"], row["voter"])

@@ -35,7 +35,7 @@ def one_line(text: str) -> str:
 
 
 def visible_lines(text: str) -> list[str]:
-    """The lines of `text` with their indentation, without the control characters that `one_line` drops."""
+    """Return the lines of `text` with their indentation, without the control characters that `one_line` drops."""
     return ["".join(map(_visible, line)).rstrip() for line in text.split("\n")]
 
 

@@ -239,7 +239,7 @@ def stages(
     *,
     may_wait: bool,
 ) -> Observable[Outcome]:
-    """The steps from a job to its outcome: extract, summarise images, archive."""
+    """Return the steps from a job to its outcome: extract, summarise images, archive."""
 
     async def summarise_images(extracted: Extracted) -> Extracted | Outcome:
         services = images[extracted.job.part.guild_id]

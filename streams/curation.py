@@ -205,7 +205,7 @@ class CurationQueue:
         self._idle_runs = 0  # runs in a row that found nothing they could do
 
     def has_nothing_to_do(self) -> bool:
-        """True if there is no work until something is stored: all is done, or was tried often enough."""
+        """Return True if there is no work until something is stored: all is done, or was tried often enough."""
         return self._idle_runs >= TRIES
 
     def note_captured(self) -> None:

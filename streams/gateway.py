@@ -57,7 +57,7 @@ class MessagePages(Protocol):
     async def payloads(
         self, channel_id: int, *, limit: int = PAGE, after: int | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        """The messages that follow `after`, oldest first. Raises `LookupFailed`."""
+        """Return the messages that follow `after`, oldest first. Raises `LookupFailed`."""
         ...
 
 
@@ -487,8 +487,8 @@ def catch_up_places(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]
 
 
 def observable(gateway: Gateway) -> Observable[Dispatch]:
-    """The dispatches as an Observable for one subscriber: subscribing connects, `Gateway.stop` completes it, disposing
-    cuts off.
+    """Return the dispatches as an Observable for one subscriber: subscribing connects, `Gateway.stop` completes it,
+    disposing cuts off.
 
     A refusal completes it as well, and is in `Gateway.refusal`: after an error the supervisors of the graph would
     restart their branches, and each restart would try the same token again.

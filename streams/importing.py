@@ -32,7 +32,7 @@ from streams.wiring import Rules, Services, Sinks
 
 
 def import_graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
-    """The graph of an import: capture what the team wrote, answer nobody. Completes when `events` has and all is
+    """Return the graph of an import: capture what the team wrote, answer nobody. Completes when `events` has and all is
     stored; every message comes out in one `Result`.
     """
     s = services

@@ -205,7 +205,7 @@ class SharedBudget:
         return f"{self._group}.chains.{self._name_of(user_id)}"
 
     async def _read_day(self) -> tuple[_Day, int]:
-        """The counts of the current day, and their revision."""
+        """Return the counts of the current day, and their revision."""
         value, revision = await self._bucket.get(f"{self._group}.day")
         day = _parse_day(self._group, value)
         if budget_day(day.day, self._own.day) != day.day:

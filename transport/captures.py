@@ -253,18 +253,21 @@ def encode_revisions(revisions: Sequence[Revision]) -> bytes:
 
 
 def decode_revisions(data: bytes) -> tuple[Revision, ...]:
-    """The inverse of `encode_revisions`. Raises ValueError."""
+    """Decode what `encode_revisions` has returned. Raises ValueError."""
     return _REVISIONS.validate_json(data)
 
 
 def decode_capture(data: bytes, headers: Mapping[str, str], number: int) -> Capture:
-    """The inverse, as far as `parse_part` goes. `number`: for the part. Raises DamagedCapture, KeyError, ValueError."""
+    """Decode a capture from a message of NATS. Its part has ids only, as in `parse_part`. `number`: that of the part.
+
+    Raises DamagedCapture, KeyError, ValueError.
+    """
     capture = captures.parse_pending(data).capture
     return replace(capture, part=parse_part(headers[PART_HEADER], number))
 
 
 def render_part(part: Part) -> str:
-    """The ids of a part, without texts, as JSON."""
+    """Return the ids of a part, without texts, as JSON."""
     place = part.place
     fields = {
         "place": place.id,
@@ -278,7 +281,7 @@ def render_part(part: Part) -> str:
 
 
 def parse_part(text: str, number: int) -> Part:
-    """A part with these ids and empty texts. Raises ValueError, KeyError."""
+    """Return a part with these ids and empty texts. Raises ValueError, KeyError."""
     fields = cast("dict[str, Any]", json.loads(text))
     kind = PlaceKind.THREAD if fields["thread"] else PlaceKind.CHANNEL
     place = Place(fields["place"], kind, guild_id=fields["guild"], parent_id=fields["parent"])

@@ -114,7 +114,7 @@ async def close_client(client: Client) -> None:
 
 
 def explain_failure(address: Address, server: str, error: Exception) -> ServersUnusable:
-    """The error to raise: one line with the key and the remedy."""
+    """Return the error to raise: one line with the key and the remedy."""
     text = str(error).removeprefix("nats: ").strip("'")
     if isinstance(error, Error) and any(word in text.lower() for word in REFUSAL_WORDS):
         path, variable = address.credentials, address.credentials_env
@@ -154,8 +154,8 @@ def check_version(client: Client, server: str) -> None:
 
 
 async def find_out_why_unreachable(address: Address, name: str) -> ServersUnusable:
-    """The error to raise where no server could be used. Tries each server once more, since the client does not say
-    which of them reported what.
+    """Return the error to raise where no server could be used. Tries each server once more, since the client does not
+    say which of them reported what.
     """
     found = await asyncio.gather(
         *(probe(address, server, name, _ignore) for server in address.servers), return_exceptions=True

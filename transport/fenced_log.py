@@ -136,7 +136,7 @@ class FencedLog:
             raise
 
     async def entries(self, since: float | None = None, branch: str = ">") -> AsyncIterator[Msg]:
-        """The entries of the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
+        """Yield the entries of the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
         async for entry in read_stream(self.streams, LOG, f"log.{self.scope}.{branch}", since):
             yield entry
 
@@ -187,7 +187,7 @@ class FencedLog:
 
 
 def _epoch_after(before: Epoch | None, owner: str, at: float, backlog: Backlog | None) -> Epoch:
-    """The epoch after `before`. Crashes are forgotten once no message that the lost owners received is left."""
+    """Return the epoch after `before`. Crashes are forgotten once no message that the lost owners received is left."""
     if before is None or backlog is None:
         return Epoch(owner, at)
     was_lost = bool(before.owner)

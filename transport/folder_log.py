@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 def files_below(root: Path, subfolders: Collection[str]) -> Iterator[str]:
-    """The paths of files, relative to `root`, in order; without databases and links out of `root`. Blocking."""
+    """Yield the paths of files, relative to `root`, in order; without databases and links out of `root`. Blocking."""
     home = os.path.realpath(root)
     for name in sorted(subfolders):
         top = root / name
@@ -110,7 +110,7 @@ def path_token(path: str) -> str:
 
 
 def path_of(subject: str) -> str:
-    """The inverse of `path_token`, of a whole subject. Raises NotAPath."""
+    """Return the path that `path_token` has put into a subject. Raises NotAPath."""
     encoded = subject.rsplit(".", 1)[-1]
     try:
         decoded = base64.b64decode(encoded + "=" * (-len(encoded) % 4), b"-_", validate=True)
@@ -136,7 +136,7 @@ class Entry:
     blob: str = ""
 
     async def with_data(self, streams: JetStreamContext) -> FileChange:
-        """The change with its data. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
+        """Return the change with its data. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
         if not self.blob:
             return self.change
         found = await (await streams.object_store(BLOBS)).get(self.blob)
@@ -317,7 +317,7 @@ class Writer:
         self._superseded.add(superseded)
 
     async def recorded_files(self) -> dict[str, KnownFile]:
-        """The files of the log by path. Read once, since nobody else writes it."""
+        """Return the files of the log by path. Read once, since nobody else writes it."""
         async with self._reading:
             if self._recorded is None:
                 streams = self._log.streams
@@ -335,7 +335,9 @@ class Writer:
 
 
 def _must_replace_whole(change: FileChange, file: KnownFile) -> bool:
-    """True if the whole file is to be written: it has many entries, or the bytes cut off would stay in one of them."""
+    """Return True if the whole file is to be written: it has many entries, or the bytes cut off would stay in one of
+    them.
+    """
     if change.kind == "append":
         cuts = file.length is not None and change.length < file.length
         return cuts or len(file.numbers) >= MOST_ENTRIES
@@ -363,7 +365,7 @@ class LogJournal:
 
 
 async def _as_replacement(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
-    """The change as a replacement of the whole file. Reads the log, since it may be ahead of the disk."""
+    """Return the change as a replacement of the whole file. Reads the log, since it may be ahead of the disk."""
     contents = ScopeContents()  # it needs only the entries since the last replacement, as earlier ones may be erased
     async for message in read_stream(streams, LOG, f"log.{scope}.{FILE_BRANCH}.{path_token(change.path)}"):
         contents.add(message)
@@ -451,7 +453,7 @@ class FolderPublisher:
         return done
 
     async def find_files(self) -> dict[str, Path]:
-        """The files on the disk, by their paths in the log."""
+        """Return the files on the disk, by their paths in the log."""
         return await asyncio.to_thread(self._find_files)
 
     def _find_files(self) -> dict[str, Path]:
@@ -545,7 +547,7 @@ async def _read_contents(scope: FencedLog) -> ScopeContents:
 
 
 async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[str, bytes]:
-    """The content of one path in every scope that has it, by scope.
+    """Return the content of one path in every scope that has it, by scope.
 
     Raises:
         OSError: it is replaced faster than it can be read.

@@ -46,11 +46,13 @@ class KeyBucket:
         self._is_away = False
 
     def with_patience(self, seconds: float) -> KeyBucket:
-        """The same bucket, giving up after `seconds`."""
+        """Return the same bucket, giving up after `seconds`."""
         return KeyBucket(self._streams, self.name, seconds)
 
     async def get(self, key: str) -> tuple[bytes, int]:
-        """The value and its revision: b"" and 0 of an unknown key, b"" and the marker's revision of a purged one."""
+        """Return the value and its revision: b"" and 0 of an unknown key, b"" and the marker's revision of a purged
+        one.
+        """
 
         async def ask() -> tuple[bytes, int]:
             try:

@@ -68,7 +68,7 @@ class Lease:
         return 0 if self._subscription is None else self._subscription.pending_msgs
 
     async def count_unacknowledged(self) -> int:
-        """How many delivered messages the server counts as unacknowledged. Raises as the client."""
+        """Return how many delivered messages the server counts as unacknowledged. Raises as the client."""
         info = await streams_of(self._client).consumer_info(self.stream, self.consumer or "")
         return info.num_ack_pending or 0
 

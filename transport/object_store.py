@@ -93,7 +93,7 @@ class ObjectBucket:
         return await retry(find)
 
     async def heads(self) -> list[ObjectInfo]:
-        """The heads of all objects that exist."""
+        """Return the heads of all objects that exist."""
 
         async def read() -> list[ObjectInfo]:
             latest: dict[str, ObjectInfo] = {}
@@ -120,7 +120,7 @@ class ObjectBucket:
             return None
 
     async def fetch(self, head: ObjectInfo) -> bytes | None:
-        """The bytes of an object; None: some are missing, mostly since the object has changed."""
+        """Return the bytes of an object; None: some are missing, mostly since the object has changed."""
 
         async def subscribe() -> JetStreamContext.PushSubscription:
             return await self._streams.subscribe(
@@ -149,7 +149,7 @@ class ObjectBucket:
         return bytes(content) if _digest(content) == head.digest else None
 
     async def read(self, name: str) -> bytes | None:
-        """The current bytes of an object; None: it does not exist."""
+        """Return the current bytes of an object; None: it does not exist."""
         for _ in range(TRIES):
             head = await self.find_head(name)
             if not head.exists:

@@ -144,7 +144,7 @@ class Rebalancing:
         return await self._take_free(share, free[first:] + free[:first])
 
     def _find_stalled(self, consumers: Sequence[api.ConsumerInfo]) -> list[int]:
-        """The owned partitions in which messages wait, could be delivered, and are not."""
+        """Return the owned partitions in which messages wait, could be delivered, and are not."""
         now, earlier = asyncio.get_running_loop().time(), self._waiting
         self._waiting = {}
         for each in consumers:
@@ -175,6 +175,6 @@ class Rebalancing:
 
 
 def partition_number(consumer: api.ConsumerInfo) -> int | None:
-    """The partition whose lease a consumer is; None: it is no lease of a partition."""
+    """Return the partition whose lease a consumer is; None: it is no lease of a partition."""
     number = (consumer.config.filter_subject or "").split(".")[1:2]
     return int(number[0]) if number and number[0].isdigit() else None

@@ -49,7 +49,9 @@ class PublishWatermarks:
         self._has_failed = False
 
     def by_place(self) -> Mapping[int, int]:
-        """The watermark of each place. The key -guild_id holds the watermark for places of that server without one."""
+        """Return the watermark of each place. The key -guild_id holds the watermark for places of that server without
+        one.
+        """
         return {place_id: through for seen in self._by_server.values() for place_id, through in seen.by_place().items()}
 
     def note_guild(self, guild_id: int, at: float) -> None:
@@ -128,7 +130,9 @@ async def open_watermarks(
 
 
 async def _read(streams: JetStreamContext, is_ours: Callable[[int], bool]) -> dict[int, dict[int, int]]:
-    """By server and place. Damaged entries are logged and left out: their messages are fetched from Discord again."""
+    """Read the watermarks in the bucket, by server and place. Damaged entries are logged and left out: their messages
+    are fetched from Discord again.
+    """
     stored: dict[int, dict[int, int]] = {}
     prefix = f"$KV.{SEEN}."
     try:

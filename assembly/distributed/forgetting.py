@@ -206,7 +206,7 @@ async def forget_from_command(settings: Settings, user_id: int, seconds: float) 
 
 
 def parse_forgotten(values: Mapping[str, Any]) -> ForgetResult:
-    """The inverse of `asdict`, without fields of another version of the program."""
+    """Make the result whose fields `asdict` has written. Fields of another version of the program are left out."""
     known = {each.name for each in fields(ForgetResult)}
     return ForgetResult(**{name: value for name, value in values.items() if name in known})
 

@@ -153,7 +153,9 @@ class PartitionWork:
 
 
 def privacy_of(settings: Settings, parts: GraphParts) -> Privacy:
-    """The data of people in the folder of a partition, which `settings` name. The role team keeps the archive."""
+    """Return the data of people in the folder of a partition, which `settings` name. The role team keeps the
+    archive.
+    """
     folder = DataFolder(settings.app.data_dir)
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
     return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), other_archives=archives)
@@ -198,7 +200,9 @@ async def singleton_jobs(
 
 
 async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: int) -> Report:
-    """The report over the state of all partitions, collected from the log into a temporary folder. Raises OSError."""
+    """Return the report over the state of all partitions, collected from the log into a temporary folder. Raises
+    OSError.
+    """
     folder = process.folder / REPORT_FOLDER
     parts = [folder / scope_of(number) for number in range(process.layout.partitions)]
     await in_thread(files.remove_folder, folder)
@@ -493,7 +497,7 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
 
 
 def pages_of(process: Process, shared: Shared, parts: GraphParts, flow: FlowMeter, monitor: HealthMonitor) -> AddPages:
-    """The dashboard, with this worker and the fleet."""
+    """Return the dashboard, with this worker and the fleet."""
     from assembly.dashboard import FleetData, address_of, dashboard_pages, is_approving  # noqa: PLC0415 (templates, which nothing else needs)
     from assembly.distributed.fleet_outcomes import FleetGaps, FleetOutcomes, FleetTeam  # noqa: PLC0415 (as above)
 

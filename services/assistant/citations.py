@@ -53,7 +53,7 @@ def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str]
 
 
 def conversation_label(index: int) -> str:
-    """The label of a conversation in a prompt: `c1` for index 0."""
+    """Return the label of a conversation in a prompt: `c1` for index 0."""
     return f"c{index + 1}"
 
 
@@ -206,14 +206,14 @@ def resolve_citations(citations: Iterable[str], sources: Sequence[Source]) -> Re
 
 
 def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:
-    """The texts whose addresses an answer may repeat: loaded sources, team turns, the asker's own part."""
+    """Return the texts whose addresses an answer may repeat: loaded sources, team turns, the asker's own part."""
     turns = [turn.text for turn in conversation.turns if turn.from_team or turn.asked_now]
     return [*map(trusted_text, sources), *(source.url or "" for source in sources), *turns]
 
 
 def trusted_text(source: Source) -> str:
-    """The text of a source whose addresses may be repeated. In a topic only the team's turns are: anybody may have
-    written the questions.
+    """Return the text of a source whose addresses may be repeated. In a topic only the team's turns are: anybody may
+    have written the questions.
     """
     if not source.id.startswith(_TEAM):
         return source.text
@@ -221,7 +221,7 @@ def trusted_text(source: Source) -> str:
 
 
 def links_block(urls: Iterable[str]) -> str:
-    """The end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if there are no `urls`.
+    """Return the end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if there are no `urls`.
 
     The angle brackets keep Discord from showing previews.
     """

@@ -141,7 +141,7 @@ def _topic(named: str, ids: Sequence[str]) -> str:
 
 
 def _messages(named: Sequence[str], pair: Pair) -> list[str]:
-    """The ids of the messages in the turns that a model named; what is neither a label nor an id stays."""
+    """Return the ids of the messages in the turns that a model named; what is neither a label nor an id stays."""
     by_name = {str(message_id): [str(message_id)] for message_id in pair.message_ids}
     by_name |= {turn_label(at): list(map(str, turn.message_ids)) for at, turn in enumerate(utterances_of(pair))}
     known, unknown = resolve_ids(named, by_name)
@@ -158,7 +158,7 @@ def _text(pair: Pair) -> str:
 
 
 def _most_similar_topics(index: Sequence[IndexEntry], pair: Pair, max_topics: int) -> list[IndexEntry]:
-    """The topics that resemble a pair most, in the order of the index; blocking."""
+    """Return the topics that resemble a pair most, in the order of the index; blocking."""
     if len(index) <= max_topics:
         return list(index)
     order = rank([f"{entry.id} {entry.description}" for entry in index], _text(pair))
@@ -166,7 +166,7 @@ def _most_similar_topics(index: Sequence[IndexEntry], pair: Pair, max_topics: in
 
 
 def _most_similar_pairs(pairs: Sequence[Pair], pair: Pair, max_chars: int) -> list[Pair]:
-    """The `pairs` that resemble `pair` most, as many as fit into `max_chars`, in their order; blocking."""
+    """Return the `pairs` that resemble `pair` most, as many as fit into `max_chars`, in their order; blocking."""
     texts = [_text(each) for each in pairs]
     if sum(map(len, texts)) <= max_chars:
         return list(pairs)
@@ -180,7 +180,7 @@ def _most_similar_pairs(pairs: Sequence[Pair], pair: Pair, max_chars: int) -> li
 
 
 def conversation_of_capture(capture: Capture, images: Mapping[CapturedImage, Image]) -> Conversation:
-    """A conversation with one turn for each message of a capture, and its `images`."""
+    """Return a conversation with one turn for each message of a capture, and its `images`."""
     return Conversation(
         tuple(
             Turn(
@@ -211,7 +211,7 @@ def match_summaries(result: ImageSummaryResult, pictures: Iterable[CapturedImage
 def with_image_summaries(
     capture: Capture, summaries: Mapping[CapturedImage, str], redact: Callable[[str], str] = str
 ) -> Capture:
-    """The capture with `[image: <summary>]` in place of its placeholders; those without a summary stay."""
+    """Return the capture with `[image: <summary>]` in place of its placeholders; those without a summary stay."""
     lines = {each.message_id: each.turn.text.split("\n") for each in capture.messages}
     for picture, summary in summaries.items():
         lines[picture.message_id][picture.line] = f"[image: {_harmless(redact(summary))}]"

@@ -30,8 +30,8 @@ _MARKS = ("`", "**", "*", "~~", "||")
 
 
 def best_line(passage: StoredPassage, query: str) -> str:
-    """The sentence of a passage that has most of the query's words, or a line of code if it has far more; empty if
-    there is none. A sentence that announces code is followed by a line of the code.
+    """Return the sentence of a passage that has most of the query's words, or a line of code if it has far more; empty
+    if there is none. A sentence that announces code is followed by a line of the code.
     """
     asked = set(terms(query))
     lines = [(line, share) for line, share in _lines(passage.text) if len(line) >= _LEAST_CHARS]
@@ -42,7 +42,7 @@ def best_line(passage: StoredPassage, query: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a line. None ends at an abbreviation, or within brackets or code."""
+    """Return the sentences of a line. None ends at an abbreviation, or within brackets or code."""
     found: list[str] = []
     begun = ""
     for piece in _SENTENCE_END.split(text):
@@ -107,7 +107,7 @@ def is_worth_showing(found: SearchResult) -> bool:
 
 
 def pointers(found: SearchResult, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
-    """A few lines that name the best pages, and their ids."""
+    """Return a few lines that name the best pages, and their ids."""
     chosen = _chosen(found, query)
     lines = [f"• {addresses.section_link(hit.passage, say)}{_why(hit, query)}" for hit in chosen]
     return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
@@ -150,7 +150,9 @@ def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint:
 
 
 def linkable_hit_texts(found: SearchResult, addresses: Addresses) -> list[str]:
-    """The texts whose addresses a pointer may repeat: pages, and the addresses of these and of answers of the team."""
+    """Return the texts whose addresses a pointer may repeat: pages, and the addresses of these and of answers of the
+    team.
+    """
     said = [f"{hit.passage.title}\n{hit.passage.with_heading}" for hit in found.documents]
     hits = [*found.documents, *(each.hit for each in found.team_answers)]
     return [*said, *(addresses.section_address(hit.passage) or "" for hit in hits)]

@@ -173,15 +173,15 @@ _DAY, _MINUTE = 10, 16
 
 
 def turn_label(index: int) -> str:
-    """The label of a turn in a prompt in which the model may name turns: `t1` for index 0."""
+    """Return the label of a turn in a prompt in which the model may name turns: `t1` for index 0."""
     return f"t{index + 1}"
 
 
 def pair_fields(
     pair: Pair, label: str = "", corrections: Sequence[Correction] = (), *, name_turns: bool = False
 ) -> Iterable[Field]:
-    """The fields of a pair. Of a very long one the middle is left out: its subject comes first, its solution last.
-    `label`, `name_turns`: labels by which the model may name the pair, or its turns.
+    """Yield the fields of a pair. Of a very long one the middle is left out: its subject comes first, its solution
+    last. `label`, `name_turns`: labels by which the model may name the pair, or its turns.
     """
     if label:
         yield Field("Id", label)
@@ -231,7 +231,7 @@ class Tasks:
     out_of_scope_hint: str = ""
 
     def system(self, step: str, rules: str, *labels: str) -> str:
-        """The system text of a step."""
+        """Return the system text of a step."""
         return system(self.of.get(step, ""), self.project_introduction, rules, *labels)
 
 
@@ -325,7 +325,7 @@ def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequen
 
 
 def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[Tasks], Prompt]:
-    """The prompt of a further step: its `rules`, a section for each of `texts`, and `closing` below."""
+    """Return the prompt of a further step: its `rules`, a section for each of `texts`, and `closing` below."""
     shown = _joined(*(section(name, [Field(name.capitalize(), text)]) for name, text in texts.items()), closing)
     return lambda tasks: Prompt(tasks.system(step, rules), shown)
 
@@ -345,14 +345,14 @@ def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = 
 
 
 def description_chars(page_chars: int) -> int:
-    """The longest description of a page in characters: 600 for a short page, up to 1,200 for a long one."""
+    """Return the longest description of a page in characters: 600 for a short page, up to 1,200 for a long one."""
     share = (min(page_chars, _LONG_PAGE_CHARS) - _SHORT_PAGE_CHARS) / (_LONG_PAGE_CHARS - _SHORT_PAGE_CHARS)
     most = DESCRIPTION_CHARS + max(share, 0) * (LONGEST_DESCRIPTION_CHARS - DESCRIPTION_CHARS)
     return int(most // 100) * 100
 
 
 def conversations_in(sources: Sequence[Source]) -> list[str]:
-    """The ids of the team's conversations in `sources`, in the order of `citations.conversation_label`."""
+    """Return the ids of the team's conversations in `sources`, in the order of `citations.conversation_label`."""
     return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
 
 
@@ -401,7 +401,9 @@ def _joined(*parts: str) -> str:
 
 
 def _conversation(conversation: Conversation, message_ids: Sequence[int] | None = None) -> str:
-    """The turns, with the numbers of their images. `message_ids`: one for each turn, by which images are summarised."""
+    """Return the turns, with the numbers of their images. `message_ids`: one for each turn, by which images are
+    summarised.
+    """
     fields: list[Field] = []
     seen = left_out = 0
     ids = [None] * len(conversation.turns) if message_ids is None else message_ids
@@ -431,8 +433,8 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
 
 
 def _within_room(turns: Sequence[Turn], *, with_images: bool) -> Mapping[int, str]:
-    """The texts of the turns that fit into the prompt, by index: what is asked now, the first turn, which tells the
-    subject, and the newest of the others. `with_images`: turns with images go before all of these.
+    """Return the texts of the turns that fit into the prompt, by index: what is asked now, the first turn, which tells
+    the subject, and the newest of the others. `with_images`: turns with images go before all of these.
     """
     texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
 
@@ -457,7 +459,9 @@ def _choice_fields(entry: Choice) -> Iterable[Field]:
 
 
 def beginning(text: str, max_chars: int) -> str:
-    """The beginning of a text in one line, at most `max_chars` long: whole sentences, else whole words and `…`."""
+    """Return the beginning of a text in one line, at most `max_chars` long: whole sentences, else whole words and
+    `…`.
+    """
     if len(text) <= max_chars:
         return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() <= max_chars]
@@ -508,7 +512,7 @@ def _labels(conversation: Conversation) -> tuple[str, ...]:
 
 
 def _is_of_another(turn: Turn, conversation: Conversation) -> bool:
-    """True for a user's turn in a conversation whose asker is known and somebody else."""
+    """Return True for a user's turn in a conversation whose asker is known and somebody else."""
     is_own = turn.by_asker or turn.asked_now
     return turn.role is Role.USER and not is_own and any(each.by_asker for each in conversation.turns)
 

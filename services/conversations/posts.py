@@ -81,11 +81,11 @@ class Posts:
         return self._posts.get(message_id)
 
     def has_posted_in(self, place_id: int) -> bool:
-        """True if the bot has posted in this thread."""
+        """Return True if the bot has posted in this thread."""
         return place_id in self._last_in
 
     def has_answered(self, message_id: int) -> bool:
-        """True if the part that ended with this message has been replied to."""
+        """Return True if the part that ended with this message has been replied to."""
         return self.answer_to(message_id) is not None
 
     def answer_to(self, message_id: int) -> int | None:

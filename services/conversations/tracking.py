@@ -474,8 +474,8 @@ class ConversationTracker:
         return {each: row.author_id for each, row in rows if (row.place_id, row.author_type) == (place_id, USER)}
 
     def others_wrote(self, message_id: int, *, since_id: int = 0) -> bool:
-        """True if somebody other than the author, and not a bot, had written in the message's conversation before it,
-        after the message `since_id`.
+        """Return True if somebody other than the author, and not a bot, had written in the message's conversation
+        before it, after the message `since_id`.
         """
         known = self._memory.messages.get(message_id)
         author_id = None if known is None else known.author_id
@@ -483,14 +483,14 @@ class ConversationTracker:
         return any(each.author_id != author_id and each.author_type is not BOT for each in earlier)
 
     def is_tentative(self, message: Message) -> bool:
-        """True if a team member's message may still be moved to another conversation, namely when the member's next
-        message is a reply.
+        """Return True if a team member's message may still be moved to another conversation, namely when the member's
+        next message is a reply.
         """
         person = self._memory.people.get(Key(message.channel_id, message.author.id))
         return person is not None and message.id in person.intro
 
     def helps_user(self, message_id: int) -> bool:
-        """True if a community user had written in the message's conversation before it."""
+        """Return True if a community user had written in the message's conversation before it."""
         return any(each.author_type is USER for each in self._earlier(message_id))
 
     def _earlier(self, message_id: int, since_id: int = 0) -> Iterable[KnownMessage]:
@@ -598,9 +598,9 @@ class ConversationTracker:
         return (Rule.OWN if last is own else Rule.HEARD), last.conversation
 
     def _is_unrelated(self, new: _Unassigned) -> bool:
-        """True if the last message to a community user was deleted, or is not what the user's message is about: another
-        user had turned to them, and they ask something else. Anybody could keep a person's questions from an answer by
-        a mention otherwise.
+        """Return True if the last message to a community user was deleted, or is not what the user's message is about:
+        another user had turned to them, and they ask something else. Anybody could keep a person's questions from an
+        answer by a mention otherwise.
         """
         last = new.author.last_to
         if last is None or last.message_id in self._memory.deleted:

@@ -50,7 +50,7 @@ class Fetcher(Protocol):
         ...
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
-        """The roles of a member; empty for somebody who has left."""
+        """Return the roles of a member; empty for somebody who has left."""
         ...
 
     async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
@@ -58,7 +58,7 @@ class Fetcher(Protocol):
         ...
 
     async def place(self, place_id: int) -> Place | None:
-        """A channel or thread; None: it no longer exists."""
+        """Return a channel or thread; None: it no longer exists."""
         ...
 
 

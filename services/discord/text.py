@@ -43,7 +43,7 @@ PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\
 
 
 def render(message: Message, names: Mapping[int, str]) -> str:
-    """The text of a message, plain and trimmed, then a line for each attachment.
+    """Return the text of a message, plain and trimmed, then a line for each attachment.
 
     `names`: of people, roles and channels by id, in addition to the people that the message mentions.
     """
@@ -57,7 +57,7 @@ def escape_markup(text: str) -> str:
 
 
 def thread_name(text: str) -> str:
-    """A name for the thread that answers `text`: its first line with visible text, at most 100 UTF-16 units."""
+    """Return a name for the thread that answers `text`: its first line with visible text, at most 100 UTF-16 units."""
     for line in text.splitlines():
         if FENCE_LINE.fullmatch(line) is None:
             name = _bare(line[:LOOKED_AT])
@@ -91,7 +91,9 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
 
 
 def _token(name: str) -> str:
-    """A name as one token that is no address: a display name must not add words to the message that mentions it."""
+    """Return a name as one token that is no address: a display name must not add words to the message that mentions
+    it.
+    """
     return _NOT_OF_A_TOKEN.sub("_", name)
 
 
@@ -116,7 +118,7 @@ takes most of a second, in which nothing else runs.
 
 
 def _bare(line: str) -> str:
-    """A line without markup; empty if nothing of it can be seen."""
+    """Return a line without markup; empty if nothing of it can be seen."""
     text = _plain(PREFIX.sub("", line, count=1), {})[:READ_FOR_NAME]
     if "](" in text or "<" in text:
         text = ADDRESS.sub(r"\1", LINK.sub(r"\1", text))
@@ -168,7 +170,7 @@ class Piece(NamedTuple):
 
 
 def units(text: str) -> int:
-    """The length of `text` in UTF-16 code units."""
+    """Return the length of `text` in UTF-16 code units."""
     return len(text) + (0 if text.isascii() else sum(character > "\uffff" for character in text))
 
 
@@ -249,7 +251,7 @@ def _rank_within(line: str, end: int, *, in_code: bool) -> int:
 
 
 def _after(line: str, fence: Fence | None, limit: int) -> Fence | None:
-    """The code block that is open after `line` (CommonMark, "Fenced code blocks", at any indentation)."""
+    """Return the code block that is open after `line` (CommonMark, "Fenced code blocks", at any indentation)."""
     found = FENCE.fullmatch(line)
     # What would fill a quarter of a piece when repeated is no fence but text.
     if found is None or units(line) > limit // 4:

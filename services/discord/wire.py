@@ -433,7 +433,7 @@ class Decoder:
         self._places = GuildPlaces()
 
     def decode(self, dispatch: Dispatch) -> Sequence[Event]:
-        """The events of one dispatch; none for types that are not used.
+        """Return the events of one dispatch; none for types that are not used.
 
         Never raises: an odd payload is logged without its content.
         """
@@ -447,7 +447,7 @@ class Decoder:
             return ()
 
     def place(self, payload: Payload) -> Place:
-        """A fetched channel object, decoded and remembered like one from the gateway.
+        """Return a fetched channel object, decoded and remembered like one from the gateway.
 
         Raises:
             OddPayload: it is no place to write in.
@@ -595,7 +595,7 @@ def _quoted_from_wire(sent: MessagePayload) -> Message | None:
 
 
 def _display_name(user: User, member: Member | None = None) -> str:
-    """The name that people see: the nickname in the guild, else the account's display name, else its handle."""
+    """Return the name that people see: the nickname in the guild, else the account's display name, else its handle."""
     return without_surrogates((member.nick if member else None) or user.global_name or user.username or str(user.id))
 
 

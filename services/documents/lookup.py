@@ -113,7 +113,7 @@ class Lookup:
         )
 
         async def wait() -> list[str] | None:
-            """The files as they are after waiting; None: there was nothing to wait for."""
+            """Return the files as they are after waiting; None: there was nothing to wait for."""
             unread = case_id is not None and bool(self.cases.unread(case_id))
             if case_id is not None:
                 await self.cases.wait(case_id, self.ready_wait_seconds)

@@ -228,7 +228,7 @@ def _indent_text(part: str, directive: re.Match[str]) -> str:
 
 
 def _candidate_paths(name: str, target: str) -> list[str]:
-    """The paths that the target of a directive may mean: beside the page, or below the folder of documents."""
+    """Return the paths that the target of a directive may mean: beside the page, or below the folder of documents."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target.lstrip("/")))
     top = posixpath.normpath(target.lstrip("/"))
     found = [top, beside] if target.startswith("/") else [beside, top]

@@ -167,7 +167,7 @@ def _as_dict(function: Function) -> dict[str, object]:
 
 
 def _count(figure: object) -> int:
-    """A number of usage as a count; 0 if it is none."""
+    """Return a number of usage as a count; 0 if it is none."""
     # Some servers write 12.0.
     if isinstance(figure, bool) or not isinstance(figure, int | float):
         return 0

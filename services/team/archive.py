@@ -189,8 +189,8 @@ class Pair:
 
 
 def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
-    """True if both the community and the team have a turn; the team alone is enough if the kind of conversation needs
-    no question.
+    """Return True if both the community and the team have a turn; the team alone is enough if the kind of conversation
+    needs no question.
     """
     speakers = {turn.speaker for turn in turns}
     return Speaker.TEAM in speakers and (Speaker.USER in speakers or not kind.needs_question)
@@ -332,7 +332,7 @@ def _pair_in(piece: str) -> Pair | Malformed:
 
 
 def _is_earlier(lines: Sequence[str]) -> bool:
-    """True if these lines, which follow the marker, were written by an earlier program."""
+    """Return True if these lines, which follow the marker, were written by an earlier program."""
     return any(line.startswith("conversation_id: ") for line in lines[2:3])
 
 

@@ -84,7 +84,7 @@ def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
 
 
 def is_archive(path: Path) -> bool:
-    """True if a file begins like an archive file, of this program or an earlier one."""
+    """Return True if a file begins like an archive file, of this program or an earlier one."""
     with path.open("rb") as file:
         return file.read(len(MARKER) + 3).decode(errors="replace").removeprefix("\ufeff").startswith(MARKER)
 

@@ -355,7 +355,7 @@ class Captures:
         return replace(capture, messages=apply_revisions(messages, self._revisions, capture.kind.opening))
 
     def is_withheld(self, message: CapturedMessage) -> bool:
-        """True if a message must not be captured: it was deleted, or its author does not want it."""
+        """Return True if a message must not be captured: it was deleted, or its author does not want it."""
         revision = self._revisions.get(message.message_id)
         return (revision is not None and revision.text is None) or self._unwanted(message)
 
@@ -512,7 +512,7 @@ def _with_text_ids(fields: list[tuple[str, Any]]) -> dict[str, object]:
 
 
 def parse_pending(data: bytes) -> PendingCapture:
-    """The inverse of `render_pending`. Raises DamagedCapture."""
+    """Parse what `render_pending` has written. Raises DamagedCapture."""
     line, end, rest = data.partition(b"\n")
     if not end:
         raise DamagedCapture("its first line has no end")
@@ -562,7 +562,7 @@ class PendingFolder:
         files.remove(self.folder / waiting.name)
 
     def is_empty(self) -> bool:
-        """True if nothing waits. Never raises: False if the folder cannot be read."""
+        """Return True if nothing waits. Never raises: False if the folder cannot be read."""
         try:
             return not any(map(_PENDING_NAME.fullmatch, os.listdir(self.folder)))  # noqa: PTH208 (names are enough)
         except OSError as error:

@@ -445,7 +445,7 @@ class ChromaCollections:
 
 
 def connected(address: str, seconds: float) -> Any:
-    """A client of the server at `address` (`http://host:port`). Blocking.
+    """Return a client of the server at `address` (`http://host:port`). Blocking.
 
     Raises what the client, sockets and `http.client` raise if there is no server, or it does not answer.
     """
