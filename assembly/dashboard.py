@@ -240,7 +240,7 @@ def place_name(history: History, place_id: int, *, texts: bool) -> str:
 
 
 def address_of(settings: MetricsSettings) -> str:
-    """Give the dashboard's address for a browser on this machine."""
+    """Return the dashboard's address for a browser on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 (what others reach)
     return str(URL.build(scheme="http", host=host, port=settings.port, path="/"))
 
@@ -304,7 +304,7 @@ async def costs_of(kept: OutcomeHistory, prices: Prices, days: int, until: float
 
 
 def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
-    """Give a key that is the same for an entry in memory and for its line in the file, where the time is cut to
+    """Return a key that is the same for an entry in memory and for its line in the file, where the time is cut to
     milliseconds.
     """
     return rfc3339(entry.at), entry.message_ids

@@ -78,7 +78,7 @@ def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
 
 
 def private_paths(settings: Settings) -> set[Path]:
-    """Give the paths that must be closed to other users of the machine."""
+    """Return the paths that must be closed to other users of the machine."""
     kb, log_file = settings.kb, settings.logging.file.path
     places = {settings.app.data_dir, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir, kb.team_raw_dir}
     places |= {kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path}
@@ -117,7 +117,7 @@ _SECRETS = re.compile(r"\.env(?:rc|\..*)?~?|.*\.env~?", re.IGNORECASE | re.DOTAL
 
 
 def _secrets(settings: Settings) -> Iterator[Path]:
-    """Token and keys: a backup goes to places where these must not be."""
+    """Return the paths of the token and the keys: a backup goes to places where these must not be."""
     paths = settings.app.data_dir.rglob("*")
     yield from sorted(path for path in paths if not path.is_dir() and _is_secret(path))
 

@@ -64,7 +64,9 @@ def everywhere(settings: Settings) -> list[Settings]:
 
 
 def settings_of_removed_servers(settings: Settings) -> list[Settings]:
-    """Give settings for each server that was removed from `guilds` and still has a folder. Blocking. Raises OSError."""
+    """Return the settings of each server that was removed from `guilds` and still has a folder. Blocking. Raises
+    OSError.
+    """
     there = DataFolder(settings.app.data_dir).guild_ids()
     return [settings.for_removed_server(guild_id) for guild_id in there if guild_id not in settings.servers]
 
@@ -78,8 +80,8 @@ def open_team_data(settings: Settings) -> TeamData:
 
 
 def open_removed_team(settings: Settings) -> tuple[TeamData, list[str]]:
-    """As `open_team_data`, for a server that was removed from `guilds`. One that cannot be opened keeps nobody from
-    being forgotten elsewhere: its topics are left alone, and a line names what is wrong.
+    """Open the team knowledge of a server that was removed from `guilds`. Returns it and lines for the operator. If it
+    cannot be opened, people are still forgotten elsewhere: its topics are left alone, and a line says what is wrong.
     """
     try:
         return open_team_data(settings), []

@@ -69,7 +69,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _run_over_nats(settings: Settings, options: argparse.Namespace) -> int:
-    """As `run`, on a copy of what NATS holds; what changes it is done by the process that keeps the archive."""
+    """Do what `run` does, on a copy of what NATS holds. Changes are made by the process that keeps the archive."""
     with requires_nats_extra():
         from assembly.distributed import keepers  # noqa: PLC0415 (nothing of it is imported for one process)
     (action, *names), guild_id = options.kb, options.guild

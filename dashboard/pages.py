@@ -60,7 +60,7 @@ class Team(Protocol):
         ...
 
     async def correct(self, action: str, qa_id: str, operator: str) -> str:
-        """`remove` or `restore` a pair, as `--kb` does, and note who did. Returns a line about it.
+        """Remove or restore a pair (`action`), as `--kb` does, and note who did. Returns a line about it.
 
         Raises:
             CorrectionRefused: there is nothing to correct.

@@ -40,7 +40,9 @@ def visible_lines(text: str) -> list[str]:
 
 
 def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
-    """`text` in exactly `width` columns, cut or filled. `keep_end` cuts off the beginning: the ends of paths differ."""
+    """Return `text` in exactly `width` columns, cut or filled. `keep_end` cuts off the beginning: the ends of paths
+    differ.
+    """
     line = one_line(text)
     if keep_end and cell_len(line) > width:
         line = line[-4 * width :]

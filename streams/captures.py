@@ -73,7 +73,7 @@ def captures(
     *,
     may_wait: bool = True,
 ) -> Observable[Outcome | Pair]:
-    """One outcome for each job; and pairs that are stored only after it, by a later try. No job is ever dropped,
+    """Emit one outcome for each job, and the pairs that a later try stores only after it. No job is ever dropped,
     however many wait.
 
     parts             --t1-t2-t3----------------|

@@ -319,7 +319,9 @@ class CurationQueue:
             task.cancel()
 
     def _superseded(self, pair: Pair, later: Pair) -> tuple[Decision, bool]:
-        """Readers use the last capture of a conversation, so an earlier one needs no call (Pitfall 72)."""
+        """Decide to skip a pair because of a `later` capture of its conversation. Readers use the last one, so no model
+        is asked about an earlier one (Pitfall 72).
+        """
         return self._skipped(pair, f"{later.id} is a later capture of the same conversation")
 
     def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:

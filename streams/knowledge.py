@@ -98,7 +98,9 @@ def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable
 
 
 def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
-    """One update. It is wired anew each time, so that no state is left of an earlier one."""
+    """Run one update: emit its events, then its report. It is wired anew each time, so that no state is left of an
+    earlier one.
+    """
     ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
     report = UpdateReport.of(ledger.kinds)
 
@@ -148,7 +150,9 @@ def step(
     max_concurrent: int,
     gauge: Gauge | None,
 ) -> Callable[[Observable[T]], Observable[R]]:
-    """Like `map_async`; `on_failure` also gets the name of the step."""
+    """Return the operator `map_async(fn)` under the name of the step, which is logged and which `on_failure` also
+    gets.
+    """
 
     def failed(item: T, error: Exception) -> R:
         if not is_expected(error):

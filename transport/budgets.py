@@ -129,7 +129,9 @@ class SharedBudget:
         self._flushing = asyncio.Lock()
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
-        """As `Limiter`. While the server does not answer, it is asked again until the caller is cancelled."""
+        """Begin a chain, as `Limiter`. While the server does not answer, it is asked again until the caller is
+        cancelled.
+        """
         if (reached := await self.used_up(now)) is not None:
             return reached
         if self._limits.chains_per_user_per_hour and not await self._try_begin_chain(user_id, now):

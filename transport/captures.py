@@ -54,8 +54,8 @@ class CaptureSender:
     client: Client
 
     async def send(self, capture: Capture) -> None:
-        """Returns when the server has it, and waits while the server is away. If the caller is cancelled meanwhile, the
-        capture is not sent, and its messages are delivered again.
+        """Send a capture. Returns when the server has it, and waits while the server is away. If the caller is
+        cancelled meanwhile, the capture is not sent, and its messages are delivered again.
         """
         part = capture.part
         assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)

@@ -58,7 +58,7 @@ def decode_line(data: bytes) -> Dispatch:
 
 
 def encode_compressed(dispatch: Dispatch) -> bytes:
-    """`encode_line`, compressed by zlib. Raises as `encode_line`."""
+    """Encode a line as `encode_line` does, and compress it by zlib. Raises as `encode_line`."""
     return zlib.compress(encode_line(dispatch), COMPRESSION_LEVEL)
 
 

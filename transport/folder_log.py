@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 async def retry_file(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """`retry` for FILE_PATIENCE_SECONDS. Raises ServerAway, and ObjectNotFoundError at once."""
+    """Call `retry` for FILE_PATIENCE_SECONDS. Raises ServerAway, and ObjectNotFoundError at once."""
     return await retry(work, FILE_PATIENCE_SECONDS, per_try=None, unless=ObjectNotFoundError)
 
 
@@ -355,7 +355,7 @@ class LogJournal:
 
     @contextmanager
     def erasing(self) -> Generator[None]:
-        """On leaving, wait until all bytes replaced or removed so far are overwritten. Raises OSError."""
+        """Wait on leaving until all bytes replaced or removed so far are overwritten. Raises OSError."""
         yield
         self._file_connection.start(self._writer.wait_erased()).result()
 
@@ -501,7 +501,9 @@ class ScopeContents:
         return tuple(self._files)
 
     async def content(self, streams: JetStreamContext, path: str) -> bytes:
-        """b"" if there is no such file. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
+        """Return the content of a file; b"" if there is none. Raises ObjectNotFoundError: the file has been replaced
+        meanwhile.
+        """
         content = bytearray()
         for entry in self._files.get(path, ()):
             (await entry.with_data(streams)).apply(content)
@@ -566,7 +568,7 @@ async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[st
 
 
 def write_if_changed(root: Path, path: str, content: bytes) -> bool:
-    """Give a file this content, atomically; returns whether it had another. Blocking. Raises OSError."""
+    """Write this content to a file, atomically. Returns True if it had another. Blocking. Raises OSError."""
     file = root / path
     try:
         if file.read_bytes() == content:
@@ -648,7 +650,7 @@ class FolderFollower:
             await asyncio.sleep(backoff.pause())
 
     async def _follow(self, on_paths: OnPaths) -> None:
-        """Returns once the server may have forgotten this reader."""
+        """Follow the log. Returns once the server may have forgotten this reader."""
         streams, client = self._file_connection.streams, self._file_connection.client
         assert client is not None  # noqa: S101 (for the type checker: `streams` has seen it)
         subject, everything = (
@@ -678,7 +680,9 @@ class FolderFollower:
 
 
 def _apply_change(root: Path, change: FileChange) -> bool:
-    """Returns whether the file changed. Blocking. Raises ValueError: the file differs from the one that was changed."""
+    """Apply a change to its file. Returns True if the file changed. Blocking. Raises ValueError: the file differs from
+    the one that was changed.
+    """
     file = root / change.path
     if change.kind == "remove":
         there = file.is_file()

@@ -126,8 +126,8 @@ log = logging.getLogger(__name__)
 
 
 async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any]) -> Sequence[Dispatch]:
-    """GUILD_DELETE dispatches for servers that workers still know but READY does not list: the bot was removed while no
-    gateway ran. `ready`: the payload of READY. Empty if NATS does not answer: the next session tries again.
+    """Return GUILD_DELETE dispatches for servers that workers still know but READY does not list: the bot was removed
+    while no gateway ran. `ready`: the payload of READY. Empty if NATS does not answer: the next session tries again.
     """
     listed: object = ready.get("guilds")
     if not isinstance(listed, list):

@@ -166,7 +166,7 @@ H = TypeVar("H", bound=Holder)
 async def stand_by(
     client: Client, stream: str, members: Members, make: Callable[[], H], stopping: asyncio.Event
 ) -> AsyncGenerator[H]:
-    """Until `stopping` is set, yield a holder from `make` each time its lease could be taken, and release it when the
+    """Yield a holder from `make` each time its lease could be taken, until `stopping` is set, and release it when the
     caller asks for the next one. Sets its `Lease.lost` when another process takes the lease.
     """
     changed, suspects, holders = asyncio.Event(), dict[str, float](), list[H]()

@@ -322,7 +322,7 @@ def _merge(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
 
 
 def _merge_by_time(parts: Iterable[Path]) -> bytes:
-    """Lines by their time, in a stable order; a line that several partitions have comes once."""
+    """Return all lines by their time, in a stable order; a line that several partitions have comes once."""
     lines = {line: _time_of(line) for part in parts for line in lines_of(part.read_bytes())}
     return b"".join(sorted(lines, key=lines.__getitem__))
 
@@ -439,7 +439,7 @@ async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]
 
 
 async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Returns their number.
+    """Upload all collections of a folder, and delete those that it lacks. Returns their number.
 
     Raises:
         OSError, DamagedDatabase: a file cannot be read.
@@ -455,7 +455,7 @@ async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> i
 
 
 async def download_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Returns their number."""
+    """Download all collections into a folder. Returns their number."""
     bucket, count = ObjectBucket(streams, EVIDENCE), 0
     for name in [head.name for head in await bucket.heads() if collection_of(head.name) is not None]:
         content = await bucket.read(name)
@@ -528,7 +528,7 @@ class Installation:
         return sorted(int(path.name) for path in self.folder.guilds.glob("*") if path.name.isdecimal())
 
     def publisher(self, fenced: FencedLog) -> FolderPublisher:
-        """Publishes what one role writes."""
+        """Return the publisher of what one role writes."""
         below = "team-knowledge" if fenced.scope == TEAM else "knowledge-base"
         folders = [f"{home}{below}" for home in self.prefixes]
         indexes = [f"{each}/index{'-team' if fenced.scope == TEAM else ''}.txt" for each in folders]

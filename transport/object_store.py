@@ -256,7 +256,7 @@ class ObjectBucket:
         return revision
 
     async def _erase_head(self, revision: int) -> bool:
-        """False: the server is away and the head stays; `clear_orphans` erases it later."""
+        """Erase a head. Returns False if the server is away: the head stays, and `clear_orphans` erases it later."""
         try:
             await erase_entry(self._streams, self._stream, revision)
         except (Error, OSError, TimeoutError):
@@ -292,7 +292,7 @@ class ObjectBucket:
         return last.seq or 0
 
     async def _erase_pieces(self, pieces: str) -> None:
-        """If the server is away the pieces stay; `clear_orphans` deletes them later."""
+        """Erase the pieces of an object. If the server is away they stay, and `clear_orphans` deletes them later."""
         try:
             await erase_subject(self._streams, self._stream, self._piece_subject(pieces))
         except (Error, OSError, TimeoutError):

@@ -43,7 +43,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """The report of one process that has carried out a request in its `scopes`. `found`: the fields of `ForgetResult`."""
+    """The report of one process that has carried out a request in its `scopes`. `found`: the fields of a
+    `ForgetResult`.
+    """
 
     by: str
     scopes: tuple[str, ...]
@@ -272,7 +274,9 @@ async def has_people_bucket(client: Client) -> bool:
 
 @asynccontextmanager
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
-    """Kept up to date until the context ends. Raises OSError: NATS does not answer."""
+    """Give what the processes share about people, kept up to date until the context ends. Raises OSError: NATS does not
+    answer.
+    """
     people = SharedPeople(client)
     async with SubjectWatcher(client, f"KV_{PEOPLE}", f"$KV.{PEOPLE}.", people.receive).watching():
         yield people

@@ -48,7 +48,9 @@ _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 @lru_cache(maxsize=1 << 14)
 def partition_of(channel_id: int, partitions: int) -> int:
-    """32-bit FNV-1a of the id's decimal digits, modulo the number of partitions: the hash that the server uses."""
+    """Return the partition of a channel: 32-bit FNV-1a of the id's decimal digits, modulo the number of partitions. It
+    is the hash that the server uses.
+    """
     hashed = _FNV_OFFSET
     for byte in str(channel_id).encode():
         hashed = (hashed ^ byte) * _FNV_PRIME & 0xFFFFFFFF
@@ -207,7 +209,7 @@ def _difference(stream: Mapping[str, Any], found: Mapping[str, Any]) -> ServersU
 
 
 def _lease_difference(layout: Layout, members: Mapping[str, Any]) -> ServersUnusable | None:
-    """Not None: heartbeats would expire sooner or later than leases."""
+    """Return an error if heartbeats would expire sooner or later than leases; else None."""
     kept = members.get("max_age", 0) / NANOS
     if kept == layout.lease_seconds:
         return None
@@ -218,7 +220,7 @@ def _lease_difference(layout: Layout, members: Mapping[str, Any]) -> ServersUnus
 
 
 async def delete_all_streams(client: Client) -> None:
-    """For tests and the drill."""
+    """Delete all streams, for tests and the drill."""
     listed = await _request(client, "STREAM.NAMES", {})
     for name in listed.get("streams") or ():
         await _request(client, f"STREAM.DELETE.{name}", {})

@@ -90,7 +90,8 @@ class ArchiveKeeper:
 
 
 async def correct(client: Client, guild_id: int | None, action: str, qa_id: str, operator: str) -> str:
-    """`remove` or `restore` a pair where the archive is kept, with a line of the audit log. Returns a line about it.
+    """Remove or restore a pair (`action`) where the archive is kept, with a line of the audit log. Returns a line about
+    it.
 
     Raises:
         CorrectionRefused: there is nothing to correct.
@@ -172,7 +173,7 @@ async def copy_archive(settings: Settings, folder: Path) -> None:
 
 
 async def correct_from_command(settings: Settings, guild_id: int | None, action: str, qa_id: str) -> str:
-    """As `correct`. Raises Unusable as well: the servers cannot be used."""
+    """Do what `correct` does, for `--kb`. Raises Unusable as well: the servers cannot be used."""
     async with connected(settings) as client:
         return await correct(client, guild_id, action, qa_id, TERMINAL)
 

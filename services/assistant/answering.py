@@ -82,7 +82,7 @@ class Assistant(Protocol):
         was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
-        """Citations name sources, or the ids of conversations in sources of the team.
+        """Answer from the sources. Citations name sources, or the ids of conversations in sources of the team.
 
         `was_too_long`: an earlier draft was longer than `max_chars`, and the prompt says so. `toolset`: the tools that
         may be called before answering.

@@ -220,6 +220,6 @@ def with_image_summaries(
 
 
 def _harmless(summary: str) -> str:
-    """Put the summary into one line, without the brackets that would end the placeholder."""
+    """Return the summary in one line, without the brackets that would end the placeholder."""
     line = " ".join(clean(summary).split()).replace("[", "(").replace("]", ")")
     return line if len(line) <= IMAGE_SUMMARY_CHARS else f"{line[:IMAGE_SUMMARY_CHARS].rstrip()}…"

@@ -173,7 +173,7 @@ class ModelDescriber:
         return summary
 
     def _shown(self, source_id: str, text: str) -> str:
-        """Blocking: reading a long document takes a while."""
+        """Return as much of a source as a model is shown. Blocking: reading a long document takes a while."""
         if self._read is None:
             topic = topic_for_model(text, {})
             return topic if len(topic) <= MAX_CHARS else summary_text(plain_article(topic), MAX_CHARS)

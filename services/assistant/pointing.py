@@ -54,7 +54,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, float]]:
-    """Give the sentences and lines of code of a text, each with its weight."""
+    """Yield the sentences and lines of code of a text, each with its weight."""
     end = 0
     for fenced in _FENCED.finditer(text):
         said = _prose(text[end : fenced.start()])

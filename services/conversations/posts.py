@@ -173,7 +173,7 @@ def read_posts(path: Path) -> list[Post]:
 
 
 def parse_posts(text: str, path: Path) -> list[Post]:
-    """As `read_posts`, from the content of the file."""
+    """Return what `read_posts` returns, from the content of the file."""
     posts: list[Post] = []
     # Not `splitlines`, which also splits at characters that a question may contain.
     for number, line in enumerate(text.split("\n"), 1):

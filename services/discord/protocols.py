@@ -34,7 +34,7 @@ class Fetcher(Protocol):
     """REST reads. Each call is one request, retried; each raises `LookupFailed`."""
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
-        """None: it no longer exists."""
+        """Return a message; None: it no longer exists."""
         ...
 
     async def messages(
@@ -46,7 +46,7 @@ class Fetcher(Protocol):
         after: int | None = None,
         around: int | None = None,
     ) -> Sequence[Message]:
-        """At most `limit` (≤ 100) messages of a channel or thread, oldest first; empty if it is gone."""
+        """Return at most `limit` (≤ 100) messages of a channel or thread, oldest first; none if it is gone."""
         ...
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
@@ -54,7 +54,7 @@ class Fetcher(Protocol):
         ...
 
     async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
-        """False also for a thread that no longer exists."""
+        """Return True if a person is a member of a thread. False also for a thread that no longer exists."""
         ...
 
     async def place(self, place_id: int) -> Place | None:

@@ -104,7 +104,7 @@ def _placeholder(file: Attachment) -> str:
 
 
 def _size(count: int) -> str:
-    """Decimal units: 12,345 bytes are 12 kB."""
+    """Return a size in decimal units: 12,345 bytes are 12 kB."""
     if count < KB:
         return f"{count} B"
     # From 999.5 kB on, rounding would print 1000 kB.
@@ -188,7 +188,7 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def pieces(text: str, limit: int = LIMIT) -> Iterator[Piece]:
-    """Give the pieces, each apart from the fences that are added to it."""
+    """Return the pieces, each with the fences that were added to it kept apart."""
     rest, fence, gap = text.rstrip(), None, BLANK_LINES
     while rest := rest[found.end() :] if (found := gap.match(rest)) else rest:
         if units(rest) - units(rest.lstrip()) > limit // 4:

@@ -278,7 +278,7 @@ class _KnownPlace:
 
 
 def _needed_to_read(channel_type: int) -> int:
-    """Give the permissions that reading a channel of this type takes."""
+    """Return the permissions that reading a channel of this type takes."""
     return VIEW_CHANNEL | CONNECT if channel_type in VOICE_TYPES else VIEW_CHANNEL
 
 

@@ -106,13 +106,13 @@ _VERSION = re.compile(r'"schema_version"\s*:\s*(\d+)\s*[,}]')
 
 
 def normalise(text: str) -> str:
-    r"""`text` with `\n` as line ends, no white space at the end of lines, and no blank lines at either end."""
+    r"""Return `text` with `\n` as line ends, no white space at the end of lines, and no blank lines at either end."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return "\n".join([line.rstrip() for line in text.split("\n")]).strip("\n")
 
 
 def hash_text(text: str) -> str:
-    """SHA-256, in hex, of the normalised text."""
+    """Return the SHA-256 of the normalised text, in hex."""
     return hashlib.sha256(normalise(text).encode("utf-8", "replace")).hexdigest()
 
 

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 class ImageSource(Protocol):
     async def load(self, attachment: Attachment) -> Image:
-        """One image of at most `MAX_IMAGE_BYTES`, its type detected from its bytes.
+        """Load one image of at most `MAX_IMAGE_BYTES`. Its type is detected from its bytes.
 
         Raises:
             ImageFailed: it cannot be loaded now.

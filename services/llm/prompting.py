@@ -136,7 +136,7 @@ def id_field(source_id: str) -> Field:
 
 
 def section(name: str, fields: Iterable[Field]) -> str:
-    """One section of a prompt. `name` and labels are plain words of ours; the texts may be anything."""
+    """Render one section of a prompt. `name` and labels are plain words of ours; the texts may be anything."""
     body = "".join(f"{_rendered(field)}\n" for field in fields)
     return f"<<<{name}>>>\n{body}<<<end of {name}>>>"
 

@@ -250,7 +250,7 @@ def _smallest_tokens_of(run: str) -> tuple[str, ...]:
 
 
 def _has_letters_and_digits(field: str) -> bool:
-    """The pieces of such a field (`0x34f1`, `e1042`) would be noise."""
+    """Return True for a field such as `0x34f1` or `e1042`, whose pieces would be noise."""
     return any(char.isdigit() for char in field) and any(char.isalpha() for char in field)
 
 

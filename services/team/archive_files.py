@@ -194,7 +194,7 @@ class ArchiveReader:
                 self._wait(sorted(filter(wanted, pairs), key=attrgetter("key")))
 
     def peek(self, wanted: PairFilter, ready: PairFilter = accept_all) -> Pair | None:
-        """As `oldest`, from memory only."""
+        """Return what `oldest` returns, from the pairs in memory only."""
         while self._waiting and not wanted(self._waiting[0]):
             unwanted = self._waiting.popleft()
             if self._latest.get(unwanted.conversation_id) is unwanted:

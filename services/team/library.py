@@ -224,7 +224,7 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
 
 
 def _is_exchange(pair: Pair) -> bool:
-    """As `archive.is_exchange`, without removed texts."""
+    """Return what `archive.is_exchange` returns, without removed texts."""
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 
 
@@ -588,7 +588,7 @@ class TeamLibrary:
         return {name: topics[name] for name in self.team_index.described if name in topics}
 
     def find_undescribed(self, topics: Sequence[Topic]) -> Sequence[Topic]:
-        """As `undescribed`, among some topics."""
+        """Return what `undescribed` returns, among some topics only."""
         with self._lock:
             found = self.team_index.find_undescribed(topics, self.time())
             self._retry()

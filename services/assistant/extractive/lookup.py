@@ -36,7 +36,7 @@ _WORTH_SAYING: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_
 
 
 def about_unreadable(files: Sequence[str]) -> str | None:
-    """One sentence about the unreadable files, if all are unreadable; else None."""
+    """Return one sentence about the unreadable files, if all are unreadable; else None."""
     if not files or any(not isinstance(each, UnreadableFile) for each in files):
         return None
     return f"{'; '.join(files)}."

@@ -86,8 +86,8 @@ class Client(discord.Client):
             self._seconds_ahead = now() - parsedate_to_datetime(ended.response.headers["Date"]).timestamp()
 
     def discord_time(self) -> float:
-        """Discord's time, by its last answer, in seconds since 1970: ids go by it, and this machine's clock may be
-        wrong.
+        """Return Discord's time, by its last answer, in seconds since 1970: ids go by it, and this machine's clock may
+        be wrong.
         """
         return now() - self._seconds_ahead
 

@@ -468,7 +468,9 @@ def disconnect(client: Any) -> None:
 
 
 def _wait_for_heartbeat(host: str, port: int, seconds: float, *, safe: bool) -> None:
-    """The client asks for several things as soon as it is made, before its time limit can be set."""
+    """Wait until the server answers. The client itself asks for several things as soon as it is made, before its time
+    limit can be set.
+    """
     kind = http.client.HTTPSConnection if safe else http.client.HTTPConnection
     connection = kind(host, port, timeout=seconds)
     try:

@@ -235,7 +235,7 @@ class CollectionFiles:
 
     @contextlib.contextmanager
     def _shut(self, name: str) -> Generator[None]:
-        """While this is open, nobody has the file open or can open it."""
+        """Close a collection's file until the end of the block: nobody has it open, or can open it."""
         with self._guard:
             self._ending.add(name)
             file = self._opened.pop(name, None)

@@ -338,8 +338,8 @@ class SharedNotes(Protocol):
     """
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
-        """Like `SharedCollections.follow`, for the keys that begin with `prefix` (a word with a dot), which is cut off.
-        None: the value was deleted. Raises StoreUnavailable.
+        """Follow the values whose keys begin with `prefix` (a word with a dot), as `SharedCollections.follow` does.
+        `prefix` is cut off; None: the value was deleted. Raises StoreUnavailable.
         """
         ...
 
