@@ -114,7 +114,7 @@ def gateway_for(
         discord.client,
         token,
         fetcher=discord.fetcher,
-        marks=parts.state.watermarks.by_place,
+        watermarks=parts.state.watermarks.by_place,
         rules=gateway_rules(settings.discord),
         hooks=GatewayHooks(on_guild=arrived, look_up=parts.services.people.look_up, access_changed=access_changed),
         health=health,

@@ -94,7 +94,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 def copy_order(settings: Settings) -> CopyOrder:
     """Give the order in which a backup copies the data folder: the reverse of the order in which the files are written.
 
-    First the catch-up marks, which say that messages are done. Then answers: those being posted or waiting for
+    First the watermarks, which say that messages are done. Then answers: those being posted or waiting for
     approval, before recorded ones, which they become. Then team knowledge: topics, the decisions that they are made
     of, pending captures, and the archive that all of these are about. Likewise the index, its cache, and the pages.
     Last the lists that keep data from being used (deleted files, runbooks that are not shown, people who opted

@@ -47,7 +47,7 @@ from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from sinks.team import RawArchive
-from streams.captures import Images
+from streams.captures import ImageServices
 from streams.conversations import WindowRules
 from streams.curation import CurationServices
 from streams.server_context import ServerContext
@@ -145,7 +145,7 @@ class CaptureParts:
     teach: Callable[[Capture], Coroutine[Any, Any, Pair | None]] | None = None
     ask_filing: Callable[[int | None, int], Coroutine[Any, Any, Taught]] | None = None
     curation: CurationServices | None = None
-    images: Images | None = None
+    images: ImageServices | None = None
     finish_all: bool = False
 
 
@@ -357,7 +357,7 @@ def assemble(
         outbox=state.outbox,
         drafts=state.drafts,
         in_flight=in_flight,
-        marks=state.watermarks,
+        watermarks=state.watermarks,
         typists=TypingTracker(people, guild_of),
         viewing=viewing,
         access=api.access,

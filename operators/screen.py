@@ -40,8 +40,8 @@ def follow(
         [ follow                  ]
         --m1---m2→m1---m3---edit--|      m1 and m2 are one conversation now, m3 begins another
 
-    Of people who have opted out, the tracker learns only that they spoke, and to whom. A message that is deleted by
-    then is no address, neither for a reply to it nor for those that it mentions.
+    Of a person who has opted out, the tracker learns only that they spoke, and to whom. A reply to a message that is
+    deleted already counts as a reply to nothing.
     """
 
     def follow_event(event: Event) -> None:

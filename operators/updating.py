@@ -30,13 +30,13 @@ from services.knowledge import (
 )
 from services.storage import in_thread
 
-TAKEN = "another kind of source has names like this; rename it"
+NAME_TAKEN = "another kind of source has names like this; rename it"
 GONE_SECONDS = 24 * 3600.0
 """For so long the record of a source that is gone is kept, so that an empty mount costs no descriptions."""
 
 
 def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
-    """Load the cache, if that has not been done, and return all kinds of sources.
+    """Load the cache of records, unless it is loaded, and return all kinds of sources.
 
     Raises:
         OSError: the cache file is there and cannot be read.
@@ -79,7 +79,7 @@ def _look(
     events += [LeftOut(name, reason) for name, reason in listing.left_out.items()]
     for source_id in listing.due:
         mine = kind_of(kinds, source_id) is kind
-        events.append(Due(kind, source_id) if mine else LeftOut(source_id, TAKEN))
+        events.append(Due(kind, source_id) if mine else LeftOut(source_id, NAME_TAKEN))
     for source_id in listing.unchanged:
         events += _for_unchanged(records[source_id], key)
     there = {*listing.unchanged, *listing.due}

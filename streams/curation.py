@@ -30,7 +30,7 @@ from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from operators.curating import NOT_NOW, TRIES, curate, describe_topics
+from operators.curating import TRANSIENT_ERRORS, TRIES, curate, describe_topics
 from services.assistant import Curator, Describer
 from services.conversations import PersonalWork
 from services.llm import Usage
@@ -396,7 +396,7 @@ class CurationQueue:
                 self._pause = 0.0
             try:
                 return await work()
-            except NOT_NOW as error:
+            except TRANSIENT_ERRORS as error:
                 self._outdate()  # somebody may be forgotten before it continues
                 why = f"{type(error).__name__}: {error}"
                 if self._captures_ended:

@@ -56,7 +56,7 @@ def import_graph(events: Observable[Event], services: Services, sinks: Sinks, ru
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),
         ),
     )
-    return release(results, s.in_flight, s.marks, sinks.results)
+    return release(results, s.in_flight, s.watermarks, sinks.results)
 
 
 def is_by_team(part: Part) -> bool:

@@ -150,9 +150,7 @@ def step(
     max_concurrent: int,
     gauge: Gauge | None,
 ) -> Callable[[Observable[T]], Observable[R]]:
-    """Return the operator `map_async(fn)` under the name of the step, which is logged and which `on_failure` also
-    gets.
-    """
+    """Return the operator `map_async(fn)`. Its gauge, its log lines and `on_failure` get the `name` of the step."""
 
     def failed(item: T, error: Exception) -> R:
         if not is_expected(error):

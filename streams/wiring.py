@@ -109,7 +109,7 @@ class Services:
     outbox: Outbox
     drafts: Drafts
     in_flight: InFlight
-    marks: Watermarks
+    watermarks: Watermarks
     typists: TypingTracker
     viewing: ThreadAccess
     access: Access | None = None

@@ -152,7 +152,7 @@ def gateway_of(
         client,
         token,
         fetcher=fetcher,
-        marks=marks.by_place,
+        watermarks=marks.by_place,
         rules=gateway_rules(settings.discord, most_waiting=MOST_WAITING),
         hooks=GatewayHooks(on_guild=marks.note_guild, look_up=people.look_up, before_identify=turn),
         health=health,

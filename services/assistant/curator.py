@@ -39,7 +39,9 @@ class TopicPiece(BaseModel):
 
 
 class ClassificationResult(BaseModel):
-    """`pieces`: the topics of the pieces of a pair about several matters; None: all of it goes into `topic_name`."""
+    """The topic of a pair. `pieces`: the topics of the pieces of a pair about several matters; None: all of it goes
+    into `topic_name`.
+    """
 
     skip: bool
     topic_name: ShortText
@@ -47,8 +49,8 @@ class ClassificationResult(BaseModel):
 
 
 class IntegrationResult(BaseModel):
-    """`superseded_parts`: statements in other pairs that the new pair corrects; `conflicts`: contradictions that nobody
-    can decide.
+    """What adding a pair to its topic means for the other pairs in it. `remove_ids`: those that it makes obsolete.
+    `superseded_parts`: statements in others that it corrects. `conflicts`: contradictions that nobody can decide.
     """
 
     skip: bool
@@ -58,7 +60,9 @@ class IntegrationResult(BaseModel):
 
 
 class Curator(Protocol):
-    """Each step raises an `LLMError` (services.llm.endpoint) if it has no usable result."""
+    """Decides for the steps of filing team knowledge. Each method raises an `LLMError` (services.llm.endpoint) if it
+    has no usable result.
+    """
 
     @property
     def actor(self) -> Actor:
@@ -68,23 +72,25 @@ class Curator(Protocol):
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
     ) -> ImageSummaryResult:
-        """`message_ids`: one for each turn of the conversation."""
+        """Describe the images of a conversation. `message_ids`: one for each turn of it."""
         ...
 
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
-        """`index`: the team's topics, with their descriptions."""
+        """Choose the topic of a pair, a known or a new one. `index`: the team's topics, with their descriptions."""
         ...
 
     async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        """`topic_pairs`: the pairs of the topic, without earlier captures of the same conversation."""
+        """Decide whether a pair is added to its topic, and what it changes there. `topic_pairs`: the pairs of the
+        topic, without earlier captures of the same conversation.
+        """
         ...
 
 
 class ModelCurator:
-    """Composes the prompts, and leaves calls and retries to the asker.
+    """A `Curator` that asks a model. It composes the prompts, and leaves calls and retries to the asker.
 
-    `max_entries`, `max_topic_chars`: of a longer index, or a longer topic, the model is shown what resembles the pair
-    most. `corrections`: gives what is superseded in a pair.
+    `max_entries`, `max_topic_chars`: the most of the index, and of a topic, that the model is shown. If there is more,
+    it is shown what resembles the pair most. `corrections`: gives what is superseded in a pair.
     """
 
     actor = Actor.LLM

@@ -71,8 +71,8 @@ def _prose(text: str) -> list[str]:
 
 
 def _code(announced: str, lines: list[str]) -> Iterator[tuple[str, float]]:
-    """Give each line of code with the sentence that announces it, and its weight: that of a sentence for a single line
-    of code.
+    """Yield each line of code behind the sentence that announces it, with its weight. A single line of code weighs as
+    much as a sentence.
     """
     if announced:
         yield announced, _CODE_SHARE
@@ -130,8 +130,8 @@ def _chosen(found: SearchResult, query: str) -> list[Hit]:
 
 
 def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
-    """One friendly sentence, and the id of the nearest page or question to the team in it, if any. `hint`: a sentence
-    that says where else to ask.
+    """Return one friendly sentence, and the id of the page, or of the question to the team, that it names as the
+    nearest; no id if nothing is near. `hint`: a sentence that says where else to ask.
     """
     page = next(iter(pages_of(found.documents)), None) if found.is_near else None
     answers = (

@@ -258,7 +258,7 @@ class Drafts:
         """Take up the drafts of an earlier run: watch those that wait, and give a request for each that is not done."""
         for draft in sorted(self._by_id.values(), key=_age):
             if draft.state is DraftState.WAITING:
-                self.watch(draft, in_flight.keep(draft.part, draft.reply.place_id))
+                self.watch(draft, in_flight.hold_for_draft(draft.part, draft.reply.place_id))
             if draft.state is DraftState.WAITING or not draft.is_shown:
                 yield DraftRequest(draft.id, DraftAction.RESUME)
 

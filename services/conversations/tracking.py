@@ -26,8 +26,8 @@ from services.search import terms
 
 @dataclass(frozen=True, slots=True)
 class TrackingRules:
-    """The seconds for which an earlier message decides which conversation the next one belongs to. In threads only
-    `team_gap` and `intro_gap` apply.
+    """The time limits of tracking: for how many seconds an earlier message decides to which conversation the next one
+    belongs. In threads only `team_gap` and `intro_gap` apply.
 
     Attributes:
         team_gap: seconds within which a team member or bot goes on in the same conversation; few, since the team serves
@@ -183,7 +183,7 @@ class KnownMessages:
         return KnownMessage(conversation, place_id, author_id, _TYPES[author_type], at)
 
     def between(self, low: int, high: int) -> Iterator[tuple[int, KnownMessage]] | None:
-        """As `RecentIds.between`."""
+        """Yield the messages from `low` up to `high` with their ids; None: some may have been dropped."""
         rows = self._rows.between(low, high)
         return (
             None
@@ -228,7 +228,7 @@ class PersonState:
 
     Attributes:
         last_from, last_to: the last message from the person, and to the person.
-        intro: the ids of their newest messages, as far as these may be the opening lines of a reply.
+        intro: the ids of those of their newest messages that may be the opening lines of a reply.
     """
 
     author_type: AuthorType = AuthorType.COMMUNITY_USER
