@@ -219,7 +219,7 @@ async def sweep_regularly(
 
     subscription = (
         begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(run, on_failure=failed, max_concurrent=1), supervise("sweep"))
+        .pipe(map_async(run, on_failure=log_failed_sweep, max_concurrent=1), supervise("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
     try:
@@ -228,7 +228,7 @@ async def sweep_regularly(
         subscription.dispose()
 
 
-def failed(_: object, error: Exception) -> int:
+def log_failed_sweep(_: object, error: Exception) -> int:
     log.error("evidence: the sweep broke off", exc_info=error)
     return 0
 

@@ -148,7 +148,9 @@ def dashboard_pages(
 
 
 def display_rules(settings: Settings, key: bytes, place: Callable[[int], str]) -> DisplayRules:
-    """`key`: of pseudonyms; `place`: gives the names of channels."""
+    """Return the rules by which the dashboard shows people and texts. `key`: of pseudonyms; `place`: gives the names of
+    channels.
+    """
     return DisplayRules(settings.dashboard.show_texts, partial(pseudonym, key), place)
 
 

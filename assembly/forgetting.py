@@ -56,7 +56,7 @@ def team_files(servers: Servers[ServerParts]) -> Servers[TeamKnowledgeFiles]:
     return servers.map(of)
 
 
-def everywhere(settings: Settings) -> list[Settings]:
+def all_server_settings(settings: Settings) -> list[Settings]:
     """Return the shared settings, those of each server in `guilds`, and those of removed servers that still have a
     folder. Blocking. Raises OSError.
     """
@@ -142,7 +142,7 @@ def data_not_in_nats(settings: Settings) -> list[Path]:
     """
     root, log_file = settings.app.data_dir, settings.logging.file.path
     used, learned = {DataFolder(root).lock_file, root / NATS_FOLDER}, set[Path]()
-    homes = everywhere(settings)
+    homes = all_server_settings(settings)
     for each in homes:
         kb = each.kb
         used |= {DataFolder(each.app.data_dir).knowledge_base, *kb.document_folders, kb.links_file_path, kb.index_path}
@@ -168,7 +168,7 @@ def list_folder_contents(settings: Settings, *, running: bool = False) -> Folder
     documents, team_paths = list[Path](), stored_files(folder)
     if not running:
         team_paths += published_files(folder)
-    for each in everywhere(settings):
+    for each in all_server_settings(settings):
         kb = each.kb
         documents += [
             *kb.document_folders,

@@ -14,7 +14,7 @@ from assembly.team import curation_parts
 from dataflow.metering import Gauge
 from model.outcomes import Result
 from model.servers import Servers
-from services.documents.store import Together
+from services.documents.store import SharedDocuments
 from services.llm import AttachedImages, ImageSource, StructuredLLM
 from settings import Settings
 
@@ -97,7 +97,7 @@ async def open_bot(
     models: ModelOptions,
     gauge: Gauge | None = None,
     *,
-    shared: Together | None = None,
+    shared: SharedDocuments | None = None,
     captures: CaptureParts | None = None,
 ) -> AsyncGenerator[Bot]:
     """Open everything that `mode` needs until the end of the block.

@@ -134,7 +134,7 @@ class Privacy:
             raise _unwritten(call, error) from error
         finally:
             if self.documents is not None:
-                await self.documents.leave_alone(call.user_id)
+                await self.documents.stop_reading_of(call.user_id)
         return f"{say.opted_out} {say.stays_until_forgotten}"
 
     async def opt_in(self, call: Call) -> str:

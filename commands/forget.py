@@ -15,8 +15,8 @@ from assembly.data_folder import lock_data_folder
 from assembly.documents import NamedStore, named_store, remove_published, unused_stores
 from assembly.forgetting import (
     NATS_FOLDER,
+    all_server_settings,
     data_not_in_nats,
-    everywhere,
     forget_documents,
     list_folder_contents,
     open_removed_team,
@@ -105,7 +105,7 @@ def forget(settings: Settings, user_id: int) -> int:
         learned = [open_team_data(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in opened]
         texts, about = collect_texts(learned, user_id), list_folder_contents(settings)
-        published = partial(published_texts, everywhere(settings))
+        published = partial(published_texts, all_server_settings(settings))
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about, published=published)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
         stores, gone = _all_stores(settings), Tombstones(folder.tombstones)
@@ -121,7 +121,7 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
     """If topics may hold words of the person, delete what was made of them for searching. Gives how many copies there
     were, and lines for the operator. Raises OSError.
     """
-    written = [each for each in everywhere(settings) if has_archived_text(each.kb.team_raw_dir, user_id)]
+    written = [each for each in all_server_settings(settings) if has_archived_text(each.kb.team_raw_dir, user_id)]
     if not written:
         return 0, []
     count = sum([drop_team_passages(each) for each in written])

@@ -60,7 +60,7 @@ ENDS = {
     ),
     DraftEnd.TEAM_ANSWERED: (OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED, "Not posted: the team answered", ""),
 }
-"""By how a draft ends: its outcome and the reason, what the review channel says, and what the person is told."""
+"""For each end of a draft: its outcome and the reason, what the review channel says, and what the person is told."""
 CANCELLED_BY = {Reason.TEAM_ANSWERED: DraftEnd.TEAM_ANSWERED, Reason.OPTED_OUT: DraftEnd.WITHDRAWN}
 KEPT = "It is kept as the team taught it."
 NOT_KEPT = "It is not kept: somebody whose words it holds has opted out, or has marked them."

@@ -51,7 +51,7 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(slots=True)
 class _Day:
-    """`spent`: answers and tokens by process."""
+    """The counts of one day. `spent`: answers and tokens by process."""
 
     day: int = 0
     spent: dict[str, tuple[Count, Count]] = field(default_factory=dict[str, tuple[Count, Count]])
@@ -139,7 +139,7 @@ class SharedBudget:
         return None
 
     async def used_up(self, now: float) -> str | None:
-        """As `Limiter`; waits like `begin_chain`."""
+        """Return the limit that is used up, as `Limiter`; waits like `begin_chain`."""
         self._end_day_if_over(now)
         limits = self._limits
         if not (limits.answers_per_day or limits.tokens_per_day):

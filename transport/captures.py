@@ -124,7 +124,9 @@ class CaptureReceiver:
         self.captures.on_completed()
 
     def on_result(self, result: Result) -> None:
-        """To be called with each result of the graph. Acknowledges the capture, unless it failed or was cut off."""
+        """Acknowledge the capture that a result is about, unless it failed or was cut off. To be called with each
+        result of the graph.
+        """
         if not isinstance(result, Outcome):
             return
         must_stay = result.result is OutcomeKind.FAILED or (

@@ -30,13 +30,14 @@ from services.telemetry import connection_problem
 from transport.address import Address, ServersUnusable
 
 OLDEST_VERSION = (2, 12)
-"""Of the server: this version has counters, a TTL for each message, and expected sequences for wildcard subjects."""
+"""The oldest version of the server that will do: it has counters, a TTL for each message, and expected sequences for
+wildcard subjects."""
 PROBE_SECONDS = 2.0
 REFUSAL_WORDS = ("authorization", "authentication", "credentials")
 """Words by which an error of the server shows that it refuses the credentials."""
 
 CONNECT_ERRORS = (Error, OSError, TimeoutError, NoServersError)
-"""What the client raises where a connection fails."""
+"""The errors that the client raises if a connection fails."""
 
 OnError = Callable[[Exception], Awaitable[None]]
 

@@ -50,7 +50,7 @@ def collection_of(object_key: str) -> str | None:
 
 @contextlib.contextmanager
 def temporary_path(folder: Path) -> Generator[Path]:
-    """A path below `folder` for a file that is deleted on leaving."""
+    """Give a path below `folder` for a file, which is deleted at the end of the block."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f".unfinished-{uuid.uuid4().hex}"
     try:

@@ -173,8 +173,9 @@ class FencedLog:
             return await retry(store, FILE_PATIENCE_SECONDS, per_try=None)
 
     async def _was_stored(self, message_id: str) -> bool:
-        """After a rejected append: True if the entry is in the log and only the answer was lost. False if the last
-        known entry has expired; then append again. Raises Fenced if another process has written.
+        """Return, after a rejected append, True if the entry is in the log and only the answer was lost; False if the
+        last known entry has expired, so that the append is to be repeated. Raises Fenced if another process has
+        written.
         """
         known, last = self._last, await self.streams.get_last_msg(LOG, self.subjects)
         headers = cast("Mapping[str, str]", last.headers or {})

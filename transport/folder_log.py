@@ -205,7 +205,8 @@ async def drop_blob(streams: JetStreamContext, name: str) -> None:
 # Writing: the log of the one writer
 
 MOST_ENTRIES = 100
-"""Of one file; then it is written as a whole, so that the next owner need not read each line that was ever added."""
+"""The most entries of one file; then it is written as a whole, so that the next owner need not read each line that was
+ever added."""
 
 
 @dataclass(slots=True)

@@ -324,8 +324,9 @@ class Publisher:
 async def open_publisher(
     client: Client, watermarks: PublishWatermarks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
 ) -> AsyncGenerator[Publisher]:
-    """Messages that are not drained on leaving are lost, and catch-up fetches them again. `threads`: looks up the
-    thread of a message, to be sent with it.
+    """Open a publisher until the end of the block. `threads`: looks up the thread of a message, to be sent with it.
+
+    Messages that are not drained on leaving are lost, and catch-up fetches them again.
     """
     async with ordered_publisher(client) as ordered:
         yield Publisher(streams_of(client), ordered, watermarks, threads, fold_after)

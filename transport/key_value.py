@@ -115,7 +115,7 @@ class KeyBucket:
 
 
 async def read_values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dict[str, bytes]:
-    """All values of a bucket whose keys match `keys`, by key. Raises as the client.
+    """Return all values of a bucket whose keys match `keys`, by key. Raises as the client.
 
     The watcher of nats-py (2.16.0) is not used: it may report that there are no values before it has read the last ones
     (8 times in 4,000, of a bucket with one value). Besides, each watcher leaves a consumer for five minutes, and a

@@ -31,7 +31,7 @@ from transport.members import Members
 from transport.streams import CONSUMER_EXISTS
 
 DISCONNECTED_FRACTION = 0.5
-"""Of a lease: after so much of it the server gives up an owner that is disconnected. Reconnecting takes 0.2 s."""
+"""The part of a lease after which the server gives up an owner that is disconnected. Reconnecting takes 0.2 s."""
 ACK_SECONDS = 600.0
 """After so long the server sends an unacknowledged message again to the same owner, in case its ack was lost."""
 

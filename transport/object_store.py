@@ -34,7 +34,7 @@ from transport.streams import DAY_SECONDS, EXPECTED_LAST, MESSAGE_ID, TTL, WRONG
 log = logging.getLogger(__name__)
 
 PIECE_BYTES = 256 * 1024
-"""Of an object in one message: by default a server takes at most a megabyte."""
+"""The bytes of an object in one message: by default a server takes at most a megabyte."""
 TRIES = 8
 SILENT_SECONDS, MOST_SILENCES = 0.3, 10
 DIGEST_PREFIX = "SHA-256="

@@ -358,7 +358,7 @@ class Partition:
             log.warning("partition %d belongs to another process now", self.number)
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
-        """`OwnedPartition.release`."""
+        """Give the partition back, as `OwnedPartition.release`."""
         self._is_closing = True
         try:
             await self._release(drain=drain, seconds=seconds)

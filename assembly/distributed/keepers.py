@@ -48,7 +48,7 @@ class ArchiveKeeper:
     """The ids of the pairs that were stored here, by the last message of their part."""
 
     def on_result(self, result: Result) -> None:
-        """To be called with each result of the graph, so that lessons are found."""
+        """Remember the pair of a stored lesson. To be called with each result of the graph."""
         if isinstance(result, Outcome) and result.qa_id is not None:
             self._stored[result.part.last.id] = result.qa_id
 

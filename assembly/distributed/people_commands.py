@@ -66,7 +66,7 @@ class PeopleServices:
     def on_opt_out(self, user_id: int) -> None:
         self.parts.services.in_flight.withdraw(user_id)
         if self.documents is not None:
-            self._tasks.start(self.documents.leave_alone(user_id))
+            self._tasks.start(self.documents.stop_reading_of(user_id))
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """Forget a person in the scope DOCUMENTS, for `ForgetHandler`."""

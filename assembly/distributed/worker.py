@@ -49,7 +49,7 @@ from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES, watch_presses
-from services.documents.store import Together
+from services.documents.store import SharedDocuments
 from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
@@ -463,7 +463,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                     on_call=meters.on_call,
                 ),
                 meters.gauge,
-                shared=Together(kept, notes),
+                shared=SharedDocuments(kept, notes),
                 captures=sending_capture_parts(settings, process.client, state.withheld_captured),
             )
         )

@@ -18,7 +18,7 @@ WAITING_SECONDS = 600.0
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>[\s,:]*")
 
 Writers = Mapping[int, int]
-"""By message of a community user, its author; 0: it is not known."""
+"""The author of each message of a community user, by message; 0: it is not known."""
 WritersOf = Callable[[int, int, int], Awaitable[Writers | None]]
 """Returns what community users wrote in a place from one id up to another, also if it is deleted or withheld; None:
 that is not known.

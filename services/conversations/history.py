@@ -27,7 +27,7 @@ class Weight:
 
 
 MESSAGE_WEIGHT = 500
-"""Of a message without text."""
+"""The weight of a message without text."""
 OBJECT_WEIGHT = 120
 """The weight of a mention or an attachment, without its texts."""
 

@@ -39,7 +39,7 @@ from services.telemetry import current_people
 log = logging.getLogger(__name__)
 
 FORMAT = 2
-"""Of a line; the first one had no number."""
+"""The number of the format of a line; the first format had none."""
 
 _KINDS: dict[str, type[LLMError]] = {kind.__name__: kind for kind in LLMError.__subclasses__()}
 

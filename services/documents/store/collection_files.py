@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 SUFFIX = ".sqlite"
 _TAILS = "", "-wal", "-shm"
-"""Of the names of a collection's file, and of those that SQLite puts beside it."""
+"""The endings of a collection's file, and of the files that SQLite puts beside it."""
 KEPT_BYTES = 256 * 1024 * 1024
 KEPT_OPEN = 32
 KEPT_ENDED = 10_000

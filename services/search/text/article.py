@@ -95,7 +95,7 @@ class Article(NamedTuple):
 
 
 _CHANGELOG_TITLE = "Changelog"
-"""Of a document whose highest headings are versions: the first version is not the title of the others."""
+"""The title of a document whose highest headings are versions: the first version is not the title of the others."""
 _VERSION = re.compile(r"(?:version |release )?[\[(]?v?\d+\.\d+", re.IGNORECASE)
 
 
