@@ -392,7 +392,7 @@ class Gateway:
         if dispatch is None or self._stopped:
             return
         if dispatch.t in {"READY", "RESUMED"}:
-            self.health.up(at)
+            self.health.note_connected(at)
         if dispatch.t in CHANGES and self._hooks.access_changed is not None:
             self._hooks.access_changed()
         self._queue.put_nowait(dispatch)

@@ -21,7 +21,7 @@ ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includ
 
 @dataclass(slots=True)
 class Weight:
-    """The bytes of memory that messages take, about."""
+    """Counts the bytes of memory that messages take, roughly."""
 
     total: int = 0
 
@@ -185,7 +185,7 @@ class History:
         self._posted_in: dict[int, int] = {}  # the bot's user id, by place where it has posted in this run
 
     def observe(self, event: Event) -> None:
-        """Note an event, before anything asks about it."""
+        """Note an event. To be called before anything asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
                 self.newest_id = max(self.newest_id, message.id)

@@ -347,7 +347,9 @@ class ConversationMemory:
         return state
 
     def _leave(self, message_id: int, conversation_id: int, place_state: PlaceState) -> None:
-        """Update a conversation that a message has left: it waits again if a community user now has the last word."""
+        """Update a conversation from which a message was moved: it waits again if a community user has the last word
+        now.
+        """
         state = self.conversations.get(conversation_id)
         if state is not None:
             state.message_ids = [each for each in state.message_ids if each != message_id]

@@ -175,17 +175,17 @@ class Health:
         self.since = at
         self._heard_at = at
 
-    def up(self, at: float) -> None:
-        """A session has begun or was resumed."""
+    def note_connected(self, at: float) -> None:
+        """Note that a session has begun or was resumed."""
         self.connected, self.since, self._heard_at = True, at, at
 
-    def down(self, at: float) -> None:
-        """The connection is lost. Only the first of several failures counts."""
+    def note_disconnected(self, at: float) -> None:
+        """Note that the connection is lost. Only the first of several failures counts."""
         if self.connected:
             self.connected, self.since = False, at
 
     def refuse(self, why: str) -> None:
-        """Discord refuses the bot for good, and the process will end. `why`: one line without secrets."""
+        """Note that Discord refuses the bot for good, so that the process will end. `why`: one line without secrets."""
         self.refusal = why
         self.on_refusal()
 

@@ -159,11 +159,15 @@ looks like a fence could make or break one: it is made only in text of nothing b
 
 
 class Fence(NamedTuple):
+    """The beginning of a code block that is open. `mark`: the backticks or tildes that close it."""
+
     opening: str  # the whole line, to open it again
     mark: str
 
 
 class Piece(NamedTuple):
+    """A piece of a text. `reopened`, `closed`: the code block that is opened again before it, and closed after it."""
+
     reopened: Fence | None
     body: str
     closed: Fence | None

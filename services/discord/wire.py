@@ -410,7 +410,7 @@ class GuildPlaces:
         return changed.place
 
 
-PEOPLES_TYPES = frozenset({0, 19})
+USER_MESSAGE_TYPES = frozenset({0, 19})
 """DEFAULT and REPLY: the only types that people write ("Message types", Discord API reference).
 
 All others are system messages here: announcements such as joins, pins and boosts, THREAD_STARTER_MESSAGE (21), which is
@@ -572,7 +572,7 @@ def _from_wire(sent: MessagePayload) -> Message:
         text=without_surrogates(sent.content or ""),
         at=snowflake_time(sent.id),
         guild_id=sent.guild_id,
-        is_system=sent.type is not None and sent.type not in PEOPLES_TYPES,
+        is_system=sent.type is not None and sent.type not in USER_MESSAGE_TYPES,
         reply_to=None if sent.message_reference is None else _reply_to(sent, sent.message_reference),
         # Most messages have neither: this is the hot path of a replay.
         mentions=_mentions(sent.mentions) if sent.mentions else (),

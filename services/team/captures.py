@@ -77,7 +77,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The text of a message since it was edited or deleted.
+    """The new text of a message that was edited or deleted.
 
     Attributes:
         text: None: the message was deleted.
@@ -171,11 +171,13 @@ def _remove_unasked(messages: Iterable[CapturedMessage]) -> tuple[CapturedMessag
 def _join_messages(
     stored: Sequence[CapturedMessage], captured: Iterable[CapturedMessage]
 ) -> tuple[CapturedMessage, ...]:
-    """Join the messages of a conversation. The newer text wins, except of what was removed and of questions that were
-    answered. To whom a stored message of the team is, can only become less certain: if a message turns out to be no
-    part of the question, it is no longer certain to whom the stored answers to its author are. Neither is it for new
-    ones if an answered question reads differently now, if new messages are older than a stored answer, or if it was
-    decided without all that is stored of their user.
+    """Join the stored messages of a conversation with newly captured ones. The newer text wins, except for removed
+    texts and for questions that were answered.
+
+    It can only become less certain to whom a stored message of the team is. If a message turns out to be no part of the
+    question, it is no longer certain to whom the stored answers to its author are. To whom new answers are is uncertain
+    if an answered question reads differently now, if new messages are older than a stored answer, or if that was
+    decided without all stored messages of their user.
     """
     answered = max((each.message_id for each in stored if each.turn.speaker is Speaker.TEAM), default=0)
     newer = {each.message_id: each for each in captured}

@@ -63,6 +63,7 @@ class Server:
 
 
 async def identity(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> Identity:
+    """Ask Discord who the bot with this token is. Never raises: the result says what is wrong."""
     return await _ask(token, _read_identity, timeout_seconds)
 
 

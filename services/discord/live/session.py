@@ -308,7 +308,7 @@ async def keep_session(
             if not _is_passing_refusal(error, client, resume=resume) and (remedy := refusal(error)):
                 raise GatewayRefused(remedy) from error
             _report(error)
-        health.down(now())
+        health.note_disconnected(now())
         failures = 1 if now() - began >= QUIET_SECONDS else failures + 1
         await asyncio.sleep(pause(failures))
 
