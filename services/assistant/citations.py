@@ -21,7 +21,7 @@ _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:
-    """`text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
+    """Return `text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
 
     A model copies what it was shown, and often what stands around it: quotes, backticks, a label.
     """
@@ -249,7 +249,7 @@ def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:
 
 
 def addresses(text: str) -> list[str]:
-    """Every address in `text`, as written, without the punctuation that follows it."""
+    """Return every address in `text`, as written, without the punctuation that follows it."""
     return [_trim(match[0]) for match in _URL.finditer(text)]
 
 

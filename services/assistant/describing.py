@@ -123,7 +123,7 @@ class SaysNothing(NotDescribed):
 class Describer(Protocol):
     @property
     def key(self) -> str:
-        """Changes with everything that descriptions depend on besides the text: prompt, model, method."""
+        """A text that changes with all that descriptions depend on besides the source: prompt, model, method."""
         ...
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:

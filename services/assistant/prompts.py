@@ -249,7 +249,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
 def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) -> Prompt:
-    """`files`: files that can be searched besides the sources, each in a few words."""
+    """Build the prompt of the gate. `files`: files that can be searched besides the sources, each in a few words."""
     rules = _joined(GATE_RULES, *_if(files, GATE_FILES))
     return Prompt(
         tasks.system("gate", rules, *_labels(conversation)),
@@ -261,8 +261,9 @@ def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) ->
 def select(
     tasks: Tasks, query: str, request: str, entries: Sequence[Choice], max_sources: int, files: Sequence[str] = ()
 ) -> Prompt:
-    """`query`: the question, rewritten so that it stands alone. `request`: all that the asker wrote; may be equal or
-    empty. `entries`: the best of the index, or all of a small one. `files`: as for `gate`.
+    """Build the prompt that chooses sources. `query`: the question, rewritten so that it stands alone. `request`: all
+    that the asker wrote; may be equal or empty. `entries`: the best of the index, or all of a small one. `files`: as
+    for `gate`.
     """
     of_team = any(_is_of_team(entry.id) for entry in entries)
     rules = _joined(SELECT_RULES.format(max_sources=max_sources), *_if(of_team, SELECT_TEAM), *_if(files, SELECT_FILES))
@@ -285,7 +286,9 @@ def generate(
     was_too_long: bool = False,
     files: Sequence[str] | None = None,
 ) -> Prompt:
-    """`files`: the files that the model's tools search; None if it has no tools."""
+    """Build the prompt that asks for an answer. `files`: the files that the model's tools search; None if it has no
+    tools.
+    """
     hint = tasks.out_of_scope_hint.strip()
     has_excerpts = any(source.is_excerpt for source in sources)
     rules = _joined(
@@ -307,7 +310,7 @@ def generate(
 
 
 def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequence[Source]) -> Prompt:
-    """`sources`: the sources that the draft was written from."""
+    """Build the prompt that checks a draft. `sources`: the sources that it was written from."""
     hint = tasks.out_of_scope_hint.strip()
     rules = _joined(
         VERIFY_RULES,
@@ -331,8 +334,8 @@ def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[Tasks]
 
 
 def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = None) -> Prompt:
-    """`text`: of a topic, as `topic_for_model` renders it. `page_chars`: the length of the whole document if `text` is
-    its outline; None: that of `text`.
+    """Build the prompt that describes a source. `text`: that of a topic is as `topic_for_model` renders it.
+    `page_chars`: the length of the whole document if `text` is its outline; None: that of `text`.
     """
     most = description_chars(len(text) if page_chars is None else page_chars)
     return Prompt(
@@ -376,7 +379,9 @@ def integrate(
     topic_pairs: Sequence[Pair],
     corrections: Callable[[Pair], Sequence[Correction]] = lambda _pair: (),
 ) -> Prompt:
-    """`topic`: a safe file name: letters, digits and hyphens. `corrections`: gives what is superseded in a pair."""
+    """Build the prompt that adds a pair to its topic. `topic`: a safe file name: letters, digits and hyphens.
+    `corrections`: gives what is superseded in a pair.
+    """
     shown = (pair_fields(each, conversation_label(at), corrections(each)) for at, each in enumerate(topic_pairs))
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
     rules = _joined(INTEGRATE_RULES, *_if(any(map(names_users, (pair, *topic_pairs))), SPEAKERS))
@@ -387,7 +392,7 @@ def integrate(
 
 
 def summarise_images(tasks: Tasks, conversation: Conversation, message_ids: Sequence[int]) -> Prompt:
-    """`message_ids`: one for each turn."""
+    """Build the prompt that describes the images of a conversation. `message_ids`: one for each turn."""
     rules = SUMMARISE_IMAGES_RULES.format(max_chars=IMAGE_SUMMARY_CHARS)
     return Prompt(
         tasks.system("summarise_images", rules, *_labels(conversation)),
@@ -495,7 +500,7 @@ def topic_to_read(text: str) -> str:
 
 
 def _text_field(label: str, text: str, *, rendered: bool) -> Field:
-    """`rendered`: the text comes from `topic_for_model`."""
+    """Return a text as a field of a section. `rendered`: it comes from `topic_for_model`."""
     return Field(label, text, _TEAM_TURN if rendered else None)
 
 

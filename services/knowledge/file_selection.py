@@ -24,7 +24,7 @@ PEOPLE = "it is a list of people"
 LICENCE = "it is a licence"
 PRIVATE = "it is a key, a configuration of this program or a record"
 NOT_DOCUMENTATION = frozenset({NO_TEXT, SOURCE_CODE, BUILD_FILE, PEOPLE, LICENCE, PRIVATE})
-"""Why a file is no documentation, by its name."""
+"""The reasons for which the name of a file shows that it is no documentation."""
 
 _ENDINGS = {
     NO_TEXT: """png jpg jpeg gif webp avif bmp ico icns tif tiff svg psd drawio excalidraw puml

@@ -129,7 +129,7 @@ async def find_names_elsewhere(
 
 
 async def note_absent_names(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """Return a note that names the names of the question which are in no log."""
+    """Return a note with the names of the question that are in no log; nothing if there are none."""
     documents = scope.named_documents(plan)
     if any(doc.kind not in LOG_KINDS for doc in documents):
         return ()
