@@ -95,7 +95,7 @@ class Dismissed(Protocol):
     async def read(self) -> Collection[int]: ...
 
     async def change(self, action: str, asked_ids: Collection[int], operator: str) -> None:
-        """`dismiss` or `restore` questions, and note who did."""
+        """Dismiss or restore questions (`action`), and note who did."""
         ...
 
 

@@ -208,6 +208,7 @@ def pair_fields(
 
 
 def middle_cut(text: str, max_chars: int) -> str:
+    """Return `text` with its middle left out if it is longer than `max_chars`."""
     half = max_chars // 2
     return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"
 
