@@ -217,8 +217,8 @@ def _lengths(squares: Floats) -> Floats:
 
 
 def _of_words(texts: Sequence[str]) -> Floats:
-    """The cosines of texts by their words, of which rare ones weigh more. Of a text without such words all of it is
-    one: "Can someone help me?" is like itself. A matrix of words could fill the memory.
+    """Return the cosines of texts by their words, of which rare ones weigh more. Of a text without such words all of it
+    is one: "Can someone help me?" is like itself. A matrix of words could fill the memory.
     """
     holders = defaultdict[str, list[tuple[int, float]]](list)
     for at, text in enumerate(texts):
