@@ -131,7 +131,7 @@ def answer_rows(
 
 def _searchable(row: AnswerRow, entry: PartOutcome, showing: DisplayRules) -> str:
     shown = (row.id, row.result, row.reason, row.kind, row.who, row.where, *row.sources, entry.qa_id or "")
-    return " ".join((*shown, showing.text(entry.question), showing.text(entry.reply))).casefold()
+    return " ".join((*shown, showing.question(entry.question), showing.text(entry.reply))).casefold()
 
 
 def answer_row(
