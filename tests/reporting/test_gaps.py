@@ -14,6 +14,7 @@ import reporting.report
 from model.outcomes import OutcomeKind, Reason, traits_of
 from model.servers import Servers
 from reporting.report import (
+    Lessons,
     answered_by_lessons,
     find_gaps,
     is_gap,
@@ -190,7 +191,7 @@ async def test_a_lesson_answers_the_gap_with_its_question_as_far_as_it_was_asked
     gaps = await find_gaps([*entries, other], None)
     pairs = [(taught, "lanterns"), (lesson(6, "Is there a dark mode?"), "looks")]
     captures = [(lesson(5, OTHERS[0], "thread_9"), "captured"), (lesson(5, REMOVED), "forgotten")]
-    lessons = {None: lessons_among([*pairs, *captures])}
+    lessons: Lessons[str] = {None: lessons_among([*pairs, *captures])}
     answered = answered_by_lessons(gaps, lessons, without_owner)
     assert answered == {int(when) - 2: "lanterns", int(when) - 1: "lanterns"}
     newer = [*pairs, (lesson(7, LANTERNS[0]), "newest")]
@@ -201,7 +202,7 @@ async def test_a_lesson_of_a_server_with_knowledge_of_its_own_answers_the_gaps_o
     entries = [asked(LANTERNS[0], guild_id=guild_id, at=MONDAY + guild_id) for guild_id in (1, 2)]
     owner_of = Servers({None: "", 2: "its own"}).owner_of
     gaps = await find_gaps(entries, None, owner_of)
-    own = {2: [(lesson(50_000, LANTERNS[0]), "lanterns")]}
+    own: Lessons[str] = {2: [(lesson(50_000, LANTERNS[0]), "lanterns")]}
     assert answered_by_lessons(gaps, own, owner_of) == {int(MONDAY) + 2: "lanterns"}
 
 
