@@ -402,7 +402,7 @@ class Variable:
 def read_environment(environ: Mapping[str, str]) -> list[Variable]:
     """Return the environment variables that set a key, sorted by name."""
     return [
-        Variable(path, name, text, f"{VARIABLE_ORIGIN}{variable_name(path)}")
+        Variable(path, name, text, f"{VARIABLE_ORIGIN}{_shown(name, path)}")
         for name, text in sorted(environ.items())
         if (path := path_of(name)) is not None
     ]
@@ -432,7 +432,7 @@ def read_dotenv(file: Path) -> list[Variable]:
         if binding.value is None:
             raise SettingsError(f"{where}: {variable_name(path)} has no value; write {variable_name(path)}=…")
         # As in a shell, the last of several lines counts.
-        found[binding.key] = Variable(path, binding.key, binding.value, f"{where}: {variable_name(path)}")
+        found[binding.key] = Variable(path, binding.key, binding.value, f"{where}: {_shown(binding.key, path)}")
     return list(found.values())
 
 
@@ -454,9 +454,19 @@ def apply_variables(draft: ConfigDraft, variables: Iterable[Variable]) -> list[P
 
 
 def path_of(name: str) -> tuple[str, ...] | None:
-    """Return the path of the key that a variable sets; None: it is no variable of this program."""
+    """Return the path of the key that a variable sets; None: it is no variable of this program. `APP_DISCORD__TOKEN`
+    lacks an underscore and would set nothing: it has a path that is no key, so that it is refused.
+    """
     lower = name.lower()
-    return tuple(lower.removeprefix(VARIABLE_PREFIX).split("__")) if lower.startswith(VARIABLE_PREFIX) else None
+    if lower.startswith(VARIABLE_PREFIX):
+        return tuple(lower.removeprefix(VARIABLE_PREFIX).split("__"))
+    first, *rest = lower.removeprefix("app_").split("__")
+    return (f"app_{first}", *rest) if rest and lower.startswith("app_") and find_key((first, *rest)) else None
+
+
+def _shown(name: str, path: tuple[str, ...]) -> str:
+    full = variable_name(path)
+    return full if name.lower().startswith(VARIABLE_PREFIX) else full.removeprefix(VARIABLE_PREFIX.upper())
 
 
 def _parse_variable(key: SettingKey, text: str) -> Any:

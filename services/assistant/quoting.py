@@ -115,14 +115,14 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     return "\n\n".join([*paragraphs, say.no_model_notice]), list(dict.fromkeys(cited))
 
 
-def quote_team(passage: StoredPassage, say: Phrases, max_chars: int) -> str:
-    """Quote an earlier answer of the team, which is one passage, below its day and question; empty if it does not fit
-    in.
+def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int) -> str:
+    """Quote an earlier answer of the team below its day and question; empty if it does not fit in, or is empty.
+    `passage`: of that answer.
     """
     origin = say.from_the_team_on(passage.day) if passage.day else say.from_the_team
     asked = earlier_question(passage)
     head = f"{origin}\n> {asked}" if asked else origin
-    said = without_names(passage.text)
+    said = without_names(answer)
     fits = len(said) <= max_chars - len(head) - len(say.no_model_notice) - 6
     return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said and fits else ""
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 10
+FORMAT = 11
 """Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: their key
 is the hash of the text.
 """

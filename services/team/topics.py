@@ -106,7 +106,7 @@ class Placement:
         removed    goes out; unless a curator removed it, only `restored` brings it back. An operator's removal holds
                    for the conversation: a later capture is removed too, and `replaces` this one as what can be restored
         restored   goes back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no
-                   topic before it was removed becomes undecided again
+                   topic before it was removed becomes undecided again. Pairs that it makes obsolete go out
 
     A pair about several matters goes in pieces into several topics, and out of all of them at once. An added pair may
     also correct a part of another. The correction counts while both are in topics; if a later pair replaces the
@@ -238,7 +238,9 @@ class Placement:
             return []
         if self.topic_of.get(key) == topic:
             return []
-        return self._move_in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
+        leaving = self._obsolete(decision) - {key}
+        moved_in = self._move_in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
+        return self._move_out(leaving) + moved_in
 
     def _obsolete(self, decision: Decision) -> set[Decimal]:
         return set(map(archive.instant, decision.remove_ids)) - self._upheld

@@ -34,6 +34,12 @@ _NOISE = re.compile(
     re.DOTALL,
 )
 _SHOWN = re.compile(r"`[^`]+`|https?://\S")
+_DETAIL = re.compile(
+    r"`[^`]+`|https?://\S+[\w/]|\d+(?:[.:]\d+)*"
+    r"|\b(?:not|no|never|nothing|none|without|cannot|neither|nor)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""Code, links, numbers and negations: one of these tells apart what has the same terms otherwise."""
 _CORRECTS = re.compile(
     r"\b(?:no longer|any ?more|instead|outdated|obsolete|deprecated|changed|renamed|gone|moved|correction|corrected"
     r"|wrong|used to|since (?:v(?:ersion)?\b|\d)|as of|meanwhile)",
@@ -66,6 +72,8 @@ class Subject:
         values: the weight of each term, which grows with its count.
         asked_count: the number of the users' terms; if nobody asked, of the team's.
         answered_terms: the terms of the team.
+        asked_details, answered_details: what each side's words have of `_DETAIL`; a word that comes again is followed
+            by its count.
         askers_known: whether it is known of each question whom the team answered (`Exchange.asker_known`).
         shows: whether the team's words show code or a link, which are in no terms.
         corrects: whether they say that something has changed.
@@ -77,6 +85,8 @@ class Subject:
     values: tuple[float, ...]
     asked_count: int
     answered_terms: tuple[str, ...]
+    asked_details: tuple[str, ...]
+    answered_details: tuple[str, ...]
     askers_known: bool
     shows: bool
     corrects: bool
@@ -110,6 +120,8 @@ def subject_of(pair: Pair) -> Subject:
         tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
         len(asked),
         tuple(answered),
+        _details(each.question for each in found),
+        _details(each.answer for each in found),
         all(each.asker_known for each in found),
         any(_SHOWN.search(each.answer) for each in found),
         any(_CORRECTS.search(each.answer) for each in found),
@@ -236,6 +248,11 @@ def _bare(said: Iterable[str]) -> str:
     return _NOISE.sub(" ", "\n".join(said))
 
 
+def _details(said: Iterable[str]) -> tuple[str, ...]:
+    count = Counter(each.lower() for each in _DETAIL.findall("\n".join(said)))
+    return tuple(sys.intern(each if times == 1 else f"{each} {times}") for each, times in count.items())
+
+
 def _terms(text: str) -> list[str]:
     return [sys.intern(term) for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
 
@@ -300,7 +317,7 @@ class ExtractiveCurator:
             return IntegrationResult(skip=True, remove_ids=[])
         if not new.askers_known:
             return IntegrationResult(skip=False, remove_ids=[])
-        repeats = [old_id for old_id, old in olds if _says_all_of(new, old)]
+        repeats = [old_id for old_id, old in olds if _asks_all_of(new, old) and _says_all_of(new, old)]
         same = {old_id: old for old_id, old in olds if old_id not in repeats and _asks_the_same(new, old)}
         replaced = [old_id for old_id, old in same.items() if is_deliberate or new.corrects or _is_as_full(new, old)]
         # Whoever asks again must not cost the full answer: "as I said yesterday" is none.
@@ -330,13 +347,25 @@ def _says_all_of(one: Subject, other: Subject) -> bool:
     return (
         share(other.answered, one.answered) >= _SAME_ANSWER
         and share(other.asked, one.asked | one.answered) >= _SAME_MATTER
+        and {*other.asked_details} <= {*one.asked_details, *one.answered_details}
+        and {*other.answered_details} <= {*one.answered_details}
     )
 
 
+def _asks_all_of(new: Subject, old: Subject) -> bool:
+    return old.asked <= new.asked and {*new.asked_details} == {*old.asked_details}
+
+
 def _asks_the_same(new: Subject, old: Subject) -> bool:
-    """Return True if the questions are the same."""
-    return len(new.asked) >= _MIN_ANSWERED and (
-        share(new.asked, old.asked) >= _SAME_QUESTION and share(old.asked, new.asked) >= _SAME_QUESTION
+    """Return True if the questions are the same, or one says a little more. A word in the place of another one
+    (disable, enable) makes it another question.
+    """
+    return (
+        len(new.asked) >= _MIN_ANSWERED
+        and share(new.asked, old.asked) >= _SAME_QUESTION
+        and share(old.asked, new.asked) >= _SAME_QUESTION
+        and (new.asked <= old.asked or old.asked <= new.asked)
+        and {*new.asked_details} == {*old.asked_details}
     )
 
 
