@@ -161,9 +161,11 @@ MERGE_TAG = "tag:yaml.org,2002:merge"
 YAML_REMEDY = "check indentation and colons, and put quotes around text with special signs"
 
 
-def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_text: bool = False) -> ConfigDraft:
+def read_yaml(
+    path: Path, *, option: str = "--config", top: str = "discord", scalars_as_text: bool = False
+) -> ConfigDraft:
     """Read a YAML file, unchecked. `option`: of the command line, which names the file; `top`: a valid name of its top
-    level, for errors; `as_text`: read all scalars as texts, such as `yes` or `1.10`.
+    level, for errors; `scalars_as_text`: read all scalars as texts, such as `yes` or `1.10`.
 
     Raises:
         SettingsError: the file is missing, unreadable, not YAML, no mapping, or has a key twice.
@@ -171,7 +173,9 @@ def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_
     text = read_text(path, missing=f"create it, go to its folder, or name another with {option} FILE")
     draft = ConfigDraft(str(path))
     values: object = None
-    loaders: _Loaders = (yaml.BaseLoader,) if as_text else _LOADERS[-1:] if _READ_DIFFERENTLY.search(text) else _LOADERS
+    loaders: _Loaders = (
+        (yaml.BaseLoader,) if scalars_as_text else _LOADERS[-1:] if _READ_DIFFERENTLY.search(text) else _LOADERS
+    )
     for loader_class in loaders:
         draft.origins.clear()
         try:
@@ -471,7 +475,7 @@ def _shown(name: str, path: tuple[str, ...]) -> str:
 
 def _parse_variable(key: SettingKey, text: str) -> Any:
     """Parse JSON unless the key takes text; a text that is not JSON is returned, for the models to refuse."""
-    if key.as_text:
+    if key.is_text:
         return text
     try:
         return json.loads(text, object_pairs_hook=_unique_names)

@@ -318,7 +318,7 @@ def is_follow_up(text: str) -> bool:
 
 
 def _is_wish_or_reply(prose: str) -> bool:
-    """Opinions count as wishes."""
+    """Return True if a text states a wish, an opinion, or replies to somebody."""
     return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
 
 

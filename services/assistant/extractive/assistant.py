@@ -181,7 +181,7 @@ def _others(found: SearchResult, quoted: Sequence[str], query: str) -> list[Hit]
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:
-    """The text of the question, and the latest earlier texts of users."""
+    """Return the text of the question, and the latest earlier texts of users."""
     now = [turn.text for turn in conversation.turns if turn.asked_now]
     earlier = [turn.text for turn in conversation.turns if turn.role is Role.USER and not turn.asked_now]
     if not now:
