@@ -132,6 +132,10 @@ def _watch_files(steps: _Steps, folder: Path) -> None:
     watch("unlink", "remove", lambda path: path)
 
 
+def no_fsync(_descriptor: object) -> None:
+    pass
+
+
 def _live(base: str, gateway: str, token: str, config: Path, folder: Path, plan: Path, said: Path) -> None:
     output = os.open(said, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(output, 1)
@@ -139,6 +143,7 @@ def _live(base: str, gateway: str, token: str, config: Path, folder: Path, plan:
     os.environ["APP__DISCORD__TOKEN"] = token
     discord.http.Route.BASE = base
     DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway)
+    os.fsync = no_fsync  # what was written outlives the process without it
     steps = _Steps(plan)
     _watch_requests(steps)
     _watch_files(steps, folder)

@@ -48,6 +48,7 @@ PRESSED_SECONDS = 10.0
 """After so long without a word, somebody presses again: a client says "interaction failed" after three."""
 SURE, UNSURE = "kb:guides/backup.md", "kb:guides/accounts.md"
 """What the model cites: the page that the search finds first, or another one."""
+SHARED = ("seen.json", "usage.json", "tokens.json")
 
 
 @dataclass
@@ -168,7 +169,7 @@ class World:
         # A line may be cut off by a kill.
         rows = [json.loads(line) for line in lines if line.endswith(b"}")]
         found = [each for each in rows if str(question.id) in each["message_ids"]]
-        return [(each["outcome"], each["reason"]) for each in found]
+        return [(each["outcome"], each.get("reason")) for each in found]
 
     def ends(self, question: Message) -> list[tuple[str, str | None]]:
         return [row for row in self.rows(question) if row[0] != "held"]
@@ -218,6 +219,8 @@ class Ending:
         decide: None: the answer is posted at once.
         texts: what is posted.
         least: the least number of kills.
+        whole: the bot is killed wherever it can be.
+        shares: the tests over which the kills are spread.
         away: what happens while the bot is away, as it was killed while the draft waited.
     """
 
@@ -231,17 +234,18 @@ class Ending:
     minutes: float = 60.0
     away: bool = False
     whole: bool = False
+    shares: int = 2
 
 
 ENDINGS = [
-    Ending("posted", presses(POST), ("replied", None), PIECES, whole=True),
+    Ending("posted", presses(POST), ("replied", None), PIECES, whole=True, shares=4),
     Ending("posted as unsure", presses(POST), ("replied", None), PIECES, approval="unsure"),
     Ending("posted as edited", presses(EDIT, POST), ("replied", None), [EDITED]),
     Ending("kept", presses(EDIT, KEEP), ("replied", None), [EDITED]),
     Ending("discarded", presses(DISCARD), ("skipped", "discarded by a person")),
     Ending("team answered", team_answers, ("cancelled", "team answered"), away=True),
     Ending("deleted", question_is_deleted, ("cancelled", "deleted"), away=True),
-    Ending("expired", nobody_decides, ("skipped", "nobody decided"), minutes=0.04),
+    Ending("expired", nobody_decides, ("skipped", "nobody decided"), minutes=0.02),
     Ending("at once as sure", None, ("replied", None), PIECES, approval="unsure", cited=SURE),
     Ending("at once", None, ("replied", None), PIECES, approval="off", cited=SURE),
 ]
@@ -311,8 +315,15 @@ async def record(root: Path, ending: Ending) -> list[Step]:
 
 
 def cuts(steps: Sequence[Step], ending: Ending) -> list[Step]:
-    """Where the bot is killed. After a change of a file is before the next step."""
-    kept = [each for each in steps if each.moment == "before" or each.name.split()[0].isupper() or ending.whole]
+    """Where the bot is killed: with `whole` wherever it can be. Else not after the change of a file, which is before the
+    next step, and not where the same is written for all answers.
+    """
+
+    def counts(step: Step) -> bool:
+        is_request = step.name.split()[0].isupper()
+        return is_request or (step.moment == "before" and not step.name.endswith(SHARED))
+
+    kept = [each for each in steps if ending.whole or counts(each)]
     first = next(number for number, each in enumerate(kept) if is_of_draft(each))
     offered = Step("replace state/drafts/question.json", 2)
     if ending.decide is not None and not ending.whole:
@@ -365,7 +376,8 @@ async def kill_at_all(root: Path, ending: Ending, steps: Iterable[Step]) -> list
             await kill_and_stay_away(world, ending)
         for step in steps:
             await kill_at(world, ending, step)
-        await world.until(lambda: all(world.ends(each) for each in world.asked))
+        if ending.decide is not None:
+            await world.until(lambda: all(world.ends(each) for each in world.asked))
         await world.stop()
         check(world, ending)
         return world.kills
@@ -376,7 +388,8 @@ def check(world: World, ending: Ending) -> None:
     for question in world.asked:
         answers = [post.content.strip() for post in answers_to(world.server, question) if post.content]
         assert answers == list(ending.texts)
-        assert world.ends(question) == [ending.row]
+        # A kill loses the outcomes of replies of the last two seconds, but no end of a draft.
+        assert world.ends(question) == [ending.row] or (ending.decide is None and not world.ends(question))
         assert world.rows(question).count(("held", "held for approval")) <= 1
         card, draft = world.card(question), world.draft(question)
         assert (card is not None, draft is not None) == (ending.decide is not None,) * 2
@@ -389,12 +402,25 @@ def check(world: World, ending: Ending) -> None:
     assert world.server.unknown == []
 
 
-@pytest.mark.parametrize("ending", ENDINGS, ids=lambda each: each.name)
-async def test_killed_at_any_step_a_draft_ends_once(tmp_path: Path, ending: Ending) -> None:
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, list[Step]]:
+    """Where to kill, by ending."""
+    return {}
+
+
+SHARES = [(ending, share) for ending in ENDINGS for share in range(ending.shares)]
+
+
+@pytest.mark.parametrize(("ending", "share"), SHARES, ids=[f"{ending.name} {share}" for ending, share in SHARES])
+async def test_killed_at_any_step_a_draft_ends_once(
+    tmp_path: Path, recorded: dict[str, list[Step]], ending: Ending, share: int
+) -> None:
     """Pitfalls 8, 25 and 75."""
-    steps = cuts(await record(tmp_path / "uncut", ending), ending)
+    if ending.name not in recorded:
+        recorded[ending.name] = cuts(await record(tmp_path / "uncut", ending), ending)
     # Two bots side by side, with a Discord each.
-    chains = [kill_at_all(tmp_path / str(number), ending, steps[number::2]) for number in (0, 1)]
+    own = recorded[ending.name][share :: ending.shares]
+    chains = [kill_at_all(tmp_path / str(number), ending, own[number::2]) for number in (0, 1)]
     kills = [each for found in await asyncio.gather(*chains) for each in found]
     print(len(kills), "kills at", Counter(each and each.name for each in kills))
-    assert len(kills) >= ending.least
+    assert len(kills) >= ending.least / ending.shares
