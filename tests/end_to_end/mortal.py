@@ -93,7 +93,7 @@ class _Steps:
 
 
 def _watch_requests(steps: _Steps) -> None:
-    request = aiohttp.ClientSession._request  # noqa: SLF001 (all requests pass there)
+    request = aiohttp.ClientSession._request  # all requests pass there
 
     async def watched(self: Any, method: str, url: Any, **options: Any) -> Any:
         name = f"{method} {yarl.URL(url).path.removeprefix('/api/v10')}"
@@ -102,7 +102,7 @@ def _watch_requests(steps: _Steps) -> None:
         steps.take(name, "after")
         return response
 
-    aiohttp.ClientSession._request = watched  # type: ignore[method-assign]  # noqa: SLF001 (as above)
+    aiohttp.ClientSession._request = watched  # type: ignore[method-assign]
 
 
 def _watch_files(steps: _Steps, folder: Path) -> None:
@@ -127,7 +127,7 @@ def _watch_files(steps: _Steps, folder: Path) -> None:
 
         setattr(os, call, watched)
 
-    watch("write", "append", lambda descriptor, _data: os.readlink(f"/proc/self/fd/{descriptor}"))
+    watch("write", "append", lambda descriptor, _data: Path(f"/proc/self/fd/{descriptor}").readlink())
     watch("rename", "replace", lambda _from, to: to)
     watch("unlink", "remove", lambda path: path)
 
