@@ -13,7 +13,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -32,6 +32,8 @@ _FORKS.set_forkserver_preload([__name__, "commands.dispatch", "commands.live", "
 Moment = Literal["before", "within", "after"]
 """`within`: a half of what is appended is written."""
 _NUMBERS = re.compile(r"\d{4}-\d\d-\d\d|\d{15,20}")
+REQUEST = "_request"
+"""The method of aiohttp's client by which all requests are made."""
 _TOKENS = re.compile(r"token-of-\w+")
 
 
@@ -93,7 +95,7 @@ class _Steps:
 
 
 def _watch_requests(steps: _Steps) -> None:
-    request = aiohttp.ClientSession._request  # all requests pass there
+    request: Callable[..., Awaitable[object]] = getattr(aiohttp.ClientSession, REQUEST)
 
     async def watched(self: Any, method: str, url: Any, **options: Any) -> Any:
         name = f"{method} {yarl.URL(url).path.removeprefix('/api/v10')}"
@@ -102,20 +104,19 @@ def _watch_requests(steps: _Steps) -> None:
         steps.take(name, "after")
         return response
 
-    aiohttp.ClientSession._request = watched  # type: ignore[method-assign]
+    setattr(aiohttp.ClientSession, REQUEST, watched)
 
 
 def _watch_files(steps: _Steps, folder: Path) -> None:
-    def name_of(path: Any) -> str | None:
-        path = Path(path)
+    def name_of(path: Path) -> str | None:
         inside = path.is_relative_to(folder) and not path.name.startswith(LEFTOVER_PREFIX)
         return str(path.relative_to(folder)) if inside else None
 
-    def watch(call: str, verb: str, path_of: Callable[..., Any]) -> None:
+    def watch(call: str, verb: str, path_of: Callable[..., Path]) -> None:
         real = getattr(os, call)
 
         def watched(*args: Any, **options: Any) -> Any:
-            name = name_of(path_of(*args))
+            name = name_of(Path(path_of(*args)))
             if name is None:
                 return real(*args, **options)
             steps.take(f"{verb} {name}", "before")
@@ -127,9 +128,21 @@ def _watch_files(steps: _Steps, folder: Path) -> None:
 
         setattr(os, call, watched)
 
-    watch("write", "append", lambda descriptor, _data: Path(f"/proc/self/fd/{descriptor}").readlink())
-    watch("rename", "replace", lambda _from, to: to)
-    watch("unlink", "remove", lambda path: path)
+    watch("write", "append", _path_behind)
+    watch("rename", "replace", _second)
+    watch("unlink", "remove", _first)
+
+
+def _path_behind(descriptor: int, _data: object) -> Path:
+    return Path(f"/proc/self/fd/{descriptor}").readlink()
+
+
+def _second(_source: object, target: Path) -> Path:
+    return target
+
+
+def _first(path: Path) -> Path:
+    return path
 
 
 def no_fsync(_descriptor: object) -> None:
