@@ -68,7 +68,7 @@ def disk_condition(folder: Path, least_mb: int, at: float, subject: str = "") ->
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls of one model. `failed`: in a row."""
+    """The last calls of one model. `failed`: how many failed in a row."""
 
     failed: int = 0
     since: float = 0.0

@@ -39,7 +39,7 @@ class DisplayRules:
         return plain(written) if self.texts else ""
 
     def source(self, source_id: str) -> str:
-        """The id of a source. The names of people's files are shown only if texts are."""
+        """Return the id of a source. The names of people's files are shown only if texts are."""
         return plain(source_id) if is_library_source(source_id) or self.texts else HIDDEN_FILE
 
     def said_in(self, source_id: str, written: str) -> str:
@@ -48,7 +48,7 @@ class DisplayRules:
 
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:
-    """The address of a message, or of a channel or thread; empty if the server is unknown."""
+    """Return the address of a message, or of a channel or thread; empty if the server is unknown."""
     return "" if guild_id is None else discord_address(guild_id, place_id, message_id)
 
 
@@ -57,7 +57,7 @@ def minute(at: float) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration in a few characters; a dash for None."""
+    """Return a duration in a few characters; a dash for None."""
     if value is None:
         return "–"
     if value < 1:

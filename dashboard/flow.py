@@ -41,7 +41,7 @@ class Box(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """`into`: the operator that it leads to; `path`: for SVG."""
+    """An arrow of the picture. `into`: the name of the box that it leads to; `path`: its line, as SVG writes it."""
 
     into: str
     path: str
@@ -49,6 +49,15 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlowPicture:
+    """The fixed part of the picture, in pixels.
+
+    Attributes:
+        operators: the boxes with current figures.
+        fixed: the boxes where items come from.
+        ends: the boxes of results.
+        lanes: the name of each lane, with its position (x, y).
+    """
+
     width: float
     height: float
     operators: Sequence[Box]
@@ -66,8 +75,10 @@ class OperatorCells(NamedTuple):
     state: str
 
 
-class InHandRow(NamedTuple):
-    """A part in flight."""
+class InProgressRow(NamedTuple):
+    """A part in flight, as texts for a row of the page. `link`: to its last message on Discord; `since`: when its batch
+    closed; `steps`: the finished ones with their durations.
+    """
 
     kind: str
     who: str
@@ -83,7 +94,7 @@ class NowView:
 
     cells: Mapping[str, OperatorCells]
     ends: Mapping[str, int]
-    in_hand: Sequence[InHandRow]
+    in_progress: Sequence[InProgressRow]
     at: str
 
 
@@ -92,7 +103,8 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
     lanes = {lane: [each for each in steps if each.lane is lane] for lane in Lane}
     names = {lane: [each.name for each in some] for lane, some in lanes.items()}
     top = 1 + len(lanes[Lane.ARRIVALS])  # from this row on there is room above for the names of lanes
-    # Files are a little below the step that waits for them, to which an edge leads, or below the knowledge base.
+    # The lane of files begins a little below the answer step that it feeds, so that the edge between them is seen, and
+    # below the whole lane of the knowledge base, which is in the same column.
     waiting = next(each.feeds for each in lanes[Lane.FILES] if each.feeds)
     files = top + max(names[Lane.ANSWERS].index(waiting), len(lanes[Lane.KNOWLEDGE]) + 1) + _ASIDE
     last = max(top + len(lanes[Lane.ANSWERS]) - 1, ceil(files) + len(lanes[Lane.FILES]) + 1)
@@ -146,12 +158,12 @@ def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
     return NowView(
         {name: cells(figures.get(name, Figures())) for name in STEP_NAMES},
         {name: meter.results.get(name, 0) for name in chain.from_iterable(ENDS)},
-        [_row(each, showing) for each in meter.in_hand()[:SHOWN_IN_HAND]],
+        [_row(each, showing) for each in meter.in_progress()[:SHOWN_IN_PROGRESS]],
         minute(at),
     )
 
 
-SHOWN_IN_HAND = 12
+SHOWN_IN_PROGRESS = 12
 
 
 def cells(figures: Figures) -> OperatorCells:
@@ -168,10 +180,10 @@ def cells(figures: Figures) -> OperatorCells:
     return OperatorCells(in_flight, " · ".join(parts) or "–", " ".join(name for name, holds in states if holds))
 
 
-def _row(each: PartInProgress, showing: DisplayRules) -> InHandRow:
+def _row(each: PartInProgress, showing: DisplayRules) -> InProgressRow:
     part = each.part
     steps = ", ".join(f"{took.step} {seconds(took.seconds)}" for took in each.steps)
-    return InHandRow(
+    return InProgressRow(
         "capture" if part.author_type is AuthorType.TEAM_MEMBER else "question",
         showing.person(part.author.id),
         showing.place(part.place.id),
@@ -182,7 +194,7 @@ def _row(each: PartInProgress, showing: DisplayRules) -> InHandRow:
 
 
 def _y(row: float, top: int) -> float:
-    """The upper edge of a box. `top`: the first row below the names of the lanes."""
+    """Return the upper edge of a box. `top`: the first row below the names of the lanes."""
     return _MARGIN + (row + (_LANE_GAP if row >= top else 0)) * _DOWN
 
 

@@ -22,7 +22,7 @@ SHOWN_SUBJECTS = 3
 SHOWN_STEPS = 3
 """The most gaps and the most voted answers that are named."""
 MINOR = frozenset({Topic.SOURCES, Topic.ERRORS})
-"""Topics in whose trouble the bot goes on answering."""
+"""Topics whose trouble does not keep the bot from answering."""
 WELL, WORTH_A_LOOK, ILL, UNKNOWN = "well", "look", "ill", "unknown"
 _ORDER = (ILL, WORTH_A_LOOK, WELL, UNKNOWN)
 
@@ -41,8 +41,10 @@ class HealthRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """Attributes:
-    state: the worst of the rows; verdict: the same in a sentence.
+    """The health of the program, as rows.
+
+    Attributes:
+        state: the worst of the rows; `verdict`: the same in a sentence.
     """
 
     state: str
@@ -166,7 +168,7 @@ class ActivityView:
 
 
 def period_of(now: float) -> TimeSpan:
-    """The last `DAYS` days, today included."""
+    """Return the last `DAYS` days, today included."""
     return TimeSpan((now // DAY - DAYS + 1) * DAY, now + 1)
 
 

@@ -60,7 +60,7 @@ class Team(Protocol):
         ...
 
     async def correct(self, action: str, qa_id: str, operator: str) -> str:
-        """`remove` or `restore` a pair, as `--kb` does, and note who did. Returns a line about it.
+        """Remove or restore a pair (`action`), as `--kb` does, and note who did. Returns a line about it.
 
         Raises:
             CorrectionRefused: there is nothing to correct.
@@ -95,7 +95,7 @@ class Dismissed(Protocol):
     async def read(self) -> Collection[int]: ...
 
     async def change(self, action: str, asked_ids: Collection[int], operator: str) -> None:
-        """`dismiss` or `restore` questions, and note who did."""
+        """Dismiss or restore questions (`action`), and note who did."""
         ...
 
 
@@ -264,8 +264,8 @@ class Pages:
             return "{}"
         health = await self._health.get()
         cells = {name: each._asdict() for name, each in now.cells.items()}
-        rows = [each._asdict() for each in now.in_hand]
-        known: dict[str, object] = {"cells": cells, "ends": now.ends, "in_hand": rows, "at": now.at}
+        rows = [each._asdict() for each in now.in_progress]
+        known: dict[str, object] = {"cells": cells, "ends": now.ends, "in_progress": rows, "at": now.at}
         if health is not None:
             known["health"] = {**asdict(health), "rows": [each._asdict() for each in health.rows]}
         return json.dumps(known)
@@ -586,7 +586,9 @@ def _address(path: str, fragment: str = "", **query: str) -> str:
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
-    """The topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is impossible."""
+    """Return the topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is
+    impossible.
+    """
     if action == "remove":
         return next(
             (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None

@@ -119,7 +119,7 @@ def answer_rows(
     votes: Iterable[VotedQuestion] = (),
     steps: StepsOf = steps_unknown,
 ) -> list[AnswerRow]:
-    """The rows, newest first, whose shown texts contain all words of `query`."""
+    """Return the rows, newest first, whose shown texts contain all words of `query`."""
     words, voted = query.casefold().split(), {each.asked_id: each for each in votes}
     found: list[AnswerRow] = []
     for entry in reversed(entries):
@@ -213,7 +213,7 @@ def id_of(entry: PartOutcome) -> str:
 
 
 def find_answer(entries: Sequence[PartOutcome], answer_id: str) -> PartOutcome | None:
-    """The newest outcome with this id."""
+    """Return the newest outcome with this id."""
     return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
 
 
@@ -629,7 +629,7 @@ class CostView:
 
 
 def cost_view(costs: Costs, showing: DisplayRules) -> CostView:
-    """The newest days first; the largest steps and channels first, then the expenses without a channel."""
+    """Return the newest days first; the largest steps and channels first, then the expenses without a channel."""
     channels = [(showing.place(channel), spent) for channel, spent in costs.channels.items()]
     if costs.elsewhere.calls or costs.elsewhere.tokens:
         channels.append((ELSEWHERE, costs.elsewhere))

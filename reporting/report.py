@@ -206,7 +206,9 @@ def _lengths(squares: Floats) -> Floats:
 
 
 def _of_words(texts: Sequence[str]) -> Floats:
-    """The cosines of texts by their words, of which rare ones weigh more. A matrix of words could fill the memory."""
+    """Return the cosines of texts by their words, of which rare ones weigh more. A matrix of words could fill the
+    memory.
+    """
     holders = defaultdict[str, list[tuple[int, float]]](list)
     for at, text in enumerate(texts):
         for word, count in Counter(terms(text[:READ_CHARS], ENGLISH)).items():

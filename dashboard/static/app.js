@@ -2,7 +2,7 @@
 "use strict";
 
 const live = document.getElementById("live");
-const hand = document.getElementById("in-hand");
+const progress = document.getElementById("in-progress");
 const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 function says(text, lost) {
@@ -58,8 +58,8 @@ function added(parent, tag, text, name) {
   return element;
 }
 
-function showInHand(rows) {
-  hand.replaceChildren(
+function showInProgress(rows) {
+  progress.replaceChildren(
     ...rows.map((row) => {
       const item = document.createElement("li");
       added(item, "strong", row.kind);
@@ -70,20 +70,20 @@ function showInHand(rows) {
       return item;
     }),
   );
-  document.getElementById("in-hand-none").hidden = rows.length > 0;
+  document.getElementById("in-progress-none").hidden = rows.length > 0;
 }
 
 function show(now) {
   showHealth(now.health);
   put(document.getElementById("at"), now.at);
-  if (!hand) return;
+  if (!progress) return;
   for (const [name, cells] of Object.entries(now.cells)) showOperator(name, cells);
   for (const [name, count] of Object.entries(now.ends)) {
     const number = document.querySelector(`[data-count="${name}"]`);
     if (number && number.textContent !== String(count)) pulse(name);
     put(number, String(count));
   }
-  showInHand(now.in_hand);
+  showInProgress(now.in_progress);
 }
 
 const events = new EventSource("/events");

@@ -351,7 +351,7 @@ class LibrarySearch:
                 matches = await self.embedder.match(text[:_QUERY_CHARS], texts)
             except EmbeddingFailed as error:
                 log.warning("the team's answers are looked up by their words only: %s", error)
-        answers = retrieval.judge_team_answers(hits, matches)
+        answers = retrieval.judge_team_answers(text, hits, matches)
         best = answers[0]
         surer = best.confidence > found.confidence and best.level is not Level.SILENCE
         if best.level is Level.ANSWER or (surer and found.level is not Level.ANSWER):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from services.search.tokenizer import terms
@@ -317,7 +318,7 @@ def is_follow_up(text: str) -> bool:
 
 
 def _is_wish_or_reply(prose: str) -> bool:
-    """Opinions count as wishes."""
+    """Return True if a text states a wish, an opinion, or replies to somebody."""
     return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
 
 
@@ -467,6 +468,48 @@ def meets(text: str, required: Requirements) -> bool:
     if required.counted and not any(_has_number_near(thing, lower) for thing in required.counted):
         return False
     return not required.names or any(name.removesuffix("()") in lower for name in required.names)
+
+
+_EXCLUSIVE = """
+enable activate / disable deactivate; install / uninstall remove; add create / remove delete; start run / stop
+open / close; allow / deny block forbid; show / hide; increase raise / decrease lower; include / exclude
+import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
+connect / disconnect; subscribe / unsubscribe; login / logout; minimum min / maximum max; before / after
+windows / linux / macos mac / android / ios
+aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
+"""
+"""Lines of words, in groups: a question with a word of one side is not answered where one of another side stands."""
+
+
+@lru_cache(maxsize=1)
+def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
+    groups = _EXCLUSIVE.replace("\n", ";").split(";")
+    return tuple(tuple(frozenset(terms(side)) for side in each.split("/")) for each in groups if each)
+
+
+_NUMBER_IN_QUESTION = re.compile(r"\d+(?:\.\d*[1-9])*")
+_WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
+
+
+def asks_something_else(question: str, earlier: str, answer: str) -> bool:
+    """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
+    one: an opposite (disable, enable), a system, a number such as a version, or "without".
+    """
+    text = f"{earlier}\n{answer}"
+    new, old = set(terms(question)), set(terms(earlier))
+    own, other = new - set(terms(text)), old - new
+    for group in _exclusive_terms():
+        asked, said = ([at for at, side in enumerate(group) if side & words] for words in (own, other))
+        if asked and said and set(asked).isdisjoint(said):
+            return True
+    numbers = set(_NUMBER_IN_QUESTION.findall(question))
+    if numbers - set(_NUMBER_IN_QUESTION.findall(text)) and set(_NUMBER_IN_QUESTION.findall(earlier)) - numbers:
+        return True
+    return bool(_left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question))
+
+
+def _left_out(text: str) -> set[str]:
+    return {term for words in _WITHOUT.findall(text) for term in terms(words)}
 
 
 def _has_number_near(thing: str, text: str) -> bool:

@@ -16,6 +16,7 @@ from services.search import scoring
 from services.search.embedding import Match, Vectors
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_store import Frame, PassageStore, StoredPassage
+from services.search.questions import asks_something_else
 from services.search.scoring import Floats, Positions, Postings
 from services.search.tokenizer import terms
 
@@ -217,7 +218,7 @@ class SearchResult(NamedTuple):
 
 
 def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """The best passage of each source, in the order of `hits`."""
+    """Return the best passage of each source, in the order of `hits`."""
     best: dict[str, Hit] = {}
     for hit in hits:
         best.setdefault(hit.source_id, hit)
@@ -225,7 +226,9 @@ def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def best_passage(source_id: str, hits: Sequence[Hit]) -> StoredPassage:
-    """The passage of a source that comes first in `hits`; without one, a passage that says nothing but its source."""
+    """Return the passage of a source that comes first in `hits`; without one, a passage that says nothing but its
+    source.
+    """
     nothing = StoredPassage(source_id, title="", permalink="", section=0, headings=(), anchor="", text="")
     return next((hit.passage for hit in hits if hit.source_id == source_id), nothing)
 
@@ -387,7 +390,7 @@ WORD_MATCH_WEIGHT = 0.5
 """The weight of how alike single words are, which is added to both."""
 _SAME_QUESTION_SHARE = 0.6
 """Two questions that share this part of their words count as the same question."""
-_TEAM_ANSWER_FROM, _TEAM_POINT_FROM = 0.5, 0.1
+_TEAM_ANSWER_FROM, _TEAM_POINT_FROM, _UNSURE = 0.5, 0.1, 0.49
 # Fitted by `benchmarks.evaluation.teaching` to two courses of an FAQ and two chats, whose figures with one of them left
 # out are in benchmarks/README.md, "Answers of the team".
 _TEAM_WEIGHTS: Mapping[str, float] = {"keywords": 0.51, "ahead": 5.5, "near": 6.77, "missing": -2.0}
@@ -404,10 +407,10 @@ def team_candidates(found: SearchResult) -> list[Hit]:
     return list(best.values())[:MOST_TEAM_ANSWERS]
 
 
-def judge_team_answers(hits: Sequence[Hit], matches: Sequence[Match]) -> list[TeamAnswer]:
+def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]) -> list[TeamAnswer]:
     """Return each candidate with its confidence, the surest first; among equally sure ones, those that helped before.
-    Of answers to the same question the oldest comes first, as a newer one replaces it unless it says less. `matches`:
-    one for each candidate, or none at all.
+    Of answers to the same question the oldest comes first, as a newer one replaces it unless it says less. An answer to
+    another question (`asks_something_else`) is never sure. `matches`: one for each candidate, or none at all.
     """
     if not hits:
         return []
@@ -422,6 +425,9 @@ def judge_team_answers(hits: Sequence[Hit], matches: Sequence[Match]) -> list[Te
         ahead = ranks[at] - max(others, default=0.0)
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = team_probability(signals) if hit.passage.quotable else 0.0
+        earlier = hit.passage.headings[-1] if hit.passage.headings else ""
+        if confidence >= _TEAM_ANSWER_FROM and asks_something_else(query, earlier, hit.passage.text):
+            confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
     sure = [(-round(each.confidence, 1), not each.hit.passage.helped) for each in found]
 

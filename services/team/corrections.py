@@ -112,8 +112,8 @@ def _note_nothing(_pair_id: str) -> None:
 
 
 def remove(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothing) -> str:
-    """Take a pair out of its topic for good, and keep later captures of its conversation out. Returns a line about it.
-    Raises CorrectionRefused, and as `decide` and `note`.
+    """Take a pair out of its topic for good, and keep later captures of its conversation out; what it had replaced is
+    back. Returns a line about it. Raises CorrectionRefused, and as `decide` and `note`.
     """
     pair = find_pair(library, pair_id)
     placement = library.fold.placement
@@ -122,14 +122,17 @@ def remove(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothi
     topic, topics = placement.topic_of.get(pair.key), placement.parts(pair.key)
     earlier = _removed_earlier(library, pair)
     note(pair.id)
+    before = set(library.fold.active)
     library.decide(Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier), pair)
     if topic is None:
         return f"{pair.id} was in no topic, and stays out of all."
+    back = [each.id for key, each in sorted(library.fold.active.items()) if key not in before]
+    returned = f" Back again, as it had replaced them: {', '.join(back)}." if back else ""
     if len(topics) > 1:
-        return f"{pair.id} is removed from {' and '.join(topics)}."
+        return f"{pair.id} is removed from {' and '.join(topics)}.{returned}"
     found = library.topics.get(topic)
     rest = "held nothing else and is gone" if found is None else f"holds {len(found.pairs)} more"
-    return f"{pair.id} is removed from {topic}, which {rest}."
+    return f"{pair.id} is removed from {topic}, which {rest}.{returned}"
 
 
 def restore(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothing) -> str:

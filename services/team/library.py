@@ -73,7 +73,7 @@ class TeamState:
     announced: str = ""
 
     def announces(self, decisions: bytes) -> bool:
-        """True if this is the decisions file of a rebuilt library."""
+        """Return True if this is the decisions file of a rebuilt library."""
         return self.announced == digest_of_decisions(decisions)
 
     def start(self, *, begun: bool) -> str:
@@ -224,12 +224,12 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
 
 
 def _is_exchange(pair: Pair) -> bool:
-    """As `archive.is_exchange`, without removed texts."""
+    """Return what `archive.is_exchange` returns, without removed texts."""
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 
 
 def has_changed_text(pair: Pair, earlier: Pair) -> bool:
-    """True if a text of an earlier capture was changed or removed."""
+    """Return True if a text of an earlier capture was changed or removed."""
     texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
     turns = zip(earlier.message_ids, earlier.turns, strict=True)
     return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in turns)
@@ -354,7 +354,7 @@ def remove_words(topic: str, words: Collection[str], taken: Collection[str]) -> 
 
 
 def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool:
-    """True if a word of the topic's name contains one of `words` that has `least_chars` letters or more."""
+    """Return True if a word of the topic's name contains one of `words` that has `least_chars` letters or more."""
     for word in map(fold_name_word, topic.split("-")):
         parts = (word[at : at + size] for size in range(least_chars, len(word)) for at in range(len(word) - size + 1))
         if any(part in words for part in parts):
@@ -499,9 +499,10 @@ class TeamLibrary:
 
         A pair that is added or restored goes into the first file of its topic with room for it, and that file's name
         is noted with the decision. An added pair replaces all earlier active captures of its conversation, is skipped
-        if there is a later one, and removed if an operator has removed another one. `pair`: saves a search. `put_off`:
-        the decision and its files are written later, with others, at most `MOST_PUT_OFF` at once. A crash before that
-        loses the decision.
+        if there is a later one, and removed if an operator has removed another one. What a removed pair had replaced
+        is added again, and goes once more if the pair is restored. `pair`: saves a search. `put_off`: the decision and
+        its files are written later, with others, at most `MOST_PUT_OFF` at once. A crash before that loses the
+        decision.
 
         Raises:
             UnknownPair: the pair is to go into a topic, and is not in the archive.
@@ -522,16 +523,57 @@ class TeamLibrary:
                 decision = removal or complete_added(self.fold, decision, pair, self.max_topic_chars)
             elif decision.action is Action.RESTORED and pair is not None:
                 decision = complete_restored(self.fold, decision, pair, self.max_topic_chars)
+                again = (key for key in self._replaced_by(pair) if key in self.fold.active)
+                decision = replace(decision, remove_ids=tuple(self.fold.active[key].id for key in again))
+            returning: Sequence[tuple[Decision, Pair]] = ()
+            if decision.action is Action.REMOVED and not decision.by.is_curator and pair is not None:
+                returning = self._returning(decision, pair)
+            noted = [decision, *(each for each, _ in returning)]
             if put_off:
-                self._unlogged.append(decision)
+                self._unlogged += noted
             else:
                 with _reporting_write_errors(f"The decision about {decision.qa_id} was not noted"):
-                    self._note(decision)
-            changed = self.fold.apply(decision, pair)
+                    self._note(*noted)
+            changed = self.fold.apply(decision, pair).union(*(self.fold.apply(*each) for each in returning))
             if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
                 self.reader.rewind()
             self._state_written = False
             return self._update(changed, put_off=put_off)
+
+    def _replaced_by(self, pair: Pair) -> set[Decimal]:
+        """Return the pairs that this one has made obsolete, or an earlier capture of its conversation that it replaced.
+        Reads the whole log. Raises OSError.
+        """
+        captures, obsolete = {pair.key}, set[Decimal]()
+        for each in reversed([*self.decisions.read(), *self._unlogged]):
+            if each.key in captures and each.by.is_curator:
+                captures.update(map(archive.instant, each.replaces))
+                obsolete.update(map(archive.instant, each.remove_ids))
+        return obsolete - captures
+
+    def _returning(self, removal: Decision, pair: Pair) -> list[tuple[Decision, Pair]]:
+        """Return decisions that add again what the removed pair had replaced, each with its pair; nothing that another
+        pair has made obsolete too, or that was removed itself. Raises OSError.
+        """
+        placement = self.fold.placement
+        if pair.key not in placement.topic_of:
+            return []
+        gone = self._replaced_by(pair) - placement.withdrawn - placement.topic_of.keys()
+        if not gone:
+            return []
+        added: dict[Decimal, Decision] = {}
+        for each in [*self.decisions.read(), *self._unlogged]:
+            if each.action is Action.ADDED:
+                added[each.key] = each
+            if each.key in placement.topic_of and each.key != pair.key:
+                gone -= set(map(archive.instant, (*each.remove_ids, *each.replaces)))
+        found: list[tuple[Decision, Pair]] = []
+        for key, back in sorted(self.reader.find(gone & added.keys()).items()):
+            reason = f"{pair.id}, which had replaced it, was removed"
+            again = replace(added[key], at=removal.at, topic=placement.last_topic[key], remove_ids=(), reason=reason)
+            if self.removal_of(back, removal.at) is None and self.fold.later_capture(back) is None:
+                found.append((complete_added(self.fold, again, back, self.max_topic_chars), back))
+        return found
 
     def undescribed(self) -> Sequence[Topic]:
         """Return the topics without a description of their present content from the present prompt and model."""
@@ -546,7 +588,7 @@ class TeamLibrary:
         return {name: topics[name] for name in self.team_index.described if name in topics}
 
     def find_undescribed(self, topics: Sequence[Topic]) -> Sequence[Topic]:
-        """As `undescribed`, among some topics."""
+        """Return what `undescribed` returns, among some topics only."""
         with self._lock:
             found = self.team_index.find_undescribed(topics, self.time())
             self._retry()
@@ -664,7 +706,7 @@ class TeamLibrary:
             self.flush()
 
     def _taken_part_in(self, author_id: int) -> set[Decimal]:
-        """The keys of the archived pairs in which this person took part."""
+        """Return the keys of the archived pairs in which this person took part."""
         archived = self.reader.survey(self.fold.placement.is_undecided)
         return {pair.key for pair in archived if author_id in pair.author_ids}
 

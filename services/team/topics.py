@@ -64,17 +64,17 @@ class Topic:
         return any(pair.key == key for pair in reversed(self.pairs))  # mostly a new one is looked for
 
     def quotes(self, author_id: int) -> bool:
-        """True if the topic holds a text of this person."""
+        """Return True if the topic holds a text of this person."""
         return any(pair != remove_texts(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
 
 
 def sort_key(pair: Pair) -> tuple[Decimal, Decimal]:
-    """The sort key of pairs: when the conversation took place, then when it was captured."""
+    """Return the sort key of pairs: when the conversation took place, then when it was captured."""
     return archive.timestamp_instant(pair.said_at), pair.key
 
 
 def has_team_text(pair: Pair) -> bool:
-    """True if the pair has a text of the team that was not removed."""
+    """Return True if the pair has a text of the team that was not removed."""
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
 
@@ -106,7 +106,7 @@ class Placement:
         removed    goes out; unless a curator removed it, only `restored` brings it back. An operator's removal holds
                    for the conversation: a later capture is removed too, and `replaces` this one as what can be restored
         restored   goes back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no
-                   topic before it was removed becomes undecided again
+                   topic before it was removed becomes undecided again. Pairs that it makes obsolete go out
 
     A pair about several matters goes in pieces into several topics, and out of all of them at once. An added pair may
     also correct a part of another. The correction counts while both are in topics; if a later pair replaces the
@@ -238,7 +238,9 @@ class Placement:
             return []
         if self.topic_of.get(key) == topic:
             return []
-        return self._move_in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
+        leaving = self._obsolete(decision) - {key}
+        moved_in = self._move_in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
+        return self._move_out(leaving) + moved_in
 
     def _obsolete(self, decision: Decision) -> set[Decimal]:
         return set(map(archive.instant, decision.remove_ids)) - self._upheld

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.teaching import Teaching
 from model.events import Deleted, PlaceSeen, Posted
 from model.messages import Author, Message, Place, PlaceKind
@@ -55,7 +55,7 @@ def teaching(history: History, *, capture_channels: frozenset[int] = frozenset()
         return opted_out
 
     state = SimpleNamespace(withheld=withheld)
-    return Teaching(cast("Parts", SimpleNamespace(services=services, state=state)), Redactor())
+    return Teaching(cast("GraphParts", SimpleNamespace(services=services, state=state)), Redactor())
 
 
 def live(discord: Discord, *places: Place) -> History:

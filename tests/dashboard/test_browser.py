@@ -92,7 +92,7 @@ def test_the_flow_moves_during_a_replay_and_its_question_can_be_followed(shown: 
 def test_a_question_is_followed_step_by_step_while_it_is_on_its_way(shown: Page, served: Served) -> None:
     shown.goto(f"{served.address}/flow")
     expect(shown.locator("#live")).to_have_text("Live")
-    expect(shown.locator("#in-hand-none")).to_be_visible()
+    expect(shown.locator("#in-progress-none")).to_be_visible()
     part, meter = part_of(10), served.box.meter
     assert meter is not None
 
@@ -105,10 +105,10 @@ def test_a_question_is_followed_step_by_step_while_it_is_on_its_way(shown: Page,
         expect(shown.locator(f'[data-op="{name}"]')).to_have_class(re.compile(r"\bbusy\b"))
         served.tell(step, name)
         served.tell(meter, name, 0)
-        expect(shown.locator("#in-hand .steps")).to_have_text(so_far)
+        expect(shown.locator("#in-progress .steps")).to_have_text(so_far)
         expect(shown.locator(f'[data-op="{name}"]')).not_to_have_class(re.compile(r"\bbusy\b"))
     served.tell(meter.add, ended(part))
-    expect(shown.locator("#in-hand li")).to_have_count(0)
+    expect(shown.locator("#in-progress li")).to_have_count(0)
     expect(shown.locator('[data-count="replied"]')).to_have_text("1")
 
 

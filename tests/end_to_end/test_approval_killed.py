@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not tell"),
 ]
+
+log = logging.getLogger(__name__)
 
 QUESTION = "how can I restore a backup?"
 PIECES = [f"{letter} " + "word " * 380 + "end." for letter in "AB"]
@@ -412,11 +415,7 @@ SHARES = [(ending, share) for ending in ENDINGS for share in range(ending.shares
 
 @pytest.mark.parametrize(("ending", "share"), SHARES, ids=[f"{ending.name} {share}" for ending, share in SHARES])
 async def test_killed_at_any_step_a_draft_ends_once(
-    tmp_path: Path,
-    recorded: dict[str, list[Step]],
-    ending: Ending,
-    share: int,
-    record_property: Callable[[str, object], None],
+    tmp_path: Path, recorded: dict[str, list[Step]], ending: Ending, share: int
 ) -> None:
     """Pitfalls 8, 25 and 75. In shares, as a test ends after two minutes, and the machine may be busy."""
     if ending.name not in recorded:
@@ -428,5 +427,5 @@ async def test_killed_at_any_step_a_draft_ends_once(
         for number in (0, 1)
     ]
     kills = [each for found in await asyncio.gather(*chains) for each in found]
-    record_property("kills", len(kills))
+    log.info("%d kills", len(kills))
     assert len(kills) >= ending.least / ending.shares

@@ -34,6 +34,12 @@ _NOISE = re.compile(
     re.DOTALL,
 )
 _SHOWN = re.compile(r"`[^`]+`|https?://\S")
+_DETAIL = re.compile(
+    r"`[^`]+`|https?://\S+[\w/]|\d+(?:[.:]\d+)*"
+    r"|\b(?:not|no|never|nothing|none|without|cannot|neither|nor)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""Code, links, numbers and negations: one of these tells apart what has the same terms otherwise."""
 _CORRECTS = re.compile(
     r"\b(?:no longer|any ?more|instead|outdated|obsolete|deprecated|changed|renamed|gone|moved|correction|corrected"
     r"|wrong|used to|since (?:v(?:ersion)?\b|\d)|as of|meanwhile)",
@@ -66,6 +72,8 @@ class Subject:
         values: the weight of each term, which grows with its count.
         asked_count: the number of the users' terms; if nobody asked, of the team's.
         answered_terms: the terms of the team.
+        asked_details, answered_details: what each side's words have of `_DETAIL`; a word that comes again is followed
+            by its count.
         askers_known: whether it is known of each question whom the team answered (`Exchange.asker_known`).
         shows: whether the team's words show code or a link, which are in no terms.
         corrects: whether they say that something has changed.
@@ -77,6 +85,8 @@ class Subject:
     values: tuple[float, ...]
     asked_count: int
     answered_terms: tuple[str, ...]
+    asked_details: tuple[str, ...]
+    answered_details: tuple[str, ...]
     askers_known: bool
     shows: bool
     corrects: bool
@@ -110,6 +120,8 @@ def subject_of(pair: Pair) -> Subject:
         tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
         len(asked),
         tuple(answered),
+        _details(each.question for each in found),
+        _details(each.answer for each in found),
         all(each.asker_known for each in found),
         any(_SHOWN.search(each.answer) for each in found),
         any(_CORRECTS.search(each.answer) for each in found),
@@ -147,7 +159,7 @@ class TopicVectors:
         self._topics = {name: self._replace_pairs(name, pairs) for name, pairs in present.items()}
 
     def subjects(self, topic: str, pairs: Sequence[Pair]) -> list[Subject]:
-        """The subjects of pairs of this topic and its continuations. Pairs that came since `update` are read."""
+        """Return the subjects of pairs of this topic and its continuations. Pairs that came since `update` are read."""
         known = {
             id(pair): subject
             for name, topic_pairs in self._topics.items()
@@ -172,7 +184,7 @@ class TopicVectors:
         return _TopicPairs(new, (*subjects[:start], *came, *subjects[len(old) - end :]))
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
-        """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
+        """Return the topic whose conversations are most like this one on average, and their likeness, 0 to 1.
 
         The average keeps topics from growing without end: the more pairs a topic has, the less it is like any other.
         """
@@ -184,7 +196,7 @@ class TopicVectors:
         return max(near.items(), key=lambda item: item[1], default=("", 0.0))
 
     def name(self, subject: Subject) -> str:
-        """The name of a new topic: the users' rarest words, above all those that both sides use."""
+        """Return the name of a new topic: the users' rarest words, above all those that both sides use."""
         stems: dict[str, str] = {}
         for word in subject.words:
             stems.setdefault(stem(word), word)
@@ -222,18 +234,23 @@ def _common_prefix(one: Sequence[Pair], other: Sequence[Pair]) -> int:
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """The share of `part` that is in `whole`, 0 to 1; 0 for an empty part, which shows no likeness."""
+    """Return the share of `part` that is in `whole`, 0 to 1; 0 for an empty part, which shows no likeness."""
     return len(part & whole) / (len(part) or 1)
 
 
 def content_words(sentence: str) -> tuple[str, ...]:
-    """The words of a question in lower case, without stop words and phrases that every question has."""
+    """Return the words of a question in lower case, without stop words and phrases that every question has."""
     words = (word.lower() for word in _WORD.findall(sentence))
     return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in _SAYS_NOTHING))
 
 
 def _bare(said: Iterable[str]) -> str:
     return _NOISE.sub(" ", "\n".join(said))
+
+
+def _details(said: Iterable[str]) -> tuple[str, ...]:
+    count = Counter(each.lower() for each in _DETAIL.findall("\n".join(said)))
+    return tuple(sys.intern(each if times == 1 else f"{each} {times}") for each, times in count.items())
 
 
 def _terms(text: str) -> list[str]:
@@ -300,7 +317,7 @@ class ExtractiveCurator:
             return IntegrationResult(skip=True, remove_ids=[])
         if not new.askers_known:
             return IntegrationResult(skip=False, remove_ids=[])
-        repeats = [old_id for old_id, old in olds if _says_all_of(new, old)]
+        repeats = [old_id for old_id, old in olds if _asks_all_of(new, old) and _says_all_of(new, old)]
         same = {old_id: old for old_id, old in olds if old_id not in repeats and _asks_the_same(new, old)}
         replaced = [old_id for old_id, old in same.items() if is_deliberate or new.corrects or _is_as_full(new, old)]
         # Whoever asks again must not cost the full answer: "as I said yesterday" is none.
@@ -330,13 +347,25 @@ def _says_all_of(one: Subject, other: Subject) -> bool:
     return (
         share(other.answered, one.answered) >= _SAME_ANSWER
         and share(other.asked, one.asked | one.answered) >= _SAME_MATTER
+        and {*other.asked_details} <= {*one.asked_details, *one.answered_details}
+        and {*other.answered_details} <= {*one.answered_details}
     )
 
 
+def _asks_all_of(new: Subject, old: Subject) -> bool:
+    return old.asked <= new.asked and {*new.asked_details} == {*old.asked_details}
+
+
 def _asks_the_same(new: Subject, old: Subject) -> bool:
-    """Return True if the questions are the same."""
-    return len(new.asked) >= _MIN_ANSWERED and (
-        share(new.asked, old.asked) >= _SAME_QUESTION and share(old.asked, new.asked) >= _SAME_QUESTION
+    """Return True if the questions are the same, or one says a little more. A word in the place of another one
+    (disable, enable) makes it another question.
+    """
+    return (
+        len(new.asked) >= _MIN_ANSWERED
+        and share(new.asked, old.asked) >= _SAME_QUESTION
+        and share(old.asked, new.asked) >= _SAME_QUESTION
+        and (new.asked <= old.asked or old.asked <= new.asked)
+        and {*new.asked_details} == {*old.asked_details}
     )
 
 

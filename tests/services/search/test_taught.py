@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from services.search.retrieval import (
 from tests.services.quickly import QUICKLY
 
 CLOSE = Match(near=0.9, missing=0.0)
+ASKED = "which lever of the press is pulled?"
 
 
 def said(question: str, *, section: int = 0, cosine: float = 0.6, quotable: bool = True, helped: bool = False) -> Hit:
@@ -50,32 +52,59 @@ def test_it_is_a_probability_and_grows_with_what_speaks_for_an_answer(
 
 
 def test_an_answer_that_is_ahead_of_all_others_is_quoted_and_rivals_are_not() -> None:
-    alone = judge_team_answers([said("which lever of the press is pulled?")], [CLOSE])
+    alone = judge_team_answers(ASKED, [said(ASKED)], [CLOSE])
     assert alone[0].level is Level.ANSWER
-    rivals = [said("which lever of the press is pulled?"), said("why does the wheel of the mill stop?", section=1)]
-    assert {each.level for each in judge_team_answers(rivals, [CLOSE, CLOSE])} <= {Level.POINT, Level.SILENCE}
+    rivals = [said(ASKED), said("why does the wheel of the mill stop?", section=1)]
+    assert {each.level for each in judge_team_answers(ASKED, rivals, [CLOSE, CLOSE])} <= {Level.POINT, Level.SILENCE}
 
 
 def test_answers_to_one_question_are_no_rivals_and_the_one_that_helped_comes_first() -> None:
-    asked = "which lever of the press is pulled?"
-    once, again = said(asked, cosine=0.61), said(asked, section=1, helped=True)
-    assert [each.hit for each in judge_team_answers([once, again], [CLOSE, CLOSE])] == [again, once]
-    assert {each.level for each in judge_team_answers([once, again], [CLOSE, CLOSE])} == {Level.ANSWER}
-    better = said(asked, cosine=0.95)
-    assert judge_team_answers([again, better], [Match(near=0.5, missing=0.4), CLOSE])[0].hit == better, (
+    once, again = said(ASKED, cosine=0.61), said(ASKED, section=1, helped=True)
+    assert [each.hit for each in judge_team_answers(ASKED, [once, again], [CLOSE, CLOSE])] == [again, once]
+    assert {each.level for each in judge_team_answers(ASKED, [once, again], [CLOSE, CLOSE])} == {Level.ANSWER}
+    better = said(ASKED, cosine=0.95)
+    assert judge_team_answers(ASKED, [again, better], [Match(near=0.5, missing=0.4), CLOSE])[0].hit == better, (
         "that it helped is no proof"
     )
 
 
 def test_of_answers_to_one_question_that_are_as_sure_the_oldest_comes_first() -> None:
-    asked = "which lever of the press is pulled?"
-    old, new = said(asked, cosine=0.61), said(asked, section=1, cosine=0.62)
-    assert [each.hit for each in judge_team_answers([new, old], [CLOSE, CLOSE])] == [old, new]
+    old, new = said(ASKED, cosine=0.61), said(ASKED, section=1, cosine=0.62)
+    assert [each.hit for each in judge_team_answers(ASKED, [new, old], [CLOSE, CLOSE])] == [old, new]
+
+
+@pytest.mark.parametrize(
+    ("asked", "earlier"),
+    [
+        ("How do I disable the lever of the press?", "How do I enable the lever of the press?"),
+        ("How do I unmount the wheel of press 3?", "How do I mount the wheel of press 3?"),
+        ("Which lever does the press have on Linux?", "Which lever does the press have on Windows?"),
+        ("Which lever does version 4 of the press have?", "Which lever does version 3 of the press have?"),
+        ("Can I pull the lever without gloves?", "Can I pull the lever with gloves?"),
+    ],
+)
+def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: str) -> None:
+    assert judge_team_answers(asked, [said(earlier)], [CLOSE])[0].level is Level.POINT
+    assert judge_team_answers(asked, [said(asked)], [CLOSE])[0].level is Level.ANSWER
+
+
+@pytest.mark.parametrize(
+    ("asked", "earlier"),
+    [
+        ("How do I delete a lever?", "How do I remove a lever?"),
+        ("Which lever is pulled on a Mac?", "Which lever is pulled on macOS?"),
+        ("Which lever is pulled in version 4?", "Which lever is pulled?"),
+        ("Which lever is pulled?", "Which lever is pulled in version 4?"),
+        ("Who pulls it: stop it, then start it again?", "Who pulls it, to start it?"),
+    ],
+)
+def test_other_words_for_the_same_matter_cost_nothing(asked: str, earlier: str) -> None:
+    assert judge_team_answers(asked, [said(earlier)], [CLOSE])[0].level is Level.ANSWER
 
 
 def test_what_is_no_answer_is_never_sure() -> None:
-    assert judge_team_answers([said("which lever is pulled?", quotable=False)], [CLOSE])[0].confidence == 0
-    assert judge_team_answers([], []) == []
+    assert judge_team_answers(ASKED, [said("which lever is pulled?", quotable=False)], [CLOSE])[0].confidence == 0
+    assert judge_team_answers(ASKED, [], []) == []
 
 
 def test_levels_begin_where_they_are_said_to() -> None:

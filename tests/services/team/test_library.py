@@ -20,7 +20,7 @@ from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair, read_state
 from services.team.opening import open_library
-from services.team.rebuilding import Build
+from services.team.rebuilding import LibraryBuild
 from services.team.topics import Topic
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import (
@@ -531,7 +531,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
     rebuilt.decide(decided(ONE, Action.SKIPPED), ONE)
     rebuilt.describe(rebuilt.topics["gpu"], "About GPUs.", "key")
     before = topic_files(tmp_path)
-    Build(places.state.parent, places_in(tmp_path)).adopt()
+    LibraryBuild(places.state.parent, places_in(tmp_path)).adopt()
     assert topic_files(tmp_path) == before
     library = opened(tmp_path)
     assert is_whole(tmp_path, library)
@@ -545,7 +545,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
 
 
 def test_a_rebuild_of_an_empty_archive_is_an_empty_library(tmp_path: Path) -> None:
-    Build(tmp_path / "rebuild", places_in(tmp_path)).adopt()
+    LibraryBuild(tmp_path / "rebuild", places_in(tmp_path)).adopt()
     assert dict(opened(tmp_path).topics) == {}
 
 
@@ -736,3 +736,40 @@ def test_who_tells_a_library_at_work_of_a_pair_does_not_wait(tmp_path: Path, mon
     monkeypatch.undo()
     assert at_hand(library) is None
     assert library.undecided() == captured(2)
+
+
+def test_what_a_removed_pair_had_replaced_is_back_and_goes_again_when_that_is_restored(tmp_path: Path) -> None:
+    store(tmp_path, ONE, TWO, THREE)
+    library = opened(tmp_path)
+    library.decide(added(ONE, "gpu"))
+    library.decide(added(TWO, "gpu", remove_ids=(ONE.id,)))
+    library.decide(added(THREE, "gpu", remove_ids=(TWO.id,)))
+    library.decide(decided(TWO, Action.REMOVED, by=Actor.OPERATOR))
+    assert library.pairs_of_topic("gpu") == [THREE]  # which replaced it: nothing was gained by its removal
+    library.decide(decided(TWO, Action.RESTORED, by=Actor.DISCORD, topic="gpu"))
+    library.decide(decided(TWO, Action.REMOVED, by=Actor.DISCORD))
+    assert library.pairs_of_topic("gpu") == [ONE, THREE]
+    for reopened in (library, opened(tmp_path)):
+        assert [pair.id for pair in reopened.pairs_of_topic("gpu")] == [ONE.id, THREE.id]
+        assert is_whole(tmp_path, reopened)
+    library = opened(tmp_path)
+    library.decide(decided(TWO, Action.RESTORED, by=Actor.OPERATOR))
+    assert library.pairs_of_topic("gpu") == [TWO, THREE]
+    assert is_whole(tmp_path, library)
+
+
+def test_what_was_removed_or_replaced_otherwise_stays_away(tmp_path: Path) -> None:
+    earlier, later = captured(5, conversation=7), captured(6, conversation=7)
+    store(tmp_path, ONE, TWO, THREE, earlier, later)
+    library = opened(tmp_path)
+    for pair in (ONE, TWO, earlier):
+        library.decide(added(pair, "gpu"))
+    library.decide(decided(ONE, Action.REMOVED, by=Actor.OPERATOR))
+    library.decide(added(THREE, "gpu", remove_ids=(ONE.id, TWO.id)))
+    library.decide(added(later, "gpu", remove_ids=(TWO.id,)))
+    library.decide(decided(THREE, Action.REMOVED, by=Actor.OPERATOR))
+    assert library.pairs_of_topic("gpu") == [later]
+    # What it had replaced is back, but not the earlier capture of the same conversation.
+    library.decide(decided(later, Action.REMOVED, by=Actor.DISCORD))
+    assert library.pairs_of_topic("gpu") == [TWO]
+    assert is_whole(tmp_path, library)

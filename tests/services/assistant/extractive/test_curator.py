@@ -154,6 +154,42 @@ async def test_what_the_team_said_to_whom_is_not_known_replaces_nothing_and_stan
     assert (await curator.integrate(new, "topic", [among_others(0, *fuller)], Usage())).skip
 
 
+ENABLES = ("How do I enable telemetry of the agent on Windows?", "Set telemetry in agent.toml, then restart the agent.")
+
+
+@pytest.mark.parametrize(
+    ("held", "new"),
+    [
+        (ENABLES, "Do not set telemetry in agent.toml, and restart the agent."),
+        (("How long does the agent keep logs on disk?", "For 5 days."), "For 7 days."),
+        (
+            ("How do I check the agent's port settings?", "Run `agent check`, it prints them."),
+            "Run `agent show`, it prints them.",
+        ),
+        (
+            ("Where can I read the agent's manual for Windows servers?", "Here: https://a.example/1"),
+            "Here: https://a.example/2",
+        ),
+    ],
+)
+async def test_a_correction_in_nearly_the_same_words_is_filed(held: tuple[str, str], new: str) -> None:
+    result = await integrated((held[0], new), held)
+    assert (result.skip, result.remove_ids) == (False, [pair(0).id])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "How do I disable telemetry of the agent on Windows?",
+        "How do I enable telemetry of the agent on Linux?",
+        "How do I enable telemetry of the agent on Windows 11?",
+    ],
+)
+async def test_the_answer_to_another_question_costs_no_answer(asked: str) -> None:
+    fuller = f"{ENABLES[1]} It takes a minute."
+    assert await integrated((asked, fuller), ENABLES) == IntegrationResult(skip=False, remove_ids=[])
+
+
 async def test_another_question_leaves_a_topic_as_it_is() -> None:
     assert await integrated(PORTS, SKIPS) == IntegrationResult(skip=False, remove_ids=[])
 
