@@ -135,6 +135,7 @@ def dashboard_pages(
         may_correct=curation is not None or fleet is not None,
         now=now,
         health=health,
+        has_model=any(each.ai_response.llm is not None for each in settings.servers.values()),
         notice="" if health or fleet else "A recording is played: nothing is connected or posted.",
         fleet=None if fleet is None else fleet.processes,
         drafts=local_drafts if fleet is None else fleet.drafts,

@@ -17,10 +17,10 @@ from dashboard.meter import Figures, FlowMeter, PartInProgress
 from model.messages import AuthorType
 from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 
-BOX_WIDTH, BOX_HEIGHT = 190, 42
-_ACROSS, _DOWN, _MARGIN = 206, 51, 10
-_END_WIDTH, _END_ACROSS = 126, 135
-_LANE_GAP = 0.45
+BOX_WIDTH, BOX_HEIGHT = 200, 56
+_ACROSS, _DOWN, _MARGIN = 214, 65, 10
+_END_WIDTH, _END_ACROSS = 132, 141
+_LANE_GAP, _ABOVE = 0.35, 6
 
 
 ENDS = (("skipped", "cancelled", "failed"), ("replied", "captured", "ignored"))
@@ -68,10 +68,13 @@ class FlowPicture:
 
 
 class OperatorCells(NamedTuple):
-    """One operator's figures as texts. `state`: the classes of its box: `busy`, `hurt`, `idle`."""
+    """One operator's figures as texts. `times`: median and 95th percentile of its durations; `state`: the classes of
+    its box (`busy`, `hurt`, `idle`).
+    """
 
     in_flight: str
     line: str
+    times: str
     state: str
 
 
@@ -93,7 +96,7 @@ class NowView:
     """The figures of the picture, sent again with each event."""
 
     cells: Mapping[str, OperatorCells]
-    ends: Mapping[str, int]
+    ends: Mapping[str, str]
     in_progress: Sequence[InProgressRow]
     at: str
 
@@ -145,9 +148,7 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
         (Lane.FILES.value, 2, files - 1),
         ("results", 1, last - 1),
     )
-    shown = [
-        (title, _MARGIN + column * _ACROSS, _MARGIN + row * _DOWN + BOX_HEIGHT / 2) for title, column, row in titles
-    ]
+    shown = [(title, _MARGIN + column * _ACROSS, _y(row, top) - _ABOVE) for title, column, row in titles]
     height = max(each.y for each in boxes.values()) + BOX_HEIGHT + _MARGIN
     return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, shown)
 
@@ -157,7 +158,7 @@ def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
     figures = meter.figures()
     return NowView(
         {name: cells(figures.get(name, Figures())) for name in STEP_NAMES},
-        {name: meter.results.get(name, 0) for name in chain.from_iterable(ENDS)},
+        {name: f"{meter.results.get(name, 0):,}" for name in chain.from_iterable(ENDS)},
         [_row(each, showing) for each in meter.in_progress()[:SHOWN_IN_PROGRESS]],
         minute(at),
     )
@@ -167,17 +168,16 @@ SHOWN_IN_PROGRESS = 12
 
 
 def cells(figures: Figures) -> OperatorCells:
-    parts = [f"{figures.done} done"] if figures.done else []
-    parts += [f"{figures.waiting} waiting"] if figures.waiting else []
-    parts += [f"{figures.failed} failed"] if figures.failed else []
-    parts += [f"{seconds(figures.median)} / {seconds(figures.p95)}"] if figures.median is not None else []
+    counts = (figures.done, "done"), (figures.waiting, "waiting"), (figures.failed, "failed")
+    line = " · ".join(f"{count:,} {what}" for count, what in counts if count)
+    times = "" if figures.median is None else f"{seconds(figures.median)} / {seconds(figures.p95)}"
     states = (
         ("busy", figures.in_flight > 0),
         ("hurt", figures.failed > 0),
         ("idle", not figures.in_flight and not figures.done),
     )
     in_flight = f"{figures.in_flight} now" if figures.in_flight else ""
-    return OperatorCells(in_flight, " · ".join(parts) or "–", " ".join(name for name, holds in states if holds))
+    return OperatorCells(in_flight, line or "–", times, " ".join(name for name, holds in states if holds))
 
 
 def _row(each: PartInProgress, showing: DisplayRules) -> InProgressRow:
