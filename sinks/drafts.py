@@ -63,7 +63,10 @@ ENDS = {
 """By how a draft ends: its outcome and the reason, what the review channel says, and what the person is told."""
 CANCELLED_BY = {Reason.TEAM_ANSWERED: DraftEnd.TEAM_ANSWERED, Reason.OPTED_OUT: DraftEnd.WITHDRAWN}
 KEPT = "It is kept as the team taught it."
-NOT_KEPT = "It is not kept: somebody whose words it holds has opted out, or has marked them."
+NOT_KEPT = "It is not kept: the question was changed, or somebody whose words it holds has opted out or marked them."
+NOT_AS_ASKED = (
+    "It cannot be kept, as Discord does not say that everybody can read the question as it was asked: use *Post*."
+)
 
 
 class DecisionRefused(Exception):
@@ -82,7 +85,8 @@ class DraftSink:
     Attributes:
         reviews: None: drafts are shown at the dashboard only.
         archive: stores a capture, as in `Sinks`.
-        is_private: returns True if what is said in a place (ids of server and place) may not be kept by now.
+        may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
+            says now. It is asked before the question is kept.
         opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: who did so
             while the bot was away has not been heard.
         redact: removes secrets from what a person enters.
@@ -96,7 +100,7 @@ class DraftSink:
     fetcher: Fetcher | None = None
     access: Access | None = None
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]] | None = None
-    is_private: Callable[[int | None, int], bool] = lambda _guild_id, _place_id: False
+    may_quote: Callable[[Draft], Coroutine[Any, Any, bool]] | None = None
     opted_out: Container[int] = frozenset[int]()
     redact: Callable[[str], str] = str
     audit: AuditLog = field(default_factory=AuditLog)
@@ -207,8 +211,7 @@ class DraftSink:
 
     async def _approve(self, draft: Draft, request: DraftRequest) -> Outcome | None:
         keeps = request.action is DraftAction.KEEP
-        post = draft.reply.post
-        if keeps and (not draft.may_be_kept or self.is_private(draft.reply.guild_id, post.asked_in)):
+        if keeps and not draft.may_be_kept:
             raise DecisionRefused(
                 "Only an answer that was edited, in a public channel, can be kept, to a question of at most "
                 f"{SHOWN_QUESTION_CHARS} characters. Use *Post*."
@@ -221,6 +224,8 @@ class DraftSink:
             outcome = await self._end(draft, DraftEnd.DELETED)
             request.tell("The question is gone, so nothing is posted.")
             return outcome
+        if keeps and not await self._may_quote(draft):
+            raise DecisionRefused(NOT_AS_ASKED)
         thread_id = None if draft.thread_name else draft.reply.place_id
         obstacle = None if self.access is None else self.access.why_not_allowed(draft.channel_id, thread_id)
         if obstacle is not None:
@@ -247,6 +252,9 @@ class DraftSink:
         found = [await self.fetcher.message(place_id, each) for each in draft.reply.asked_ids]
         return None in found
 
+    async def _may_quote(self, draft: Draft) -> bool:
+        return self.may_quote is None or await self.may_quote(draft)
+
     async def _post(self, draft: Draft) -> Outcome:
         """Post an approved draft, or the rest of it. Raises DecisionRefused: it waits again, or is posted later."""
         try:
@@ -260,11 +268,12 @@ class DraftSink:
             waiting = replace(draft, state=DraftState.WAITING, decided_by=0, end=None, keeps=False)
             await self.drafts.put(waiting)
             raise DecisionRefused(f"It cannot be posted: {failure}. The draft waits on.") from failure
-        # Who asked, or who edited it, may have been forgotten meanwhile.
+        may_keep = draft.keeps and await self._may_quote(draft)  # the question may have changed meanwhile
+        # Who asked, or who edited it, may have been forgotten.
         is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_dropped(draft.id)
         now_known, kept = self.drafts.find(draft.id) or draft, None
         draft = replace(draft, edited_by=now_known.edited_by, decided_by=now_known.decided_by)
-        if draft.keeps and self.archive is not None and not is_forgotten:
+        if may_keep and self.archive is not None and not is_forgotten:
             try:
                 kept = await self.archive(capture_of(draft, piece_ids))
             except archive_files.ArchiveUnwritable as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -118,6 +118,12 @@ class Draft:
         """Return True if the answer may be kept as what the team taught: all that is quoted then was read."""
         is_shown_whole = len(self.reply.post.question) <= SHOWN_QUESTION_CHARS
         return self.edited_by is not None and self.is_public and is_shown_whole
+
+    def is_asked_by(self, texts: Sequence[str]) -> bool:
+        """Return True if the messages of the question have these texts, as `asked_texts` has them."""
+        if self.asked_texts:
+            return self.asked_texts == tuple(texts)
+        return self.reply.post.question == "\n".join(filter(None, texts))
 
     def ended(self, end: DraftEnd, by: int) -> Draft:
         """Return what is kept of the draft when it has ended: ids, and nothing of the asker."""

@@ -20,7 +20,7 @@ from services.discord.protocols import PostFailed
 from services.discord.review_cards import ReviewCard, version_of
 from services.storage import DataFolder
 from services.team import read_audit
-from sinks.drafts import capture_of, card_of
+from sinks.drafts import NOT_AS_ASKED, NOT_KEPT, capture_of, card_of
 from sinks.results import OutcomeRecord
 from tests.searching import ScriptedSearch, found, passage
 from tests.services.conversations.made_drafts import made_draft
@@ -231,6 +231,47 @@ async def test_a_private_place_teaches_nothing(tmp_path: Path, channel: ReviewCh
     assert "keep" not in channel.last.actions
     assert "in a public channel" in await decide(world, draft_id, "keep")
     assert await world.close()
+
+
+SECRET = "How do I install it? My customer number is 4711."
+
+
+@pytest.mark.parametrize("operator", ["", "ana"], ids=["discord", "dashboard"])
+@pytest.mark.parametrize("first", ["", "Hello from Anna,"])
+async def test_a_question_is_kept_only_as_it_stands_on_discord(
+    tmp_path: Path, channel: ReviewChannel, operator: str, first: str
+) -> None:
+    """What its author has edited away is no part of what the team taught."""
+    world = await begin(tmp_path, channel, team=True, fetcher=(discord := SmallFetcher()))
+    asked = [world.says(ANNA, text) for text in (first, SECRET) if text]
+    discord.there = {each.id: each for each in asked}
+    await world.wait(61)
+    draft_id, drafts, by = asked[-1].id, drafts_of(world), 0 if operator else TESS.id
+    await decide(world, draft_id, "edit", EDITED)
+    world.edits(asked[0], "How do I install it?")
+    discord.there[asked[0].id] = replace(asked[0], text="How do I install it?")
+    assert await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator) == NOT_AS_ASKED
+    assert (world.replies, len(drafts.waiting)) == ([], 1)
+    assert await drafts.decide(draft_id, DraftAction.POST, by, operator=operator) == "It is posted as edited."
+    await world.wait(3600)
+    assert (world.replies, world.topics) == ([EDITED], {})
+
+
+async def test_a_question_that_changes_while_its_answer_is_posted_is_not_kept(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    discord, board = SmallFetcher(), Noticeboard(seconds=5)
+    world = await begin(tmp_path, channel, team=True, fetcher=discord, board=board)
+    question = world.says(ANNA, SECRET)
+    discord.there[question.id] = question
+    await world.wait(61)
+    await decide(world, question.id, "edit", EDITED)
+    keeping = asyncio.ensure_future(decide(world, question.id, "keep"))
+    await world.wait(1)
+    discord.there[question.id] = replace(question, text="How do I install it?")
+    assert await keeping == f"It is posted as edited. {NOT_KEPT}"
+    await world.wait(3600)
+    assert world.topics == {}
 
 
 async def test_what_is_discarded_is_not_posted(tmp_path: Path, channel: ReviewChannel) -> None:
