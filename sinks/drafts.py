@@ -175,6 +175,8 @@ class DraftSink:
         if draft.state is DraftState.WAITING and self.posts.has_answered(draft.id):  # as in an older backup
             return await self._end(draft, DraftEnd.POSTED)
         if draft.state is DraftState.APPROVED:
+            if self.drafts.has_forgotten(draft.id):
+                return await self._end(draft, DraftEnd.WITHDRAWN)
             return await self._post(draft)
         await self._offer(draft)
         return None
@@ -204,7 +206,7 @@ class DraftSink:
         if not text:
             raise DecisionRefused("An answer cannot be empty. Discard it instead.")
         await self._note(request)
-        draft = replace(draft, text=text, edited_by=request.by)
+        draft = draft.edited(text, request.by)
         await self.drafts.put(draft)
         await self._show(draft, card_of(draft))
         request.tell("It is changed. *Post* posts it as it is now.")
@@ -270,7 +272,7 @@ class DraftSink:
             raise DecisionRefused(f"It cannot be posted: {failure}. The draft waits on.") from failure
         may_keep = draft.keeps and await self._may_quote(draft)  # the question may have changed meanwhile
         # Who asked, or who edited it, may have been forgotten.
-        is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_dropped(draft.id)
+        is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_forgotten(draft.id)
         now_known, kept = self.drafts.find(draft.id) or draft, None
         draft = replace(draft, edited_by=now_known.edited_by, decided_by=now_known.decided_by)
         if may_keep and self.archive is not None and not is_forgotten:
@@ -286,8 +288,10 @@ class DraftSink:
         return replace(await self._end(draft, draft.end, draft.decided_by), qa_id=kept.qa_id)
 
     async def _end(self, draft: Draft, end: DraftEnd, by: int = 0) -> Outcome:
-        ended = draft.ended(end, by)
+        ended = draft.ended(end, by, now())
         await self.drafts.put(ended)
+        if end is DraftEnd.WITHDRAWN:  # the question may quote whoever is forgotten
+            draft = replace(draft, reply=replace(draft.reply, post=replace(draft.reply.post, question="")))
         outcome = outcome_of(draft, ended, end)
         await self._show_end(ended)
         return outcome

@@ -48,6 +48,7 @@ from services.conversations.posts import (
     read_started,
     read_watermarks,
     render_watermarks,
+    replies_with,
 )
 from services.conversations.routing import Router, RouteRules, Routing
 from services.conversations.tracking import ConversationTracker, RecentIds, TrackingRules

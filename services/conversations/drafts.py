@@ -65,6 +65,7 @@ class Draft:
         is_public: what is said in its place may become knowledge of the team.
         review_channel_id, review_id: where people decide, and the message there; 0: not posted yet.
         edited_by, decided_by: people; 0: nobody, or somebody at the dashboard; `FORGOTTEN`: somebody who is.
+        editors: the ids of all people who have edited it.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
         is_shown: the message in the review channel says how it ended.
@@ -90,6 +91,7 @@ class Draft:
     keeps: bool = False
     is_shown: bool = False
     asked_texts: tuple[str, ...] = ()
+    editors: tuple[int, ...] = ()
 
     @property
     def id(self) -> int:
@@ -125,20 +127,32 @@ class Draft:
             return self.asked_texts == tuple(texts)
         return self.reply.post.question == "\n".join(filter(None, texts))
 
-    def ended(self, end: DraftEnd, by: int) -> Draft:
-        """Return what is kept of the draft when it has ended: ids, and nothing of the asker."""
+    def edited(self, text: str, by: int) -> Draft:
+        """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
+        editors = (*self.editors, by) if by and by not in self.editors else self.editors
+        return replace(self, text=text, edited_by=by, editors=editors)
+
+    def ended(self, end: DraftEnd, by: int, at: float) -> Draft:
+        """Return what is kept of the draft when it has ended, at that time: ids, and nothing of the asker."""
         post = replace(self.reply.post, asker_id=0, question="", sources=())
         return replace(
             self,
-            reply=replace(self.reply, post=post),
+            reply=replace(self.reply, post=post, people=()),
             thread_name="",
             text="",
             asked_texts=(),
-            until=now() + KEPT_SECONDS,
+            editors=(),
+            until=at + KEPT_SECONDS,
             decided_by=by,
             state=DraftState.ENDED,
             end=end,
         )
+
+    def holds_words_of(self, user_id: int) -> bool:
+        """Return True if words of a person may stand in it: they asked, wrote in the conversation, posted a file that
+        could be read, or edited it.
+        """
+        return user_id in {self.reply.post.asker_id, self.edited_by, *self.reply.people, *self.editors}
 
     def without_person(self, user_id: int) -> Draft:
         """Return the draft without a person who has edited it or decided about it."""
@@ -293,17 +307,24 @@ class Drafts:
         finally:
             self._told.discard(told)
 
-    def has_dropped(self, draft_id: int) -> bool:
-        """Return True if the file of a draft was removed, as it held the words of somebody who is forgotten."""
-        return self.folder is not None and not self._path(draft_id).exists()
+    def has_forgotten(self, draft_id: int) -> bool:
+        """Return True if `forget_drafts` has ended a draft, as it held the words of somebody who is forgotten."""
+        if self.folder is None:
+            return False
+        path = self._path(draft_id)
+        draft = parse_draft(path.read_bytes()) if path.exists() else None
+        return draft is None or draft.state is DraftState.ENDED
 
     def forget(self, user_id: int) -> None:
-        """Do in memory what `forget_drafts` has done to the files: cancel the drafts without one, and drop the person
-        from others.
+        """Do in memory what `forget_drafts` has done to the files: cancel the drafts that it has ended, and drop the
+        person from others.
         """
         for draft in [*self._by_id.values()]:
             self._by_id[draft.id] = draft.without_person(user_id)
-            if draft.state is not DraftState.ENDED and self.has_dropped(draft.id):
+            if draft.state is DraftState.ENDED:
+                continue
+            # One that was decided about meanwhile has its file back.
+            if draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def close(self) -> None:
@@ -364,21 +385,23 @@ def render_draft(draft: Draft) -> bytes:
 
 
 def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], bool]) -> int:
-    """Remove the drafts that a person asked for or edited, those with words of the person, and damaged files; drop the
-    person from those that they decided about. Returns how many drafts changed. Blocking. Raises OSError.
+    """End the drafts in which words of a person may stand, and remove damaged files; drop the person from those that
+    they decided about. The next start shows what has ended so. Returns how many drafts changed. Blocking. Raises
+    OSError.
     """
 
-    def is_of_others(draft: Draft) -> bool:
-        post = draft.reply.post
-        texts = "\n".join((post.question, *draft.asked_texts, draft.text))
-        is_editor = draft.edited_by == user_id and draft.state is not DraftState.ENDED
-        return not is_editor and post.asker_id != user_id and not has_their_words(texts)
+    def forgotten(draft: Draft) -> Draft:
+        texts = "\n".join((draft.reply.post.question, *draft.asked_texts, draft.text))
+        is_over = draft.state is DraftState.ENDED
+        if not is_over and (draft.holds_words_of(user_id) or has_their_words(texts)):
+            draft = draft.ended(DraftEnd.WITHDRAWN, 0, draft.until)
+        return draft.without_person(user_id)
 
-    others = {f"{draft.id}.json": draft for draft in read_drafts(folder) if is_of_others(draft)}
-    changed = [new for old in others.values() if (new := old.without_person(user_id)) != old]
-    for draft in changed:
-        files.replace(folder / f"{draft.id}.json", render_draft(draft))
-    theirs = [path for path in folder.glob("*.json") if path.name not in others]
-    for path in theirs:
+    drafts = {folder / f"{draft.id}.json": draft for draft in read_drafts(folder)}
+    changed = {path: new for path, old in drafts.items() if (new := forgotten(old)) != old}
+    for path, draft in changed.items():
+        files.replace(path, render_draft(draft))
+    damaged = [path for path in folder.glob("*.json") if path not in drafts]
+    for path in damaged:
         files.remove(path)
-    return len(theirs) + len(changed)
+    return len(damaged) + len(changed)

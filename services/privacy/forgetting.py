@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from services.conversations import forget_drafts, forget_started, read_posts
+from services.conversations import forget_drafts, forget_started, read_posts, replies_with
 from services.knowledge import belongs_to, name_words, with_owner
 from services.llm import read_spent, render_spent
 from services.privacy.own_words import OwnWords, blocks_in
@@ -209,6 +209,8 @@ def forget(
     _edit(folder.audit, lambda row: {**row, "by": ""} if row.get("by") == str(user_id) else row, done)
     done.posts += forget_started(folder.outbox, user_id)
     done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
+    unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
+    done.left += [f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id)]
     done.left += _damaged_decisions(folder.decisions)
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
