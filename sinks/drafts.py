@@ -141,10 +141,13 @@ class DraftSink:
                 return await self._end(draft, CANCELLED_BY.get(request.reason, DraftEnd.DELETED))
             case DraftAction.EXPIRE if draft.state is DraftState.WAITING:
                 return await self._end(draft, DraftEnd.EXPIRED)
+            case DraftAction.SHOW:
+                await self._refresh(draft)
             case DraftAction.CANCEL | DraftAction.EXPIRE:
-                return None
+                pass
             case _:
                 return await self._decide(draft, request)
+        return None
 
     async def _decide(self, draft: Draft, request: DraftRequest) -> Outcome | None:
         late = why_too_late(draft)
@@ -297,12 +300,22 @@ class DraftSink:
         return outcome
 
     async def _show_end(self, draft: Draft) -> None:
+        """Show how a draft has ended; if that fails, try again later, as the message still has its texts."""
         if await self._show(draft, end_card(draft)):
             with suppress(OSError):  # else the next start shows it again
                 await self.drafts.put(replace(draft, is_shown=True))
+        else:
+            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.SHOW))
+
+    async def _refresh(self, draft: Draft) -> None:
+        """Show what is so now."""
+        if draft.state is DraftState.WAITING:
+            await self._show(draft, card_of(draft))
+        elif draft.state is DraftState.ENDED and not draft.is_shown:
+            await self._show_end(draft)
 
     async def _show(self, draft: Draft, card: ReviewCard) -> bool:
-        """Change the message in the review channel. Returns False if a retry, at the next start, may help."""
+        """Change the message in the review channel. Returns False if a retry may help."""
         if self.reviews is None or not draft.review_id:
             return True
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -171,6 +171,7 @@ class DraftAction(StrEnum):
     DISCARD = "discard"
     KEEP = "keep"  # post, and keep as what the team taught
     RESUME = "resume"  # go on from its state: offer it, finish its post, or show how it ended
+    SHOW = "show"  # change the message in the review channel to what is so now
     EXPIRE = "expire"
     CANCEL = "cancel"
 
@@ -248,8 +249,8 @@ class Drafts:
         self._note(draft)
 
     async def drop_old(self, at: float) -> None:
-        """Remove what is kept of drafts that ended long ago. Raises OSError."""
-        for draft in [each for each in self._by_id.values() if each.state is DraftState.ENDED and each.until <= at]:
+        """Remove what is kept of drafts that ended long ago, once that is shown. Raises OSError."""
+        for draft in [each for each in self._by_id.values() if each.is_shown and each.until <= at]:
             await run_blocking(files.remove, self._path(draft.id))
             del self._by_id[draft.id]
             self._message_ids.difference_update(draft.reply.asked_ids)
@@ -326,6 +327,17 @@ class Drafts:
             # One that was decided about meanwhile has its file back.
             if draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
+
+    def rename_sources(self, ids: Mapping[str, str]) -> None:
+        """Do in memory what `services.privacy.rename_sources` does to the files, and have the new names shown. `ids`:
+        new by old.
+        """
+        for draft in self.waiting:
+            post = draft.reply.post
+            if not ids.keys().isdisjoint(post.sources):
+                post = replace(post, sources=tuple(ids.get(each, each) for each in post.sources))
+                self._by_id[draft.id] = replace(draft, reply=replace(draft.reply, post=post))
+                self.requests.on_next(DraftRequest(draft.id, DraftAction.SHOW))
 
     def close(self) -> None:
         """Take no more requests; the drafts are kept."""

@@ -15,6 +15,7 @@ from model.conversations import Conversation
 from model.messages import Author, Message
 from services.assistant.answering import AnswerResult
 from services.conversations import DraftAction
+from services.discord.protocols import PostFailed
 from services.knowledge import Source
 from services.llm import Usage
 from services.privacy import ForgetResult
@@ -153,4 +154,35 @@ async def test_whoever_was_not_in_view_ends_nothing(tmp_path: Path, channel: Rev
     await forgotten(world, CARA)
     await world.wait(5)
     assert draft_id in [draft.id for draft in drafts_of(world).waiting]
+    assert await world.close()
+
+
+async def test_a_topic_that_gets_another_name_is_called_so_where_the_team_decides(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    (draft,) = drafts_of(world).waiting
+    (old,) = draft.reply.post.sources
+    drafts_of(world).rename_sources({old: "team:lamp.txt"})
+    await world.wait(1)
+    assert "Sources: team:lamp.txt" in channel.last.heading.replace("\\", "")
+    await decide(world, draft_id, "edit", "Run it.")
+    assert [each.reply.post.sources for each in drafts_of(world).waiting] == [("team:lamp.txt",)]
+    assert await world.close()
+
+
+async def test_a_card_that_discord_does_not_take_loses_its_texts_later(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    await held(world)
+    channel.refusal = PostFailed("Discord answered 500", is_passing=True)
+    await forgotten(world, ANNA)
+    await world.wait(5)
+    assert "install" in str(channel.cards)
+    await world.wait(8 * 86_400)
+    await held(world, "How do I remove it?")  # which drops what has ended a week ago
+    channel.refusal = None
+    await world.wait(601)
+    assert "How do I install" not in str(channel.cards)
+    assert world.story == ["held: held for approval", "cancelled: deleted", "held: held for approval"]
     assert await world.close()
