@@ -392,6 +392,7 @@ def assemble(
         fetcher=fetcher,
         access=api.access,
         archive=archive,
+        is_public=lambda channel_id: history.knows(channel_id) and history.place(channel_id).public,
         may_quote=may_quote,
         opted_out=state.opt_outs,
         redact=Redactor(settings.secrets).text,

@@ -85,6 +85,8 @@ class DraftSink:
     Attributes:
         reviews: None: drafts are shown at the dashboard only.
         archive: stores a capture, as in `Sinks`.
+        is_public: returns True if everybody can view a channel. What was asked where not everybody reads it is not
+            shown in such a review channel.
         may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
             says now. It is asked before the question is kept.
         opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: who did so
@@ -100,11 +102,13 @@ class DraftSink:
     fetcher: Fetcher | None = None
     access: Access | None = None
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]] | None = None
+    is_public: Callable[[int], bool] = lambda _channel_id: False
     may_quote: Callable[[Draft], Coroutine[Any, Any, bool]] | None = None
     opted_out: Container[int] = frozenset[int]()
     redact: Callable[[str], str] = str
     audit: AuditLog = field(default_factory=AuditLog)
     _warned: set[int] = field(default_factory=set[int], init=False)  # review channels
+    _public: set[int] = field(default_factory=set[int], init=False)  # review channels, as was said
 
     async def handle(self, request: DraftRequest) -> Outcome | None:
         """Carry out one request. Returns the outcome of a draft that has ended by it."""
@@ -189,6 +193,17 @@ class DraftSink:
         if self.reviews is None or draft.review_id:
             return
         channel_id = draft.review_channel_id
+        if self.is_public(channel_id):
+            if channel_id not in self._public:
+                self._public.add(channel_id)
+                log.warning(
+                    "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
+                    "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
+                    channel_id,
+                )
+            if not draft.is_public:
+                self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+                return
         try:
             review_id = await self.reviews.find(channel_id, draft.id)  # posted before a crash, and not noted
             if review_id is None:

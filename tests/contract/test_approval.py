@@ -25,7 +25,7 @@ from sinks.results import OutcomeRecord
 from tests.searching import ScriptedSearch, found, passage
 from tests.services.conversations.made_drafts import made_draft
 from tests.talk import SmallFetcher
-from tests.world import ANNA, GUIDE, HELP, START, TESS, Noticeboard, Script, World, answer
+from tests.world import ANNA, GUIDE, GUILD, HELP, START, TESS, Noticeboard, Script, World, answer
 
 REVIEW = 77
 EDITED = "Download the installer from the release page and run `setup --all` as an administrator, @everyone."
@@ -434,6 +434,25 @@ async def test_a_review_channel_that_is_forbidden_loses_nothing(
     channel.refusal = None
     await world.wait(600)
     assert len(channel.cards) == 2
+
+
+async def test_what_was_asked_in_a_hidden_channel_is_not_shown_in_a_review_channel_that_everybody_views(
+    tmp_path: Path, channel: ReviewChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = await begin(tmp_path, channel)
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD))
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
+    hidden = await held(world)
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD))
+    shown = await held(world, "How do I remove it?")
+    await world.wait(700)
+    assert [card.draft_id for card in channel.cards.values()] == [shown]
+    assert len([each for each in caplog.records if f"everybody can view {REVIEW}" in each.getMessage()]) == 1
+    assert len(drafts_of(world).waiting) == 2
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False))
+    await world.wait(601)
+    assert channel.last.draft_id == hidden
+    assert await world.close()
 
 
 async def test_a_refused_post_waits_on(tmp_path: Path, channel: ReviewChannel) -> None:

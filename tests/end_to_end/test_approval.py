@@ -374,7 +374,7 @@ async def test_a_review_channel_without_permission_is_one_line_and_the_draft_wai
     assert (len(drafts.waiting), cards(discord_server, review)) == (1, [])
     await asyncio.sleep(200)
     assert labels_of(cards(discord_server, review)[0]) == ["Post", "Edit", "Discard"]
-    assert len([each for each in caplog.records if "review_channel_id" in each.message]) == 1
+    assert len([each for each in caplog.records if "drafts wait that the team is not shown" in each.message]) == 1
 
 
 def other_bots_button(server: DiscordServer, review: Channel, help_: Channel, draft_id: int) -> None:
