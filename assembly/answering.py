@@ -213,7 +213,7 @@ def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[S
 
 
 def answer_rules(settings: Settings) -> AnswerRules:
-    """The limits of answering, each read from the key of `ai_response` with its name."""
+    """Return the limits of answering, each read from the key of `ai_response` with its name."""
     thread_reuse_seconds = settings.discord.thread_reuse_minutes * 60
     named = {each.name for each in fields(AnswerRules)} - {"thread_reuse_seconds"}
     limits = {name: getattr(settings.ai_response, name) for name in named}

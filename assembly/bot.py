@@ -16,7 +16,7 @@ from reactivex.subject import Subject
 
 from assembly.answering import endpoint_settings
 from assembly.documents import Documents, solved_tags
-from assembly.graph_parts import DiscordAPI, Parts
+from assembly.graph_parts import DiscordAPI, GraphParts
 from clock import now
 from dataflow import map_async, supervise
 from model.messages import Attachment, Message
@@ -90,16 +90,18 @@ def gateway_for(
     settings: Settings,
     token: str,
     discord: DiscordParts,
-    parts: Parts,
+    parts: GraphParts,
     *,
     health: Health,
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:
-    """The source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are notified."""
+    """Return the source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are
+    notified.
+    """
 
     def arrived(guild_id: int, at: float) -> None:
-        parts.state.seen.note_guild(guild_id, at)
+        parts.state.watermarks.note_guild(guild_id, at)
         if slash is not None:
             slash.register_in(guild_id)
         arrivals.on_next(None)
@@ -112,7 +114,7 @@ def gateway_for(
         discord.client,
         token,
         fetcher=discord.fetcher,
-        marks=parts.state.seen.below,
+        watermarks=parts.state.watermarks.by_place,
         rules=gateway_rules(settings.discord),
         hooks=GatewayHooks(on_guild=arrived, look_up=parts.services.people.look_up, access_changed=access_changed),
         health=health,
@@ -130,7 +132,7 @@ def gateway_rules(chosen: DiscordSettings, most_waiting: int | None = None) -> G
 
 @asynccontextmanager
 async def record_dispatches(
-    dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: Parts
+    dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: GraphParts
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """Pass dispatches on and write them, with attachments, to the recording at `path`; None: nothing is recorded.
 
@@ -217,7 +219,7 @@ async def sweep_regularly(
 
     subscription = (
         begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(run, on_failure=failed, max_concurrent=1), supervise("sweep"))
+        .pipe(map_async(run, on_failure=log_failed_sweep, max_concurrent=1), supervise("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
     try:
@@ -226,7 +228,7 @@ async def sweep_regularly(
         subscription.dispose()
 
 
-def failed(_: object, error: Exception) -> int:
+def log_failed_sweep(_: object, error: Exception) -> int:
     log.error("evidence: the sweep broke off", exc_info=error)
     return 0
 

@@ -15,7 +15,7 @@ from yarl import URL
 
 from assembly.answering import approval_rules, open_embedder, open_search, server_libraries
 from assembly.data_folder import run_pseudonym_key
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.reports import prices_of
 from assembly.sources import read_records, source_kinds
 from assembly.teaching import Teaching
@@ -95,7 +95,7 @@ class FleetData:
 
 def dashboard_pages(
     settings: Settings,
-    parts: Parts,
+    parts: GraphParts,
     meter: FlowMeter,
     *,
     pace: float = 1.0,
@@ -135,6 +135,7 @@ def dashboard_pages(
         may_correct=curation is not None or fleet is not None,
         now=now,
         health=health,
+        has_model=any(each.ai_response.llm is not None for each in settings.servers.values()),
         notice="" if health or fleet else "A recording is played: nothing is connected or posted.",
         fleet=None if fleet is None else fleet.processes,
         drafts=local_drafts if fleet is None else fleet.drafts,
@@ -148,7 +149,9 @@ def dashboard_pages(
 
 
 def display_rules(settings: Settings, key: bytes, place: Callable[[int], str]) -> DisplayRules:
-    """`key`: of pseudonyms; `place`: gives the names of channels."""
+    """Return the rules by which the dashboard shows people and texts. `key`: of pseudonyms; `place`: gives the names of
+    channels.
+    """
     return DisplayRules(settings.dashboard.show_texts, partial(pseudonym, key), place)
 
 
@@ -231,7 +234,7 @@ class LocalDrafts:
 
 
 def place_name(history: History, place_id: int, *, texts: bool) -> str:
-    """The name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`."""
+    """Return the name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`."""
     place = history.place(place_id)
     if not place.is_thread:
         return f"#{history.name_of(place_id)}"
@@ -240,7 +243,7 @@ def place_name(history: History, place_id: int, *, texts: bool) -> str:
 
 
 def address_of(settings: MetricsSettings) -> str:
-    """Give the dashboard's address for a browser on this machine."""
+    """Return the dashboard's address for a browser on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 (what others reach)
     return str(URL.build(scheme="http", host=host, port=settings.port, path="/"))
 
@@ -304,7 +307,7 @@ async def costs_of(kept: OutcomeHistory, prices: Prices, days: int, until: float
 
 
 def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
-    """Give a key that is the same for an entry in memory and for its line in the file, where the time is cut to
+    """Return a key that is the same for an entry in memory and for its line in the file, where the time is cut to
     milliseconds.
     """
     return rfc3339(entry.at), entry.message_ids

@@ -24,7 +24,7 @@ from services.conversations import (
     OptOutRegistry,
     Outbox,
     Posts,
-    Seen,
+    Watermarks,
     read_posts,
     read_watermarks,
     render_watermarks,
@@ -78,7 +78,7 @@ def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
 
 
 def private_paths(settings: Settings) -> set[Path]:
-    """Give the paths that must be closed to other users of the machine."""
+    """Return the paths that must be closed to other users of the machine."""
     kb, log_file = settings.kb, settings.logging.file.path
     places = {settings.app.data_dir, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir, kb.team_raw_dir}
     places |= {kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path}
@@ -94,7 +94,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 def copy_order(settings: Settings) -> CopyOrder:
     """Give the order in which a backup copies the data folder: the reverse of the order in which the files are written.
 
-    First the catch-up marks, which say that messages are done. Then answers: those being posted or waiting for
+    First the watermarks, which say that messages are done. Then answers: those being posted or waiting for
     approval, before recorded ones, which they become. Then team knowledge: topics, the decisions that they are made
     of, pending captures, and the archive that all of these are about. Likewise the index, its cache, and the pages.
     Last the lists that keep data from being used (deleted files, runbooks that are not shown, people who opted
@@ -117,7 +117,7 @@ _SECRETS = re.compile(r"\.env(?:rc|\..*)?~?|.*\.env~?", re.IGNORECASE | re.DOTAL
 
 
 def _secrets(settings: Settings) -> Iterator[Path]:
-    """Token and keys: a backup goes to places where these must not be."""
+    """Return the paths of the token and the keys: a backup goes to places where these must not be."""
     paths = settings.app.data_dir.rglob("*")
     yield from sorted(path for path in paths if not path.is_dir() and _is_secret(path))
 
@@ -197,9 +197,9 @@ class RunState:
     """State that a run reads from the data folder at start and saves after changes.
 
     Attributes:
-        durable: whether the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
-        seen: the catch-up marks; `seen_before`: as they were at the start. Marks of places that are quiet for
-            `marks_kept_seconds` are dropped.
+        durable: True if the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
+        watermarks: of all places, for catch-up; `watermarks_at_start`: a copy of those that were read at the start.
+            Those of places that are quiet for `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
         drafts: answers that wait for a person's approval.
         audit: what was decided by whom.
@@ -212,8 +212,8 @@ class RunState:
 
     folder: DataFolder
     durable: bool
-    seen: Seen
-    seen_before: Seen
+    watermarks: Watermarks
+    watermarks_at_start: Watermarks
     posts: Posts
     outbox: Outbox
     drafts: Drafts
@@ -236,13 +236,15 @@ class RunState:
         self._forgotten[author_id] = until
 
     def opted_out(self, author_id: int, text: str) -> bool:
-        """True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
+        """Return True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
         the opt-out marker in any case.
         """
         return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
-        """True if a message must be neither recorded nor shown to a model: see `opted_out`, `forget_messages`."""
+        """Return True if a message must be neither recorded nor shown to a model: see `opted_out`,
+        `forget_messages`.
+        """
         return self._is_forgotten(message.author.id, message.id) or self.opted_out(message.author.id, message.text)
 
     def withheld_captured(self, message: CapturedMessage) -> bool:
@@ -255,12 +257,12 @@ class RunState:
 
     async def save(self) -> None:
         """Save marks, usage, tokens and outcomes. Raises OSError: the data folder cannot be written."""
-        self.seen.forget_quiet(self.marks_kept_seconds)
+        self.watermarks.forget_quiet(self.marks_kept_seconds)
         for each in self.spent.values():
             each.drop_past_hour(now())
         # Rendered on the loop: in a thread, marks could change meanwhile.
         marks, spent = (
-            render_watermarks(self.seen.marks()),
+            render_watermarks(self.watermarks.marks()),
             {path: render_spent(each) for path, each in self.spent.items()},
         )
         tokens = render_token_days(self.token_days)
@@ -325,8 +327,8 @@ def read_state(
     return RunState(
         folder=folder,
         durable=durable,
-        seen=Seen(marks, on_change=changed.set),
-        seen_before=Seen(copy.deepcopy(marks)),
+        watermarks=Watermarks(marks, on_change=changed.set),
+        watermarks_at_start=Watermarks(copy.deepcopy(marks)),
         posts=Posts(posts, folder.posts if kept else None),
         outbox=Outbox(folder.outbox if durable else None),
         drafts=Drafts(folder.drafts if durable else None),

@@ -31,9 +31,9 @@ from services.documents.store import (
     DiskSpace,
     DocumentStore,
     Folders,
+    SharedDocuments,
     SqliteCollections,
     StoreUnavailable,
-    Together,
     Weights,
     chroma_store,
     personal_files,
@@ -97,7 +97,7 @@ class Background:
 
 
 async def follow_other_processes(
-    shared: Together,
+    shared: SharedDocuments,
     cases: ThreadFiles,
     runbooks: Runbooks,
     background: Background,
@@ -126,7 +126,7 @@ async def follow_other_processes(
     await shared.store.follow(on_flag)
 
 
-async def flush_shared_store(shared: Together) -> None:
+async def flush_shared_store(shared: SharedDocuments) -> None:
     """Write pending documents to where other processes read them; log an error if that fails."""
     try:
         await shared.store.flush()
@@ -161,7 +161,7 @@ class Documents:
     intake: Intake
     answers: AnswerCache
     background: Background
-    shared: Together | None = None
+    shared: SharedDocuments | None = None
 
     def lookup(
         self,
@@ -203,7 +203,7 @@ class Documents:
         for case_id in self.cases.cancel_reads(gone):
             await self.cases.wait(case_id, self.settings.ready_wait_seconds)
 
-    async def leave_alone(self, user_id: int) -> None:
+    async def stop_reading_of(self, user_id: int) -> None:
         """Stop reading the files of a person who has opted out. Files that are searchable already stay."""
         try:
             await self.cancel_reads(lambda candidate: candidate.uploader_id == user_id)
@@ -234,7 +234,7 @@ async def documents_for(
     models: ModelOptions = AS_CONFIGURED,
     *,
     store_in_folder: bool = False,
-    shared: Together | None = None,
+    shared: SharedDocuments | None = None,
 ) -> AsyncGenerator[Documents | None]:
     """Open the store and the tools over it; None if `documents.enabled` is false, or the store cannot be read.
 

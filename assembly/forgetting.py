@@ -56,7 +56,7 @@ def team_files(servers: Servers[ServerParts]) -> Servers[TeamKnowledgeFiles]:
     return servers.map(of)
 
 
-def everywhere(settings: Settings) -> list[Settings]:
+def all_server_settings(settings: Settings) -> list[Settings]:
     """Return the shared settings, those of each server in `guilds`, and those of removed servers that still have a
     folder. Blocking. Raises OSError.
     """
@@ -64,7 +64,9 @@ def everywhere(settings: Settings) -> list[Settings]:
 
 
 def settings_of_removed_servers(settings: Settings) -> list[Settings]:
-    """Give settings for each server that was removed from `guilds` and still has a folder. Blocking. Raises OSError."""
+    """Return the settings of each server that was removed from `guilds` and still has a folder. Blocking. Raises
+    OSError.
+    """
     there = DataFolder(settings.app.data_dir).guild_ids()
     return [settings.for_removed_server(guild_id) for guild_id in there if guild_id not in settings.servers]
 
@@ -78,8 +80,8 @@ def open_team_data(settings: Settings) -> TeamData:
 
 
 def open_removed_team(settings: Settings) -> tuple[TeamData, list[str]]:
-    """As `open_team_data`, for a server that was removed from `guilds`. One that cannot be opened keeps nobody from
-    being forgotten elsewhere: its topics are left alone, and a line names what is wrong.
+    """Open the team knowledge of a server that was removed from `guilds`. Returns it and lines for the operator. If it
+    cannot be opened, people are still forgotten elsewhere: its topics are left alone, and a line says what is wrong.
     """
     try:
         return open_team_data(settings), []
@@ -140,7 +142,7 @@ def data_not_in_nats(settings: Settings) -> list[Path]:
     """
     root, log_file = settings.app.data_dir, settings.logging.file.path
     used, learned = {DataFolder(root).lock_file, root / NATS_FOLDER}, set[Path]()
-    homes = everywhere(settings)
+    homes = all_server_settings(settings)
     for each in homes:
         kb = each.kb
         used |= {DataFolder(each.app.data_dir).knowledge_base, *kb.document_folders, kb.links_file_path, kb.index_path}
@@ -166,7 +168,7 @@ def list_folder_contents(settings: Settings, *, running: bool = False) -> Folder
     documents, team_paths = list[Path](), stored_files(folder)
     if not running:
         team_paths += published_files(folder)
-    for each in everywhere(settings):
+    for each in all_server_settings(settings):
         kb = each.kb
         documents += [
             *kb.document_folders,

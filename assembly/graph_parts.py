@@ -48,7 +48,7 @@ from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from sinks.team import RawArchive
-from streams.captures import Images
+from streams.captures import ImageServices
 from streams.conversations import WindowRules
 from streams.curation import CurationServices
 from streams.server_context import ServerContext
@@ -64,7 +64,7 @@ def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rul
                 lambda each: ChannelLists(each.discord.channel_allowlist, unread_channels(each.discord))
             ),
             # By the marks of the start: a message that comes late in this run is new.
-            has_outcome=state.seen_before.has_outcome,
+            has_outcome=state.watermarks_at_start.has_outcome,
         ),
         answers=answer_rules(settings),
         window=WindowRules(
@@ -109,7 +109,9 @@ def route_rules(settings: Settings) -> RouteRules:
 
 
 def tracking_rules(settings: Settings) -> TrackingRules:
-    """The default rules; `intro_gap` lasts one batch at most: earlier lines are captured before they could be moved."""
+    """Return the default rules; `intro_gap` lasts one batch at most: earlier lines are captured before they could be
+    moved.
+    """
     rules = TrackingRules()
     return replace(rules, intro_gap=min(rules.intro_gap, settings.discord.message_batch_wait_seconds))
 
@@ -144,7 +146,7 @@ class CaptureParts:
     teach: Callable[[Capture], Coroutine[Any, Any, Pair | None]] | None = None
     ask_filing: Callable[[int | None, int], Coroutine[Any, Any, Taught]] | None = None
     curation: CurationServices | None = None
-    images: Images | None = None
+    images: ImageServices | None = None
     finish_all: bool = False
 
 
@@ -207,7 +209,7 @@ class ServerParts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class GraphParts:
     """All arguments of `streams.graph.graph`: services, sinks and rules, with the state and the parts behind them."""
 
     services: Services
@@ -262,7 +264,7 @@ def assemble(
     documents: Documents | None = None,
     gauge: Gauge | None = None,
     results: Sequence[Callable[[Result], object]] = (),
-) -> Parts:
+) -> GraphParts:
     """Build all arguments of one run's graph. Without `images`, pictures stay placeholders; without `documents`, files
     and runbooks are ignored. `results`: as in `Sinks`.
     """
@@ -365,7 +367,7 @@ def assemble(
         outbox=state.outbox,
         drafts=state.drafts,
         in_flight=in_flight,
-        marks=state.seen,
+        watermarks=state.watermarks,
         typists=TypingTracker(people, guild_of),
         viewing=viewing,
         access=api.access,
@@ -419,7 +421,7 @@ def assemble(
         draft=drafts.handle,
         results=results,
     )
-    return Parts(
+    return GraphParts(
         services=services,
         sinks=sinks,
         rules=graph_rules(settings, state, finish_all=servers.default.captures.finish_all),

@@ -68,7 +68,7 @@ def disk_condition(folder: Path, least_mb: int, at: float, subject: str = "") ->
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls of one model. `failed`: in a row."""
+    """The last calls of one model. `failed`: how many failed in a row."""
 
     failed: int = 0
     since: float = 0.0
@@ -112,7 +112,7 @@ class UpdateWatch:
         """Return whether the updates are in time."""
         late = at - self.current_at > max(LATE_UPDATES * self.kb.runtime_refresh_tick_seconds, HOUR)
         troubles = {self.prefix: Trouble(self.current_at, at)} if late else {}
-        told = f"the last update that succeeded was at {rfc3339(self.current_at)[:16].replace('T', ' ')} UTC"
+        told = f"last updated {rfc3339(self.current_at)[:16].replace('T', ' ')} UTC"
         return Condition(topic=Topic.KNOWLEDGE, troubles=troubles, detail=f"{told}; {self._why}" if self._why else told)
 
     async def failing(self, at: float) -> Condition:
@@ -126,7 +126,9 @@ class UpdateWatch:
         self._since = dict(sorted(since.items(), key=lambda each: each[1])[:MOST_SUBJECTS])
         troubles = {name: Trouble(since, at) for name, since in self._since.items()}
         of = number_of(len(self.ledger.records), "source")
-        return Condition(topic=Topic.SOURCES, troubles=troubles, detail=f"{len(self._failing)} fail, of {of}")
+        return Condition(
+            topic=Topic.SOURCES, troubles=troubles, detail=f"{len(self._failing)} fail, of {of}" if troubles else of
+        )
 
     def _find_failing(self, records: list[Record], failed: tuple[str, ...]) -> set[str]:
         """Name what the last update could not read, and what an earlier one could not and is not yet due again.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from assembly.answering import ModelOptions, assistant_of, open_embedder, open_llms, open_search, server_libraries
 from assembly.data_folder import RunState
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import CaptureParts, DiscordAPI, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import CaptureParts, DiscordAPI, GraphParts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from dataflow.metering import Gauge
 from model.outcomes import Result
 from model.servers import Servers
-from services.documents.store import Together
+from services.documents.store import SharedDocuments
 from services.llm import AttachedImages, ImageSource, StructuredLLM
 from settings import Settings
 
@@ -72,7 +72,7 @@ class Bot:
 
     def assemble(
         self, state: RunState, results: Sequence[Callable[[Result], object]] = (), settings: Settings | None = None
-    ) -> Parts:
+    ) -> GraphParts:
         """Build the arguments of a graph. `results`: as in `Sinks`; `settings`: those of its folder, if it has one of
         its own.
         """
@@ -97,7 +97,7 @@ async def open_bot(
     models: ModelOptions,
     gauge: Gauge | None = None,
     *,
-    shared: Together | None = None,
+    shared: SharedDocuments | None = None,
     captures: CaptureParts | None = None,
 ) -> AsyncGenerator[Bot]:
     """Open everything that `mode` needs until the end of the block.

@@ -22,7 +22,7 @@ PANEL = "Decisions"
 
 
 def commands() -> str:
-    """The commands in Markdown: name and options, description, the setting that it needs; and those for private
+    """Return the commands in Markdown: name and options, description, the setting that it needs; and those for private
     questions.
     """
     rows = ["| command | does | needs |", "|---|---|---|"]
@@ -45,18 +45,18 @@ def roles() -> str:
 
 
 def yes_or_no() -> dict[str, DecisionMetric]:
-    """The metrics that count decisions by yes and no, by the decision."""
+    """Return the metrics that count decisions by yes and no, by the decision."""
     return {name: each.metric for name, each in DECISIONS.items() if each.metric and not each.metric.counts_values}
 
 
 def decisions() -> str:
-    """The metrics of decisions in Markdown."""
+    """Return the metrics of decisions in Markdown."""
     rows = [f"| `{each.name}_total{{{each.field}}}` | {each.help} |" for each in yes_or_no().values()]
     return "\n".join(["| metric of a decision | counts |", "|---|---|", *rows]) + "\n"
 
 
 def dashboard(text: str) -> str:
-    """The dashboard for Grafana, with a line for each metric of a decision."""
+    """Return the dashboard for Grafana, with a line for each metric of a decision."""
     board: dict[str, Any] = json.loads(text)
     (panel,) = (each for each in board["panels"] if each["title"] == PANEL)
     panel["targets"] = [
@@ -72,7 +72,7 @@ def dashboard(text: str) -> str:
 
 
 def generated(root: Path) -> dict[Path, str]:
-    """The files and the text that each should have. Raises ValueError: the marks are missing."""
+    """Return the files and the text that each should have. Raises ValueError: the marks are missing."""
     page, board = root / "docs" / "operating.md", root / "deploy" / "grafana.json"
     text = with_table(page.read_text("utf-8"), page.name, "slash commands", commands())
     text = with_table(text, page.name, "roles", roles())

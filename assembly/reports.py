@@ -191,7 +191,7 @@ class WeeklyReport:
         place = await self.fetcher.place(self.channel_id)
         if place is None or place.guild_id is None:
             raise LookupFailed(f"there is no channel {self.channel_id} that the bot can see")
-        pieces = split(posted(await self.report(TimeSpan(since, until), place.guild_id)))
+        pieces = split(render_message(await self.report(TimeSpan(since, until), place.guild_id)))
         marks = [] if begun is None else await self._posted_marks(begun)
         for number, piece in enumerate(pieces[len(marks) :], len(marks)):
             marks.append(_mark(piece))
@@ -259,7 +259,7 @@ def _mark(piece: str) -> str:
     return hashlib.sha256(" ".join(piece.split()).encode()).hexdigest()
 
 
-def posted(report: Report) -> str:
+def render_message(report: Report) -> str:
     """Write the report as a Discord message: the counts, and the questions most often asked without an answer."""
     lines = [f"**The last week.** {escape_markup(summary(report))}"]
     if report.gaps:

@@ -29,7 +29,7 @@ from assembly.forgetting import (
     settings_of_removed_servers,
     team_files,
 )
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.teaching import Teaching
 from clock import now
 from clock.shared_calls import SharedCalls
@@ -110,7 +110,7 @@ class Privacy:
             holds copies of other processes' files.
     """
 
-    parts: Parts
+    parts: GraphParts
     team_files: Servers[TeamKnowledgeFiles]
     documents: Documents | None = None
     other_archives: Sequence[Path] = ()
@@ -134,7 +134,7 @@ class Privacy:
             raise _unwritten(call, error) from error
         finally:
             if self.documents is not None:
-                await self.documents.leave_alone(call.user_id)
+                await self.documents.stop_reading_of(call.user_id)
         return f"{say.opted_out} {say.stays_until_forgotten}"
 
     async def opt_in(self, call: Call) -> str:
@@ -449,7 +449,9 @@ def runbook_line(doc: Document) -> str:
 
 
 def file_line(doc: Document, called: str, say: Phrases) -> str:
-    """A file of a thread, in a few words, by the name that it is `called`; with its poster if that is another name."""
+    """Return a file of a thread, in a few words, by the name that it is `called`; with its poster if that is another
+    name.
+    """
     name = escape_markup(display_name(called))
     match doc.state:
         case State.FAILED:
@@ -491,7 +493,9 @@ class Answerers(NamedTuple):
     for_team: Answerer
 
 
-def answerers_of(settings: Settings, parts: Parts, llm: StructuredLLM | None, opened: ExitStack) -> Servers[Answerers]:
+def answerers_of(
+    settings: Settings, parts: GraphParts, llm: StructuredLLM | None, opened: ExitStack
+) -> Servers[Answerers]:
     """Make the answerers of each server. Their searches are closed with `opened`."""
     rules, personal_work, shared_search = parts.rules.answers, parts.services.in_flight.work, None
     internal = any(each.kb.internal_topics for each in settings.servers.values())
@@ -543,7 +547,7 @@ class AnswerSlots:
 class QuestionCommands:
     """Private questions: each command runs the answer chain for its caller, and counts against the budget."""
 
-    parts: Parts
+    parts: GraphParts
     answerers: Servers[Answerers]
     slots: AnswerSlots
 
@@ -604,7 +608,7 @@ class SlashServices:
     """
 
     settings: Settings
-    parts: Parts
+    parts: GraphParts
     privacy: Privacy
     forget: Callback
     questions: QuestionCommands
@@ -741,7 +745,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
 async def slash_commands(
     client: discord.Client,
     settings: Settings,
-    parts: Parts,
+    parts: GraphParts,
     llm: StructuredLLM | None,
     documents: Documents | None = None,
     forget: Callable[[Call], Coroutine[Any, Any, str]] | None = None,

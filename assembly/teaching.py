@@ -7,7 +7,7 @@ import logging
 import re
 from dataclasses import dataclass, replace
 
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from clock import now, run_blocking
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_at
 from services.discord import LookupFailed, render
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 class Teaching:
     """Stores lessons in the archive of their server, in this process or through the one that keeps it."""
 
-    parts: Parts
+    parts: GraphParts
     redactor: Redactor
 
     async def teach(self, form: LessonForm, operator: str = "") -> Taught:
@@ -53,8 +53,8 @@ class Teaching:
         if form.asker_id is not None and self.parts.state.opted_out(form.asker_id, form.question):
             raise LessonRefused("Whoever asked this has opted out since: write the question in your own words.")
         rendered = replace(form, question=self._render(form.question), answer=self._render(form.answer))
-        lesson, number = lesson_of(rendered, self.redactor.redact_and_count), form.number or snowflake_at(now())
-        capture, by = lesson.capture(number, part=part_of(form, number)), operator or str(form.author_id)
+        lesson, lesson_id = lesson_of(rendered, self.redactor.redact_and_count), form.lesson_id or snowflake_at(now())
+        capture, by = lesson.capture(lesson_id, part=part_of(form, lesson_id)), operator or str(form.author_id)
         try:
             await run_blocking(self.parts.state.audit.note, now(), by, "teach", capture.conversation_id)
             pair = await captures.teach(capture)
@@ -64,7 +64,7 @@ class Teaching:
         said, is_filed = [lesson.note] if lesson.hidden else [], False
         if captures.curation is None:
             assert captures.ask_filing is not None, "another process files it"  # noqa: S101 (for the type checker)
-            told, is_filed = await captures.ask_filing(form.guild_id, number)
+            told, is_filed = await captures.ask_filing(form.guild_id, lesson_id)
             said.append(told)
         elif pair is None:
             said.append("It was stored already.")
@@ -124,8 +124,8 @@ async def decision_about(pair: Pair, library: TeamLibrary) -> Decision | None:
     return await in_thread(library.decision_about, pair)
 
 
-def part_of(form: LessonForm, number: int) -> Part:
+def part_of(form: LessonForm, lesson_id: int) -> Part:
     """Return the part that takes the capture of a lesson to the process that keeps the archive."""
     place = Place(form.place_id, PlaceKind.CHANNEL, guild_id=form.guild_id)
-    message = Message(number, place.id, Author(form.author_id, ""), "", now(), form.guild_id)
+    message = Message(lesson_id, place.id, Author(form.author_id, ""), "", now(), form.guild_id)
     return Part(0, (message,), AuthorType.TEAM_MEMBER, place, now())

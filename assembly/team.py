@@ -18,7 +18,7 @@ from services.storage import DataFolder, in_thread
 from services.team import Action, Actor, CapturedMessage, Decision, PendingFolder, TeamLibrary, TeamPaths, open_library
 from settings import Settings
 from sinks.team import RawArchive
-from streams.captures import Images
+from streams.captures import ImageServices
 from streams.curation import CurationRules, CurationServices, Decided
 
 log = logging.getLogger(__name__)
@@ -96,13 +96,13 @@ def image_services(
     archive: RawArchive,
     withheld: Callable[[CapturedMessage], bool],
     redact: Callable[[str], str],
-) -> Images | None:
+) -> ImageServices | None:
     """Make the services that describe images of captures; None without a model or without access to images."""
     if source is None or parts.curator.actor is Actor.EXTRACTIVE:
         return None
     pending = PendingFolder(DataFolder(settings.app.data_dir).pending)
     summarise = summarise_images(parts.curator, source, pending, parts.usage, redact=redact)
-    return Images(summarise, pending, archive.store_late, withheld, settings.kb.runtime_refresh_tick_seconds)
+    return ImageServices(summarise, pending, archive.store_late, withheld, settings.kb.runtime_refresh_tick_seconds)
 
 
 def curator_of(settings: Settings, asker: Asker | None, library: TeamLibrary) -> Curator:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from assembly.data_folder import read_state
-from assembly.graph_parts import DiscordAPI, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, GraphParts, ServerParts, assemble, capture_parts
 from assembly.running import collect_garbage_less_often, play
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
@@ -145,7 +145,7 @@ async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
     digest.counts["ignored"] = tally.ignored.total()
 
 
-def assembled(configured: Settings, results: Sequence[Callable[[Result], object]]) -> Parts:
+def assembled(configured: Settings, results: Sequence[Callable[[Result], object]]) -> GraphParts:
     """As the command does it; nothing touches the disk while it runs."""
     state = read_state(configured, durable=False)
     parts = assemble(

@@ -15,8 +15,8 @@ from assembly.data_folder import lock_data_folder
 from assembly.documents import NamedStore, named_store, remove_published, unused_stores
 from assembly.forgetting import (
     NATS_FOLDER,
+    all_server_settings,
     data_not_in_nats,
-    everywhere,
     forget_documents,
     list_folder_contents,
     open_removed_team,
@@ -68,14 +68,14 @@ PROCESSES_SECONDS = 30.0
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--forget`. Gives the exit code."""
+    """Run `--forget`. Returns the exit code."""
     if not settings.local:
         return forget_everywhere_else(settings, options.forget)
     return forget(settings, options.forget)
 
 
 def forget_everywhere_else(settings: Settings, user_id: int) -> int:
-    """Ask the processes behind NATS to forget a person and print what they found. Gives the exit code. Raises
+    """Ask the processes behind NATS to forget a person and print what they found. Returns the exit code. Raises
     Unusable, OSError: nobody was asked.
     """
     with requires_nats_extra():
@@ -92,7 +92,7 @@ def forget_everywhere_else(settings: Settings, user_id: int) -> int:
 
 
 def forget(settings: Settings, user_id: int) -> int:
-    """Remove a person from the data folder and print what was found. Gives the exit code.
+    """Remove a person from the data folder and print what was found. Returns the exit code.
 
     After LibraryUnwritable or OSError, running it again finishes the work.
     """
@@ -105,7 +105,7 @@ def forget(settings: Settings, user_id: int) -> int:
         learned = [open_team_data(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in opened]
         texts, about = collect_texts(learned, user_id), list_folder_contents(settings)
-        published = partial(published_texts, everywhere(settings))
+        published = partial(published_texts, all_server_settings(settings))
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about, published=published)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
         stores, gone = _all_stores(settings), Tombstones(folder.tombstones)
@@ -118,10 +118,10 @@ def forget(settings: Settings, user_id: int) -> int:
 
 
 def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[int, list[str]]:
-    """If topics may hold words of the person, delete what was made of them for searching. Gives how many copies there
+    """Delete what was made of topics for searching, if they may hold words of the person. Returns how many copies there
     were, and lines for the operator. Raises OSError.
     """
-    written = [each for each in everywhere(settings) if has_archived_text(each.kb.team_raw_dir, user_id)]
+    written = [each for each in all_server_settings(settings) if has_archived_text(each.kb.team_raw_dir, user_id)]
     if not written:
         return 0, []
     count = sum([drop_team_passages(each) for each in written])
@@ -135,7 +135,7 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
 
 
 def _all_stores(settings: Settings) -> list[NamedStore]:
-    """The store that `documents.store` names, and those that it may have named before. Raises OSError."""
+    """Return the store that `documents.store` names, and those that it may have named before. Raises OSError."""
     folder, address = DataFolder(settings.app.data_dir), settings.documents.store
     return [named_store(folder, address), *unused_stores(folder, address)]
 
@@ -154,7 +154,7 @@ def show(
     follows: Sequence[str] = (),
     out_of_reach: Sequence[str] = OUT_OF_REACH,
 ) -> None:
-    """`follows`: what is forgotten by itself, later."""
+    """Print what was found of a person. `follows`: what will be forgotten later, by itself."""
     votes, questions = number_of(done.votes, "vote"), number_of(done.questions, "question")
     table = Table(title=f"User {user_id}", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     for what, result in (

@@ -17,7 +17,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.answering import assistant_of, library_of
 from assembly.data_folder import lock_data_folder, read_state
-from assembly.graph_parts import CaptureParts, DiscordAPI, Parts, ServerParts, assemble
+from assembly.graph_parts import CaptureParts, DiscordAPI, GraphParts, ServerParts, assemble
 from assembly.running import collect_garbage_less_often, play, terminated_as_interrupted
 from clock import VirtualLoop, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
@@ -106,7 +106,7 @@ async def _import(
 
 def assemble_import(
     settings: Settings, tally: ResultCounts, clock: Callable[[], float] = time.time
-) -> tuple[Parts, Mapping[int | None, ImportArchive]]:
+) -> tuple[GraphParts, Mapping[int | None, ImportArchive]]:
     """Make the parts of an import: as for a replay, but archives are written. Returns the parts and the archive of each
     server (None: the shared one).
 

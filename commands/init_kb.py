@@ -148,7 +148,7 @@ async def _init_kb(settings: Settings, work: KnowledgeWork, models: ModelOptions
 async def _update_server(
     settings: Settings, work: KnowledgeWork, asker: StructuredLLM | None, usage: Usage, above: str = ""
 ) -> UpdateReport:
-    """`above`: as for `check_sources`."""
+    """Update the knowledge base of `settings`, and return the report. `above`: as for `check_sources`."""
     async with knowledge_parts(settings, asker, usage, by_hand=True) as parts:
         try:
             await parts.ledger.load()

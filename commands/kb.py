@@ -69,7 +69,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _run_over_nats(settings: Settings, options: argparse.Namespace) -> int:
-    """As `run`, on a copy of what NATS holds; what changes it is done by the process that keeps the archive."""
+    """Do what `run` does, on a copy of what NATS holds. Changes are made by the process that keeps the archive."""
     with requires_nats_extra():
         from assembly.distributed import keepers  # noqa: PLC0415 (nothing of it is imported for one process)
     (action, *names), guild_id = options.kb, options.guild
@@ -91,8 +91,8 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> int:
         library = open_team(copied.servers[guild_id])
         made = _make_lesson(settings, library, action, names, written, options)
     said = made.said
-    taught = partial(made.lesson.capture, made.number, conversation_id=made.conversation_id)
-    said.append(run_async(keepers.teach_from_command(settings, made.form, made.number, made.action, taught)))
+    taught = partial(made.lesson.capture, made.lesson_id, conversation_id=made.conversation_id)
+    said.append(run_async(keepers.teach_from_command(settings, made.form, made.lesson_id, made.action, taught)))
     if made.replaced is not None and made.conversation_id:
         said.append(f"It replaces {made.replaced.id}.")
     elif made.replaced is not None and not made.is_withdrawn:
@@ -128,7 +128,7 @@ def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) ->
 
 
 def audit_log(settings: Settings) -> AuditLog:
-    """The audit log of a data folder."""
+    """Return the audit log of a data folder."""
     return AuditLog(DataFolder(settings.app.data_dir).audit)
 
 
@@ -144,7 +144,7 @@ def _teach(
         made = _make_lesson(whole, library, action, names, written, options)
         yield from made.said
         now = time.time()
-        capture = made.lesson.capture(made.number, conversation_id=made.conversation_id)
+        capture = made.lesson.capture(made.lesson_id, conversation_id=made.conversation_id)
         audit_log(whole).note(now, TERMINAL, made.action, capture.conversation_id)
         archived = RawArchive(settings.kb.team_raw_dir, Captures(), on_stored=library.add_block)
         try:
@@ -162,7 +162,7 @@ class _MadeLesson(NamedTuple):
     """A lesson to store.
 
     Attributes:
-        number: the id of its first message, unused so far.
+        lesson_id: the id of its first message, unused so far.
         conversation_id: of the lesson that it replaces; empty: it begins a conversation.
         replaced: the pair that was edited; None: the lesson is new.
         is_withdrawn: the edited pair is in no topic.
@@ -171,7 +171,7 @@ class _MadeLesson(NamedTuple):
 
     lesson: Lesson
     form: LessonForm
-    number: int
+    lesson_id: int
     conversation_id: str
     replaced: Pair | None
     is_withdrawn: bool
@@ -219,8 +219,8 @@ def _make_lesson(
         raise Unusable(f"--kb {action}: {error}") from None
     if lesson.hidden:
         said.append(lesson.note)
-    number = snowflake_at(time.time())
-    return _MadeLesson(lesson, form, number, conversation_id, old, is_withdrawn, said)
+    lesson_id = snowflake_at(time.time())
+    return _MadeLesson(lesson, form, lesson_id, conversation_id, old, is_withdrawn, said)
 
 
 def _question_answered(pair: Pair) -> tuple[str, int]:

@@ -29,9 +29,9 @@ from services.llm import Asker, PrefetchingAsker, Usage
 from services.storage import DataFolder, files, in_thread
 from services.team import (
     Action,
-    Build,
     Decision,
     DecisionLog,
+    LibraryBuild,
     RebuildPlan,
     TeamLibrary,
     archive_files,
@@ -107,7 +107,7 @@ def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: 
     with (
         terminated_as_interrupted(),
         lock_data_folder(settings, "app.py --regen"),
-        # The rebuilt libraries of other servers stay.
+        # An interruption undoes only the library that is being rebuilt: those of servers before it are in use already.
         explain_interruption(
             lambda: "; ".join(
                 ["the library that was being rebuilt is unchanged", *(each.progress for each in begun[-1:])]
@@ -115,7 +115,7 @@ def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: 
         ),
     ):
         for guild_id, each in settings.servers.items():
-            work = rebuild(each, models, restart=restart, counted_in=settings, on_start=begun.append)
+            work = rebuild(each, models, restart=restart, usage_settings=settings, on_start=begun.append)
             report = run_async(work)
             if guild_id is None or report.plan.read:
                 show(Console(), report, "" if guild_id is None else f"Server {guild_id}")
@@ -128,22 +128,24 @@ async def rebuild(
     models: ModelOptions = AS_CONFIGURED,
     *,
     restart: bool,
-    counted_in: Settings | None = None,
+    usage_settings: Settings | None = None,
     on_start: Callable[[RebuildReport], object] = lambda _: None,
 ) -> RebuildReport:
-    """Rebuild one library on the running loop, for the holder of the lock. `counted_in`: the settings of the data
-    folder in which tokens are counted, if another; `on_start`: receives the report, which grows afterwards.
+    """Rebuild one library on the running loop, for the holder of the lock. Returns the report.
+
+    `settings`: those of the server. `usage_settings`: those whose data folder counts the tokens; None: `settings`.
+    `on_start`: receives the report at the start, before it is filled.
     """
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
-        count_tokens(counted_in or settings) as usage,
+        count_tokens(usage_settings or settings) as usage,
         open_llm(settings, llm, models) as asker,
     ):
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())
         # Repaired, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
-        build = Build(DataFolder(settings.app.data_dir).regeneration, team_paths(settings))
+        build = LibraryBuild(DataFolder(settings.app.data_dir).regeneration, team_paths(settings))
         report = RebuildReport(await in_thread(plan_rebuild, build), usage=usage, prices=prices_of(settings))
         on_start(report)
         if restart:
@@ -161,7 +163,7 @@ async def rebuild(
     return report
 
 
-def plan_rebuild(build: Build) -> RebuildPlan:
+def plan_rebuild(build: LibraryBuild) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
     found = rebuilding.plan(archive_files.pairs_in(build.live.raw), decisions)
     if not found.read and any(decision.action is Action.ADDED for decision in decisions):
@@ -172,7 +174,7 @@ def plan_rebuild(build: Build) -> RebuildPlan:
     return found
 
 
-async def build_library(settings: Settings, build: Build, report: RebuildReport, asker: Asker | None) -> None:
+async def build_library(settings: Settings, build: LibraryBuild, report: RebuildReport, asker: Asker | None) -> None:
     """Build the whole library, and replace the one in use. Raises GivenUp."""
     most = settings.kb.regeneration_concurrency
     ahead = None if asker is None or most == 1 else PrefetchingAsker(asker, most)

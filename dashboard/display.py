@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from model.words import plain
 HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 KIB = 1024
+_MENTION = re.compile(r"<@!?([0-9]{1,20})>")
 _MINUTE = 16
 """Characters of a time stamp."""
 
@@ -38,8 +40,12 @@ class DisplayRules:
         """Return a text by a person, or one that may quote it; empty if texts are not shown."""
         return plain(written) if self.texts else ""
 
+    def question(self, written: str) -> str:
+        """Return a question as `text` does, with pseudonyms where it mentions people."""
+        return _MENTION.sub(lambda found: f"@{self.person(int(found[1]))}", self.text(written))
+
     def source(self, source_id: str) -> str:
-        """The id of a source. The names of people's files are shown only if texts are."""
+        """Return the id of a source. The names of people's files are shown only if texts are."""
         return plain(source_id) if is_library_source(source_id) or self.texts else HIDDEN_FILE
 
     def said_in(self, source_id: str, written: str) -> str:
@@ -48,7 +54,7 @@ class DisplayRules:
 
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:
-    """The address of a message, or of a channel or thread; empty if the server is unknown."""
+    """Return the address of a message, or of a channel or thread; empty if the server is unknown."""
     return "" if guild_id is None else discord_address(guild_id, place_id, message_id)
 
 
@@ -57,21 +63,29 @@ def minute(at: float) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration in a few characters; a dash for None."""
+    """Return a duration in a few characters; a dash for None."""
     if value is None:
         return "–"
     if value < 1:
         return f"{value * 1000:.0f} ms"
-    return f"{value:.1f} s" if value < MINUTE else f"{value / MINUTE:.1f} min"
+    for unit, length, below in (("s", 1.0, MINUTE), ("min", MINUTE, HOUR), ("h", HOUR, DAY)):
+        if value < below:
+            return f"{value / length:.1f} {unit}"
+    return f"{value / DAY:.1f} d"
+
+
+def whole(value: float) -> str:
+    """A duration in whole minutes, hours or days, such as `59 min`; empty if it is under a minute."""
+    for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
+        if value >= length:
+            return f"{value // length:.0f} {unit}"
+    return ""
 
 
 def ago(then: float, now: float) -> str:
     """Format the time since `then`, in one unit."""
-    past = max(0.0, now - then)
-    for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
-        if past >= length:
-            return f"{past / length:.0f} {unit} ago"
-    return "just now"
+    past = whole(now - then)
+    return f"{past} ago" if past else "just now"
 
 
 def size(count: int | None) -> str:

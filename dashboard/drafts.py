@@ -75,7 +75,7 @@ def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
         age=ago(draft.held_at, at),
         who=showing.person(post.asker_id),
         where=showing.place(post.asked_in),
-        question=showing.text(post.question),
+        question=showing.question(post.question),
         answer=showing.text(draft.text),
         sources=tuple(plain(bare_name(each)) for each in post.sources),
         confidence=f"{draft.confidence:.2f}",

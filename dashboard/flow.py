@@ -17,10 +17,10 @@ from dashboard.meter import Figures, FlowMeter, PartInProgress
 from model.messages import AuthorType
 from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 
-BOX_WIDTH, BOX_HEIGHT = 190, 42
-_ACROSS, _DOWN, _MARGIN = 206, 51, 10
-_END_WIDTH, _END_ACROSS = 126, 135
-_LANE_GAP = 0.45
+BOX_WIDTH, BOX_HEIGHT = 200, 56
+_ACROSS, _DOWN, _MARGIN = 214, 65, 10
+_END_WIDTH, _END_ACROSS = 132, 141
+_LANE_GAP, _ABOVE = 0.35, 6
 
 
 ENDS = (("skipped", "cancelled", "failed"), ("replied", "captured", "ignored"))
@@ -41,7 +41,7 @@ class Box(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """`into`: the operator that it leads to; `path`: for SVG."""
+    """An arrow of the picture. `into`: the name of the box that it leads to; `path`: its line, as SVG writes it."""
 
     into: str
     path: str
@@ -49,6 +49,15 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlowPicture:
+    """The fixed part of the picture, in pixels.
+
+    Attributes:
+        operators: the boxes with current figures.
+        fixed: the boxes where items come from.
+        ends: the boxes of results.
+        lanes: the name of each lane, with its position (x, y).
+    """
+
     width: float
     height: float
     operators: Sequence[Box]
@@ -59,15 +68,20 @@ class FlowPicture:
 
 
 class OperatorCells(NamedTuple):
-    """One operator's figures as texts. `state`: the classes of its box: `busy`, `hurt`, `idle`."""
+    """One operator's figures as texts. `times`: median and 95th percentile of its durations; `state`: the classes of
+    its box (`busy`, `hurt`, `idle`).
+    """
 
     in_flight: str
     line: str
+    times: str
     state: str
 
 
-class InHandRow(NamedTuple):
-    """A part in flight."""
+class InProgressRow(NamedTuple):
+    """A part in flight, as texts for a row of the page. `link`: to its last message on Discord; `since`: when its batch
+    closed; `steps`: the finished ones with their durations.
+    """
 
     kind: str
     who: str
@@ -82,8 +96,8 @@ class NowView:
     """The figures of the picture, sent again with each event."""
 
     cells: Mapping[str, OperatorCells]
-    ends: Mapping[str, int]
-    in_hand: Sequence[InHandRow]
+    ends: Mapping[str, str]
+    in_progress: Sequence[InProgressRow]
     at: str
 
 
@@ -92,7 +106,8 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
     lanes = {lane: [each for each in steps if each.lane is lane] for lane in Lane}
     names = {lane: [each.name for each in some] for lane, some in lanes.items()}
     top = 1 + len(lanes[Lane.ARRIVALS])  # from this row on there is room above for the names of lanes
-    # Files are a little below the step that waits for them, to which an edge leads, or below the knowledge base.
+    # The lane of files begins a little below the answer step that it feeds, so that the edge between them is seen, and
+    # below the whole lane of the knowledge base, which is in the same column.
     waiting = next(each.feeds for each in lanes[Lane.FILES] if each.feeds)
     files = top + max(names[Lane.ANSWERS].index(waiting), len(lanes[Lane.KNOWLEDGE]) + 1) + _ASIDE
     last = max(top + len(lanes[Lane.ANSWERS]) - 1, ceil(files) + len(lanes[Lane.FILES]) + 1)
@@ -133,9 +148,7 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
         (Lane.FILES.value, 2, files - 1),
         ("results", 1, last - 1),
     )
-    shown = [
-        (title, _MARGIN + column * _ACROSS, _MARGIN + row * _DOWN + BOX_HEIGHT / 2) for title, column, row in titles
-    ]
+    shown = [(title, _MARGIN + column * _ACROSS, _y(row, top) - _ABOVE) for title, column, row in titles]
     height = max(each.y for each in boxes.values()) + BOX_HEIGHT + _MARGIN
     return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, shown)
 
@@ -145,33 +158,32 @@ def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
     figures = meter.figures()
     return NowView(
         {name: cells(figures.get(name, Figures())) for name in STEP_NAMES},
-        {name: meter.results.get(name, 0) for name in chain.from_iterable(ENDS)},
-        [_row(each, showing) for each in meter.in_hand()[:SHOWN_IN_HAND]],
+        {name: f"{meter.results.get(name, 0):,}" for name in chain.from_iterable(ENDS)},
+        [_row(each, showing) for each in meter.in_progress()[:SHOWN_IN_PROGRESS]],
         minute(at),
     )
 
 
-SHOWN_IN_HAND = 12
+SHOWN_IN_PROGRESS = 12
 
 
 def cells(figures: Figures) -> OperatorCells:
-    parts = [f"{figures.done} done"] if figures.done else []
-    parts += [f"{figures.waiting} waiting"] if figures.waiting else []
-    parts += [f"{figures.failed} failed"] if figures.failed else []
-    parts += [f"{seconds(figures.median)} / {seconds(figures.p95)}"] if figures.median is not None else []
+    counts = (figures.done, "done"), (figures.waiting, "waiting"), (figures.failed, "failed")
+    line = " · ".join(f"{count:,} {what}" for count, what in counts if count)
+    times = "" if figures.median is None else f"{seconds(figures.median)} / {seconds(figures.p95)}"
     states = (
         ("busy", figures.in_flight > 0),
         ("hurt", figures.failed > 0),
         ("idle", not figures.in_flight and not figures.done),
     )
     in_flight = f"{figures.in_flight} now" if figures.in_flight else ""
-    return OperatorCells(in_flight, " · ".join(parts) or "–", " ".join(name for name, holds in states if holds))
+    return OperatorCells(in_flight, line or "–", times, " ".join(name for name, holds in states if holds))
 
 
-def _row(each: PartInProgress, showing: DisplayRules) -> InHandRow:
+def _row(each: PartInProgress, showing: DisplayRules) -> InProgressRow:
     part = each.part
     steps = ", ".join(f"{took.step} {seconds(took.seconds)}" for took in each.steps)
-    return InHandRow(
+    return InProgressRow(
         "capture" if part.author_type is AuthorType.TEAM_MEMBER else "question",
         showing.person(part.author.id),
         showing.place(part.place.id),
@@ -182,7 +194,7 @@ def _row(each: PartInProgress, showing: DisplayRules) -> InHandRow:
 
 
 def _y(row: float, top: int) -> float:
-    """The upper edge of a box. `top`: the first row below the names of the lanes."""
+    """Return the upper edge of a box. `top`: the first row below the names of the lanes."""
     return _MARGIN + (row + (_LANE_GAP if row >= top else 0)) * _DOWN
 
 

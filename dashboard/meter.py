@@ -21,7 +21,7 @@ FOLLOWED = 1_000
 """The most finished parts whose steps are remembered."""
 STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.handles_parts)
 COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.is_timed)
-IN_HAND = 200
+MOST_IN_PROGRESS = 200
 """The most parts in flight whose steps are remembered; the oldest is dropped first."""
 
 
@@ -130,8 +130,8 @@ class FlowMeter:
         """Return the figures of all metered operators, by name."""
         return {name: _figures(known) for name, known in self._operators.items()}
 
-    def in_hand(self) -> list[PartInProgress]:
-        """The parts in flight with a finished step, newest first."""
+    def in_progress(self) -> list[PartInProgress]:
+        """Return the parts in flight that have a finished step, newest first."""
         return [PartInProgress(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
 
     def steps_of(self, message_ids: tuple[int, ...]) -> tuple[StepDuration, ...]:
@@ -147,7 +147,7 @@ class FlowMeter:
     def _follow(self, part: Part, took: StepDuration) -> None:
         ids = part.message_ids
         self._steps.setdefault(ids, (part, []))[1].append(took)
-        _bound(self._steps, IN_HAND)
+        _bound(self._steps, MOST_IN_PROGRESS)
 
     def _tell(self) -> None:
         for tell in self.changed:
@@ -167,7 +167,9 @@ def _figures(known: _Operator) -> Figures:
 
 
 def percentile(ordered: list[float], share: float) -> float | None:
-    """The smallest value such that at least this share of the values is not larger; None if there are no values."""
+    """Return the smallest value such that at least this share of the values is not larger; None: there are no
+    values.
+    """
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 

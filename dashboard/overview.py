@@ -18,11 +18,12 @@ from reporting.report import is_gap, title_of
 from services.telemetry import PartOutcome, number_of
 
 DAYS = 14
-SHOWN_SUBJECTS = 3
+SHOWN_SUBJECTS = 2
 SHOWN_STEPS = 3
 """The most gaps and the most voted answers that are named."""
 MINOR = frozenset({Topic.SOURCES, Topic.ERRORS})
-"""Topics in whose trouble the bot goes on answering."""
+"""Topics whose trouble does not keep the bot from answering."""
+UNASKED = "no model has been asked since the start"
 WELL, WORTH_A_LOOK, ILL, UNKNOWN = "well", "look", "ill", "unknown"
 _ORDER = (ILL, WORTH_A_LOOK, WELL, UNKNOWN)
 
@@ -41,8 +42,10 @@ class HealthRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """Attributes:
-    state: the worst of the rows; verdict: the same in a sentence.
+    """The health of the program, as rows.
+
+    Attributes:
+        state: the worst of the rows; `verdict`: the same in a sentence.
     """
 
     state: str
@@ -50,26 +53,29 @@ class HealthView:
     rows: Sequence[HealthRow]
 
 
-def health_view(conditions: Iterable[Condition], showing: DisplayRules, now: float) -> HealthView:
-    """Make the view of the conditions, those in trouble first."""
+def health_view(
+    conditions: Iterable[Condition], showing: DisplayRules, now: float, *, has_model: bool = True
+) -> HealthView:
+    """Make the view of the conditions, those in trouble first. `has_model`: a model is set."""
     known = {each.topic: each for each in conditions}
     rows = [_health_row(known[topic], showing, now) for topic in Topic if topic in known]
-    if Topic.DISCORD in known and Topic.MODEL not in known:
-        says = "No model has been asked since the start"
-        rows.append(HealthRow(Topic.MODEL, TOPICS[Topic.MODEL].title, UNKNOWN, says, "", "", ""))
+    if has_model and Topic.DISCORD in known and Topic.MODEL not in known:
+        rows.append(HealthRow(Topic.MODEL, TOPICS[Topic.MODEL].title, UNKNOWN, UNASKED.capitalize(), "", "", ""))
     rows.sort(key=lambda row: _ORDER.index(row.state))
     if not rows:
         return HealthView(UNKNOWN, "What is well and what is not cannot be found out now", rows)
     ill = [row for row in rows if row.state == ILL]
     look = [row for row in rows if row.state == WORTH_A_LOOK]
     if ill:
-        more = f", and {len(ill) - 1} more" if len(ill) > 1 else ""
-        return HealthView(ILL, f"{ill[0].says} {ill[0].since}{more}", rows)
+        first, *others = ill
+        more = f"; {len(others)} more {'things are' if others[1:] else 'thing is'} wrong" if others else ""
+        return HealthView(ILL, f"{first.says} {first.since}{more}", rows)
     if look:
         return HealthView(
             WORTH_A_LOOK, f"It works; worth a look: {' and '.join(row.title.lower() for row in look)}", rows
         )
-    return HealthView(WELL, "All is well", rows)
+    is_known = all(row.state == WELL for row in rows)
+    return HealthView(WELL, "All is well" if is_known else f"Nothing is wrong so far; {UNASKED}", rows)
 
 
 def _health_row(condition: Condition, showing: DisplayRules, now: float) -> HealthRow:
@@ -85,7 +91,8 @@ def _health_row(condition: Condition, showing: DisplayRules, now: float) -> Heal
     if len(named) > SHOWN_SUBJECTS:
         subjects += f" and {len(named) - SHOWN_SUBJECTS} more"
     state = WORTH_A_LOOK if topic in MINOR else ILL
-    since = f"since {minute(condition.since)} ({ago(condition.since, now)})"
+    past = ago(condition.since, now).replace(" ", "\N{NO-BREAK SPACE}")
+    since = f"since {minute(condition.since)} ({past})"
     told = ": ".join(filter(None, (subjects, detail)))
     return HealthRow(topic, words.title, state, words.trouble, since, plain(told), words.remedy.replace("`", ""))
 
@@ -96,6 +103,38 @@ class NextStep(NamedTuple):
     text: str
     link: str
     more: str
+
+
+FAILING_SOURCES = "/knowledge?state=failing#sources"
+
+
+def with_troubles(health: HealthView | None, steps: Sequence[NextStep]) -> list[NextStep]:
+    """Add what is to be done about each trouble: first what keeps the bot from answering, last what does not."""
+    rows = [] if health is None else [row for row in health.rows if row.remedy]
+    known = {step.link for step in steps}
+    ill = [NextStep(row.says, "#well", row.remedy) for row in rows if row.state == ILL]
+    if health is not None and not health.rows:
+        told = "No process answers: look at the NATS servers, and at the log of this process."
+        ill.append(NextStep("Find out whether all is well", "/processes", told))
+    minor = [
+        NextStep(row.says, FAILING_SOURCES if row.topic == Topic.SOURCES else "#well", row.remedy)
+        for row in rows
+        if row.state != ILL and not (row.topic == Topic.SOURCES and FAILING_SOURCES in known)
+    ]
+    return [*ill, *steps, *minor]
+
+
+def first_steps(*, has_knowledge: bool, was_asked: bool) -> list[NextStep]:
+    """List what a new bot still needs."""
+    steps: list[NextStep] = []
+    if not has_knowledge:
+        where = "It knows nothing yet. Put documents into kb.sources_dir, or addresses into kb.links_file_path."
+        steps.append(NextStep("Give it something to answer from", "/knowledge#sources", where))
+    if not was_asked:
+        steps.append(
+            NextStep("Ask it something in Discord", "/answers", "Nobody has yet. What comes of it is shown here.")
+        )
+    return steps
 
 
 def next_steps(
@@ -117,19 +156,20 @@ def next_steps(
     down = sorted((each for each in votes if each.downs > each.ups), key=lambda each: (-each.downs, -each.at))
     for vote in down[:SHOWN_STEPS]:
         answer = find_answer_of_vote(entries, vote)
-        about = f": {title_of(showing.text(vote.question))}" if showing.texts else ""
+        about = f": {title_of(showing.question(vote.question))}" if showing.texts else ""
         link = "/answers" if answer is None else f"/answers/{id_of(answer)}"
-        steps.append(NextStep(f"Check an answer voted down{about}", link, f"{votes_of(vote)}; {ago(vote.at, now)}"))
-    for gap in gaps[:SHOWN_STEPS]:
-        people = f", {gap.people} people" if gap.people > 1 else ""
         steps.append(
-            NextStep(f"Write what is missing: {gap.title}", f"/gaps#gap-{gap.id}", f"asked {gap.open} ×{people}")
+            NextStep(f"Check an answer voted down{about}", link, f"votes: {votes_of(vote)}; {ago(vote.at, now)}")
         )
+    for gap in gaps[:SHOWN_STEPS]:
+        people = f" by {gap.people} people" if gap.people > 1 else ""
+        times = "once" if gap.open == 1 else f"{gap.open} times"
+        steps.append(NextStep(f"Write what is missing: {gap.title}", f"/gaps#gap-{gap.id}", f"asked {times}{people}"))
     failing = [each for each in sources if each.trouble]
     if failing:
         says = f"See to {number_of(len(failing), 'source')} that cannot be read"
         first = plain(failing[0].id.removeprefix("kb:"))
-        steps.append(NextStep(says, "/knowledge?state=failing#sources", f"{first}: {failing[0].state}"))
+        steps.append(NextStep(says, FAILING_SOURCES, f"{first}: {failing[0].state}"))
     return steps
 
 
@@ -166,7 +206,7 @@ class ActivityView:
 
 
 def period_of(now: float) -> TimeSpan:
-    """The last `DAYS` days, today included."""
+    """Return the last `DAYS` days, today included."""
     return TimeSpan((now // DAY - DAYS + 1) * DAY, now + 1)
 
 

@@ -5,6 +5,7 @@ team's views.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import logging
@@ -60,7 +61,7 @@ class Team(Protocol):
         ...
 
     async def correct(self, action: str, qa_id: str, operator: str) -> str:
-        """`remove` or `restore` a pair, as `--kb` does, and note who did. Returns a line about it.
+        """Remove or restore a pair (`action`), as `--kb` does, and note who did. Returns a line about it.
 
         Raises:
             CorrectionRefused: there is nothing to correct.
@@ -95,7 +96,7 @@ class Dismissed(Protocol):
     async def read(self) -> Collection[int]: ...
 
     async def change(self, action: str, asked_ids: Collection[int], operator: str) -> None:
-        """`dismiss` or `restore` questions, and note who did."""
+        """Dismiss or restore questions (`action`), and note who did."""
         ...
 
 
@@ -110,6 +111,7 @@ class DashboardData:
         may_correct: True if the team's library may be corrected here, and gaps be dismissed; else all is read-only.
         now: gives seconds since 1970, in the time of the stream.
         health: gives the conditions of what the program needs; None: nothing is connected.
+        has_model: True if a model is set, so that one that nobody has asked yet is told.
         notice: a sentence about what is shown, where it is not a running bot.
         fleet: gives the state of all processes; None: there is only this one, and no page about processes.
         drafts: the answers that wait for approval; None: no answer does.
@@ -127,6 +129,7 @@ class DashboardData:
     may_correct: bool
     now: Callable[[], float]
     health: Callable[[], Awaitable[Sequence[Condition]]] | None = None
+    has_model: bool = True
     notice: str = ""
     fleet: Callable[[], Awaitable[Fleet]] | None = None
     drafts: DraftList | None = None
@@ -197,7 +200,7 @@ _NOT_FILLED_IN = (
     "No question is filled in, as it is told to everybody: it was asked where not everybody can read it, or has been"
     " deleted or changed since. Write it in your own words."
 )
-HEALTH_SECONDS, ACTIVITY_SECONDS, GROUPS_SECONDS = 5.0, 30.0, 5.0
+HEALTH_SECONDS, ACTIVITY_SECONDS, GROUPS_SECONDS, STEPS_SECONDS = 5.0, 30.0, 5.0, 30.0
 """How long the pages show what was read once."""
 
 T = TypeVar("T")
@@ -216,6 +219,12 @@ class _Recent(Generic[T]):
         async with self._reading:
             if self._known is None or time.monotonic() - self._known[0] > self.seconds:
                 self._known = (time.monotonic(), await self.read())
+            return self._known[1]
+
+    async def renew(self) -> T:
+        """Read it now."""
+        async with self._reading:
+            self._known = (time.monotonic(), await self.read())
             return self._known[1]
 
 
@@ -256,18 +265,23 @@ class Pages:
         self._gaps = Gaps(sources, showing)
         self._health = _Recent(self._read_health, HEALTH_SECONDS)
         self._activity = _Recent(self._read_activity, ACTIVITY_SECONDS)
+        self._steps = _Recent(self._read_steps, STEPS_SECONDS)
 
-    async def now_json(self) -> str:
-        """Return the content of one live event as JSON."""
+    async def now_json(self, *, has_steps: bool = False) -> str:
+        """Return the content of one live event as JSON. `has_steps`: with what is to be done next."""
         now = self._now_view()
         if now is None:
             return "{}"
         health = await self._health.get()
         cells = {name: each._asdict() for name, each in now.cells.items()}
-        rows = [each._asdict() for each in now.in_hand]
-        known: dict[str, object] = {"cells": cells, "ends": now.ends, "in_hand": rows, "at": now.at}
+        rows = [each._asdict() for each in now.in_progress]
+        known: dict[str, object] = {"cells": cells, "ends": now.ends, "in_progress": rows, "at": now.at}
         if health is not None:
             known["health"] = {**asdict(health), "rows": [each._asdict() for each in health.rows]}
+        if has_steps:
+            with contextlib.suppress(OSError, LibraryUnusable):  # then the page keeps those that it has
+                steps = overview.with_troubles(health, await self._steps.get())
+                known["steps"] = [each._asdict() for each in steps]
         return json.dumps(known)
 
     def _now_view(self) -> flow.NowView | None:
@@ -276,24 +290,35 @@ class Pages:
 
     async def _read_health(self) -> overview.HealthView | None:
         read, now = self._sources.health, self._sources.now
-        return None if read is None else overview.health_view(await read(), self._showing, now())
+        if read is None:
+            return None
+        return overview.health_view(await read(), self._showing, now(), has_model=self._sources.has_model)
 
     async def _read_activity(self) -> tuple[overview.ActivityView, Sequence[VotedQuestion]]:
         period = overview.period_of(self._sources.now())
         votes = await self._sources.history.votes(period)
         return overview.activity_view(await self._sources.history.of(period), votes, period), votes
 
-    async def overview(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        sources, first, gaps = self._sources, list[overview.NextStep](), list[views.GapView]()
+    async def _read_steps(self) -> list[overview.NextStep]:
+        """Read what can be done next, without what is to be done about troubles."""
+        sources, steps, gaps = self._sources, list[overview.NextStep](), list[views.GapView]()
+        entries, known = await sources.history.last(), await sources.known_sources()
+        has_taught = True
         try:
             gaps = [gap for gap in (await self._gaps.views())[0] if gap.open]
+            has_taught = bool(known) or bool((await sources.team.overview()).captured)
         except (OSError, LibraryUnusable) as error:  # what is well and what is not is shown all the same
-            first.append(overview.NextStep("See why the team's library cannot be read", "/knowledge", str(error)))
-        entries, known = await sources.history.last(), await sources.known_sources()
-        activity, votes = await self._activity.get()
+            steps.append(overview.NextStep("See why the team's library cannot be read", "/knowledge", str(error)))
+        if sources.health is not None:
+            steps += overview.first_steps(has_knowledge=has_taught, was_asked=bool(entries))
+        votes = (await self._activity.get())[1]
         drafts = [] if sources.drafts is None else [each.held_at for each in await sources.drafts.waiting()]
-        steps = first + overview.next_steps(gaps, known, votes, entries, self._showing, sources.now(), drafts)
-        health, at = await self._health.get(), minute(sources.now())
+        return steps + overview.next_steps(gaps, known, votes, entries, self._showing, sources.now(), drafts)
+
+    async def overview(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
+        activity, health = (await self._activity.get())[0], await self._health.get()
+        steps = overview.with_troubles(health, await self._steps.renew())
+        at = minute(self._sources.now())
         return self._page("overview.html", visit, "overview", health=health, activity=activity, steps=steps, at=at)
 
     async def flow(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
@@ -327,7 +352,7 @@ class Pages:
             since=since,
             most=len(entries),
             waiting=waiting,
-            waiting_for="" if waiting is None else display.seconds(waiting.oldest_seconds),
+            waiting_for="" if waiting is None else display.whole(waiting.oldest_seconds),
         )
 
     async def drafts(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
@@ -352,18 +377,19 @@ class Pages:
     def _steps_of(self, message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
         return () if self._sources.meter is None else self._sources.meter.steps_of(message_ids)
 
-    async def gaps(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        shown, dismissed = await self._gaps.views()
-        count, allowed = sum(view.count for view in shown), visit.operator.may(Act.GAPS)
+    async def gaps(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
+        found, dismissed = await self._gaps.views()
+        count, allowed = sum(view.count for view in found), visit.operator.may(Act.GAPS)
         may_correct = allowed and self._sources.may_correct
         may_teach = allowed and self._sources.teacher is not None
         return self._page(
             "gaps.html",
             visit,
             "gaps",
-            views=shown,
+            shown=_PageOfRows.of(request, found, "/gaps"),
             dismissed=dismissed,
             count=count,
+            asked=bool(await self._sources.history.last()),
             may_correct=may_correct,
             may_teach=may_teach,
         )
@@ -586,7 +612,9 @@ def _address(path: str, fragment: str = "", **query: str) -> str:
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
-    """The topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is impossible."""
+    """Return the topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is
+    impossible.
+    """
     if action == "remove":
         return next(
             (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None

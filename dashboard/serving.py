@@ -29,12 +29,12 @@ class EventStream:
     def __init__(
         self,
         meter: FlowMeter,
-        content: Callable[[], Awaitable[str]],
+        content: Callable[..., Awaitable[str]],
         pace: float,
         is_admitted: Callable[[AdmittedRequest], bool],
     ) -> None:
-        """`content`: makes one event, as JSON. `pace`: seconds of the loop in a real one. `is_admitted`: returns True
-        as long as the visitor may look.
+        """`content`: makes one event, as JSON; its `has_steps`: with what is to be done next. `pace`: seconds of the
+        loop in a real one. `is_admitted`: returns True as long as the visitor may look.
         """
         self._meter = meter
         self._content = content
@@ -56,7 +56,8 @@ class EventStream:
             await response.prepare(request)
             while not self._closing and self._is_admitted(visit):
                 changed.clear()
-                await response.write(f"data: {await self._content()}\n\n".encode())
+                content = await self._content(has_steps="steps" in request.query)
+                await response.write(f"data: {content}\n\n".encode())
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(HEARTBEAT_SECONDS * self._pace):
                         await changed.wait()

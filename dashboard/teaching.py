@@ -53,16 +53,16 @@ async def refuse_private_wording(question: str, gap: Gap, teacher: Teacher) -> N
 
 
 def _alike(question: str, asked: Sequence[PartOutcome]) -> tuple[list[PartOutcome], list[PartOutcome]]:
-    """Return those that have all of a question's wording, and those whose wording it has. Blocks, for a second with
-    long ones.
+    """Return two lists of the outcomes in `asked`: those whose questions have all of a question's wording, and those
+    whose wording it has. Blocks, for a second with long ones.
     """
     holding = [each for each in asked if share_of_wording(question, each.question) == 1]
     return holding, [each for each in asked if share_of_wording(each.question, question) >= SAME_WORDING]
 
 
 def lesson_form(sent: Mapping[str, object], gap: Gap | None) -> LessonForm:
-    """Make of a form what it teaches, in the server of the gap; a question in an asker's wording stays the asker's.
-    Blocks, for a second with a large gap. Raises LessonRefused.
+    """Make the lesson of a form that was sent, for the server of the gap. If the question is in an asker's wording, the
+    asker counts as its author. Blocks, for a second with a large gap. Raises LessonRefused.
     """
     given = {name: str(sent.get(name, "")) for name in ("question", "answer", "author", "guild")}
     author, guild = given["author"].strip(), given["guild"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from dashboard.display import DisplayRules, ago, link_to, minute, plain, seconds, size
-from dashboard.display import seconds as duration
 from dashboard.meter import StepDuration
 from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
@@ -16,7 +15,7 @@ from model.processes import Fleet, ProcessStatus
 from model.steps import DECISIONS, STEPS
 from reporting.cost import Costs, Expense
 from reporting.reading import VotedQuestion
-from reporting.report import Gap, reason_of, team_answer
+from reporting.report import Gap, reason_of, team_answer, title_of
 from services.knowledge import Source
 from services.search import SearchResult
 from services.team import AuditEntry, Overview, Pair, labelled_turns
@@ -42,7 +41,7 @@ class AnswerRow(NamedTuple):
 
     Attributes:
         group: the key of one of `GROUPS`.
-        took: the time of the work; votes: such as `2 up, 1 down`.
+        took: the time of the work, empty if it is not known; votes: such as `2 up, 1 down`.
     """
 
     id: str
@@ -119,7 +118,7 @@ def answer_rows(
     votes: Iterable[VotedQuestion] = (),
     steps: StepsOf = steps_unknown,
 ) -> list[AnswerRow]:
-    """The rows, newest first, whose shown texts contain all words of `query`."""
+    """Return the rows, newest first, whose shown texts contain all words of `query`."""
     words, voted = query.casefold().split(), {each.asked_id: each for each in votes}
     found: list[AnswerRow] = []
     for entry in reversed(entries):
@@ -132,13 +131,13 @@ def answer_rows(
 
 def _searchable(row: AnswerRow, entry: PartOutcome, showing: DisplayRules) -> str:
     shown = (row.id, row.result, row.reason, row.kind, row.who, row.where, *row.sources, entry.qa_id or "")
-    return " ".join((*shown, showing.text(entry.question), showing.text(entry.reply))).casefold()
+    return " ".join((*shown, showing.question(entry.question), showing.text(entry.reply))).casefold()
 
 
 def answer_row(
     entry: PartOutcome, showing: DisplayRules, vote: VotedQuestion | None = None, took: Sequence[StepDuration] = ()
 ) -> AnswerRow:
-    text = " ".join(showing.text(entry.question).split())
+    text = " ".join(showing.question(entry.question).split())
     return AnswerRow(
         id_of(entry),
         group_of(entry),
@@ -149,7 +148,7 @@ def answer_row(
         showing.person(entry.author_id),
         showing.place(entry.place_id),
         tuple(map(showing.source, entry.sources)),
-        seconds(work_seconds(entry, took)),
+        "" if (spent := work_seconds(entry, took)) is None else seconds(spent),
         sum(map(sum, entry.tokens.values())),
         text if len(text) <= _QUESTION_CHARS else f"{text[:_QUESTION_CHARS]}…",
         "" if vote is None else votes_of(vote),
@@ -213,7 +212,7 @@ def id_of(entry: PartOutcome) -> str:
 
 
 def find_answer(entries: Sequence[PartOutcome], answer_id: str) -> PartOutcome | None:
-    """The newest outcome with this id."""
+    """Return the newest outcome with this id."""
     return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
 
 
@@ -224,7 +223,7 @@ def answer_view(
     reply_place = entry.reply_place_id
     return AnswerView(
         answer_row(entry, showing, vote, took),
-        showing.text(entry.question) if showing.texts else None,
+        showing.question(entry.question) if showing.texts else None,
         showing.text(entry.reply) if showing.texts else None,
         link_to(entry.guild_id, entry.place_id, entry.message_ids[-1] if entry.message_ids else None),
         "" if reply_place is None else link_to(entry.guild_id, reply_place),
@@ -334,19 +333,23 @@ class GapView:
 def gap_view(gap: Gap, showing: DisplayRules, taught: Mapping[int, str] | None = None) -> GapView:
     """`taught`: the topics of what the team has answered, by the ids of the messages."""
     reasons, asked = gap.reasons, [_asked(entry, showing, taught or {}) for entry in gap.asked]
-    same = gap.title.casefold()  # once is enough
-    asked = [each._replace(text="") if each.text.casefold() == same else each for each in asked]
+    title = title_of(showing.question(gap.question)) if showing.texts else ""
+    shown, once = {title.casefold()}, list[Asked]()
+    for each in asked:  # equal questions are shown once
+        same = " ".join(each.text.casefold().split())
+        once.append(each._replace(text="") if same in shown else each)
+        shown.add(same)
     nearest = next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, showing))), "")
     about = f"Something near {nearest.removeprefix('kb:')}" if nearest else f"Something in {asked[0].where}"
     return GapView(
         asked[0].id,
-        showing.text(gap.title) or about,
+        title or about,
         len(asked),
         sum(not each.topic for each in asked),
         gap.askers,
         ", ".join(f"{reason} ({count})" if len(reasons) > 1 else reason for reason, count in reasons.most_common()),
         nearest,
-        asked,
+        once,
     )
 
 
@@ -364,7 +367,7 @@ def _asked(entry: PartOutcome, showing: DisplayRules, taught: Mapping[int, str])
     last = entry.message_ids[-1] if entry.message_ids else None
     link = link_to(entry.guild_id, entry.place_id, last)
     where, who = showing.place(entry.place_id), showing.person(entry.author_id)
-    text, topic = showing.text(entry.question), team_answer(entry, taught) or ""
+    text, topic = showing.question(entry.question), team_answer(entry, taught) or ""
     return Asked(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), text, topic)
 
 
@@ -629,7 +632,7 @@ class CostView:
 
 
 def cost_view(costs: Costs, showing: DisplayRules) -> CostView:
-    """The newest days first; the largest steps and channels first, then the expenses without a channel."""
+    """Return the newest days first; the largest steps and channels first, then the expenses without a channel."""
     channels = [(showing.place(channel), spent) for channel, spent in costs.channels.items()]
     if costs.elsewhere.calls or costs.elsewhere.tokens:
         channels.append((ELSEWHERE, costs.elsewhere))
@@ -663,9 +666,6 @@ def money(amount: float | None) -> str:
     if amount is None:
         return ""
     return f"{amount:.4f}" if 0 < amount < _PENNIES else f"{amount:,.2f}"
-
-
-DAY, HOUR = 86_400.0, 3600.0
 
 
 class ProcessRow(NamedTuple):
@@ -721,7 +721,7 @@ def _process_row(status: ProcessStatus) -> ProcessRow:
         plain(", ".join(f"{count:,} {result}" for result, count in results)),
         status.failures,
         f"{status.memory_mb:,.0f} MiB" if status.memory_mb else "–",
-        _up(status.uptime_seconds),
+        seconds(status.uptime_seconds),
         plain(status.version),
         plain(status.connection),
     )
@@ -747,9 +747,3 @@ def _missing(fleet: Fleet) -> Iterable[str]:
 
 def _named(partitions: Sequence[int]) -> str:
     return f"partition{'s' if len(partitions) > 1 else ''} {spans(partitions)}"
-
-
-def _up(seconds: float) -> str:
-    if seconds >= DAY:
-        return f"{seconds / DAY:.1f} d"
-    return f"{seconds / HOUR:.1f} h" if seconds >= HOUR else duration(seconds)

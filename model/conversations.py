@@ -109,7 +109,8 @@ has the same id and new messages."""
 KINDS = (THREAD, REPLY, TAUGHT)
 
 READING_SECONDS = 10.0
-"""What a user wrote or edited less than this before an answer of the team cannot have been read for it."""
+"""The seconds that somebody of the team needs to read a message: one that was written or edited later than that before
+their answer was not read for it."""
 
 CONVERSATION_ID = rf"(?:{'|'.join(kind.prefix for kind in KINDS)})[0-9]+"
 """The pattern of all ids, for a full match: in the archive, in files of waiting captures, and between processes."""

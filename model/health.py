@@ -71,7 +71,7 @@ TOPICS: Mapping[Topic, TopicWords] = {
     Topic.BUDGET: TopicWords(
         "Budget",
         "The budget of the day is used up",
-        "There is a budget for the day",
+        "There is budget left for the day",
         "Raise the limit, or wait for the next day (UTC). Questions stay unanswered until then.",
     ),
     Topic.DISK: TopicWords(

@@ -49,9 +49,9 @@ class Place:
     name: str = ""
     guild_id: int | None = None
     parent_id: int | None = None
-    """Of a thread or post: its channel or forum."""
+    """The channel of a thread, or the forum of a post."""
     owner_id: int | None = None
-    """Of a thread or post: who opened it."""
+    """Who opened the thread or post."""
     public: bool = True
     """True if `@everyone` can view the place. Recordings carry no permissions: there every place is public."""
     invited_only: bool = False
@@ -59,9 +59,9 @@ class Place:
     locked: bool = False
     archived: bool = False
     archived_at: float | None = None
-    """Of an archived thread or post: since when, in seconds since 1970, UTC."""
+    """Since when the thread or post is archived, in seconds since 1970, UTC."""
     tags: tuple[str, ...] = ()
-    """Of a forum post: the names of its tags, or the ids of unknown ones."""
+    """The names of a forum post's tags, or the ids of unknown ones."""
 
     @property
     def is_thread(self) -> bool:

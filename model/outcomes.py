@@ -63,7 +63,7 @@ class PrivateReply(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasonTraits:
-    """What reports, the record, metrics, private questions and `--import` make of a reason.
+    """The traits of a reason, by which reports, the record, metrics, private questions and `--import` treat it.
 
     Attributes:
         is_gap: a question reached the gate and got no answer; more or better pages might have given one.
@@ -143,7 +143,7 @@ class Outcome:
     """A `Reason`; of a failure, the type of the error and the step."""
     reply_text: str | None = None
     level: str | None = None
-    """Of a reply: `answer`, or `point` if it only says where to look."""
+    """The level of a reply: `answer`, or `point` if it only says where to look."""
     sources: tuple[str, ...] = ()
     """Cited, else selected."""
     reply_place_id: int | None = None
@@ -151,7 +151,7 @@ class Outcome:
     qa_id: str | None = None
     llm_calls: int = 0
     tokens: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    """By step and kind (`prompt`, `completion`)."""
+    """The tokens that models took, by step and kind (`prompt`, `completion`)."""
     decisions: dict[str, object] = field(default_factory=dict[str, object])
     """The path through the steps, for logs and `--ask`; never posted."""
     ends_draft: bool = False

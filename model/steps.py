@@ -362,6 +362,6 @@ STEPS = (
 DECISIONS: Mapping[str, DecisionInfo] = {
     each.decision.name: each.decision for each in STEPS if each.decision is not None
 }
-"""By the key in `Inquiry.decisions`."""
+"""The decisions that steps note, by their key in `Inquiry.decisions`."""
 
 STEP_NAMES = tuple(each.name for each in STEPS)

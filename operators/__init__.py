@@ -1,4 +1,4 @@
-"""What the program does to its streams: follow, screen, route, gather, answer, capture, curate, update.
+"""The operators of the program: they follow, screen, route, gather, answer, capture, curate and update.
 
 Operators take an Observable and give an Observable; steps are functions that an operator awaits for each item
 (`operators.step`). Generic operators are in `dataflow`.

@@ -190,8 +190,8 @@ async def prepare_tools(inquiry: Inquiry) -> Inquiry | Unanswered:
 
 
 def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
-    """The pairs of question and answer before the part that is being answered, oldest first; the last question may have
-    no answer.
+    """Return the pairs of question and answer before the part that is being answered, oldest first; the last question
+    may have no answer.
     """
     pairs: list[tuple[str, str]] = []
     asked = ""

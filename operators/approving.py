@@ -92,11 +92,11 @@ def approve(
         text = inquiry.draft + links_block(inquiry.links)
         if drafts.folder is not None:
             draft = draft_of(inquiry, text, confidence)
-            token = in_flight.keep(part, draft.reply.place_id)
+            token = in_flight.hold_for_draft(part, draft.reply.place_id)
             try:
                 await drafts.put(draft)
             except OSError:
-                in_flight.let_go(part)
+                in_flight.end_hold_for_draft(part)
                 raise
             drafts.watch(draft, token)
             await drafts.drop_old(now())

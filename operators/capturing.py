@@ -218,8 +218,8 @@ def without_withdrawn(
     withheld: Callable[[CapturedMessage], bool],
     personal_work: PersonalWork,
 ) -> Callable[[PendingCapture], Coroutine[Any, Any, Capture]]:
-    """Wrap what describes the images of a capture. When somebody withdraws what they said, it begins again without
-    their `withheld` messages.
+    """Wrap `summarise`, the function that describes the images of a capture. When somebody withdraws what they said
+    while it runs, it begins again without the messages that are `withheld` then.
     """
 
     async def allowed(waiting: PendingCapture) -> Capture:

@@ -36,9 +36,9 @@ from services.telemetry import current_people
 
 TRIES = 3  # of one pair; then its decision is `failed`
 REASON_CHARS = 300
-NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable, Withdrawn)
-"""The endpoint, its recording or the disk failed, or somebody is being forgotten, and no pair is to blame: it stays
-undecided, and work on pairs stops.
+TRANSIENT_ERRORS = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable, Withdrawn)
+"""Errors for which no pair is to blame: the endpoint, its recording or the disk failed, or somebody is being forgotten.
+The pair stays undecided, and work on pairs stops until later.
 """
 
 FIRST_IN_TOPIC = IntegrationResult(skip=False, remove_ids=[])  # there is nothing to compare with
@@ -50,8 +50,10 @@ R = TypeVar("R")
 
 @contextmanager
 def showing(pairs: Iterable[Pair], personal_work: PersonalWork | None) -> Generator[None]:
-    """Note whose texts are shown to a model during the block: in the log context, and in `personal_work`, which stops
-    the block when one of these people withdraws theirs. Raises Withdrawn: one of them is being forgotten.
+    """Note during the block that a model is shown the texts of `pairs`: in the log context, and in `personal_work`.
+
+    `personal_work` stops the block when one of the writers withdraws their texts. Raises Withdrawn: that has happened,
+    or one of them is being forgotten.
     """
     people = {user_id for pair in pairs for user_id in pair.writer_ids}
     before = current_people.set(people)
@@ -80,10 +82,10 @@ def curate(
     """Classify a pair and integrate it into its topic. `library` is only read: the caller writes the decision before
     the next pair comes. `time`: returns the time of a decision, RFC 3339, UTC. `personal_work`: as for `showing`.
 
-    A prompt that the model refuses is tried once more with the turns of the first asker and those of the team that are
-    certainly to that user; if it can then be classified, only these are filed; if there are none, it is skipped. An
+    A prompt that the model refuses is tried once more, with the turns of the first asker and the team's turns that are
+    certainly to that user. If that works, only these turns are filed. If there are none, the pair is skipped. An
     unusable answer or a refused request costs the pair a try; tries add up over several calls. After three, the
-    decision is `failed`. Pairs may come in any order. Raises the errors of `NOT_NOW`, which cost no try.
+    decision is `failed`. Pairs may come in any order. Raises the errors of `TRANSIENT_ERRORS`, which cost no try.
 
         pair ── classify ── topic ── integrate ── added, or skipped
                      └──── skipped
@@ -173,7 +175,7 @@ def curate(
                 else:
                     decided = [await integrated(part, topic) for topic, part in found.items()]
                     decision = merge_decisions(pair, found, decided)
-            except NOT_NOW:
+            except TRANSIENT_ERRORS:
                 raise
             except _NothingLeft:
                 reason = "the model refuses it, and nothing of the team is certainly to the first user"
@@ -194,7 +196,9 @@ def curate(
 
 
 def _reason(error: Exception) -> str:
-    """Say nothing that may quote somebody: decisions are kept when people are forgotten (Pitfall 49)."""
+    """Return the reason for a decision, from the error. It quotes nobody, since decisions are kept when people are
+    forgotten (Pitfall 49).
+    """
     kind = type(error).__name__
     return f"{kind}: {error}" if isinstance(error, LLMError) else kind
 
@@ -208,7 +212,7 @@ def describe_topics(
     text  ---s--x--s-|      x: the answer cannot be used, which is logged
 
     `seconds`: for one description, retries included. A topic is tried three times, and then no more until it changes.
-    `personal_work`: as for `showing`. Raises the errors of `NOT_NOW`, which do not count.
+    `personal_work`: as for `showing`. Raises the errors of `TRANSIENT_ERRORS`, which do not count.
     """
     tries: Counter[tuple[str, int]] = Counter()  # by topic and content
 
@@ -221,7 +225,7 @@ def describe_topics(
                 written = await describer.summarize_for_kb_index(f"team:{topic.file}", topic.text, seconds)
             if not (summary := make_harmless(written)):
                 raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)
-        except NOT_NOW:
+        except TRANSIENT_ERRORS:
             raise
         except Exception as error:
             tries[known] += 1

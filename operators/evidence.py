@@ -48,7 +48,7 @@ class IngestResult:
         document: None: there is nothing to search, since reading failed or was cancelled.
         failure: why the file cannot be read and what to do, in one line of English.
         refusal: the same, for people in their language; None if they know already.
-        is_new: whether people do not know this result yet.
+        is_new: True if people do not know this result yet.
     """
 
     job: IngestJob
@@ -161,6 +161,8 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
 
 
 class Room(TypedDict):
+    """The room that documents take: their number and their bytes, as `check_file` wants them."""
+
     files: int
     total_bytes: int
 
@@ -239,7 +241,7 @@ class DropFiles:
         cases.cancel_reads(lambda candidate: candidate.case_id == self.case_id and self.covers(candidate))
 
     def covers(self, file: Origin | Candidate) -> bool:
-        """True if the file came with one of these messages and is not among the attachments that are kept."""
+        """Return True if the file came with one of these messages and is not among the attachments that are kept."""
         attachment_id = file.attachment.id if isinstance(file, Candidate) else file.attachment_id
         return file.message_id in self.message_ids and attachment_id not in self.kept
 

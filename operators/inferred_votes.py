@@ -40,8 +40,8 @@ def inferred_votes(
         [ inferred_votes                       ]
         ----------------------up---------------|
 
-    A message that is no reply to the answer is not about it if it is to somebody else, or follows somebody else's
-    message. All messages come here: look-ups are cheap, so they come first, and the text of few is read.
+    A message that does not reply to the answer counts only if it mentions nobody but the bot, and nobody else has
+    written since the answer. All messages come through here, so the cheap look-ups come before the reading of the text.
     """
 
     def found(posted: Posted) -> Iterable[InferredVote]:

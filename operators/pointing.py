@@ -48,7 +48,7 @@ class RecentReplies:
             self._sent.popitem(last=False)
 
     def was_sent(self, person_id: int, text: str, at: float) -> bool:
-        """True if a person was sent `text` within the last day."""
+        """Return True if a person was sent `text` within the last day."""
         last = self._sent.get(_key(person_id, text))
         return last is not None and at - last < self._seconds
 

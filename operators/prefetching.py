@@ -151,13 +151,15 @@ class Prefetcher:
         return True
 
     def _nothing_due(self, joined: Mapping[str, int]) -> bool:
-        """True if no topic becomes due for a new description, even if the pairs counted by `joined` join theirs."""
+        """Return True if no topic becomes due for a new description, even if the pairs counted by `joined` join
+        theirs.
+        """
         topics = self.library.topics
         more = {name: count for first, count in joined.items() for name in files_of(first, topics)}
         return not self.growth.would_be_due(topics, more)
 
     def _may_risk(self, calls: int) -> bool:
-        """True if so many calls that a new topic would waste are few enough, beside those wasted already."""
+        """Return True if so many calls that a new topic would waste are few enough, beside those wasted already."""
         asked = self.services.asked
         unused = sum(len(guess.tasks) for guess in self._guesses.values())
         wasted = max(0, self._calls - asked.used - unused)
@@ -180,7 +182,7 @@ class Prefetcher:
 
 
 def _topic_in(classified: asyncio.Task[ClassificationResult]) -> str | None:
-    """The safe name of the topic, empty for a pair that is left out; None while it is unknown."""
+    """Return the safe name of the topic, empty for a pair that is left out; None while it is unknown."""
     if not classified.done() or classified.cancelled() or classified.exception() is not None:
         return None
     result = classified.result()

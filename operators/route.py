@@ -52,7 +52,7 @@ def cut(
 
 
 def other_place(message: Message) -> int | None:
-    """The place that a message replies to, if that is not its own."""
+    """Return the place that a message replies to, if that is not its own."""
     reply = message.reply_to
     return None if reply is None or reply.gone or reply.channel_id == message.channel_id else reply.channel_id
 
@@ -102,7 +102,7 @@ def route(
 
 
 def item_of(part: Part, routing: Routing, usage: Usage | None) -> Routed:
-    """The item that a routed part becomes: a capture job, an inquiry, an `Ignored`, or an outcome."""
+    """Return the item that a routed part becomes: a capture job, an inquiry, an `Ignored`, or an outcome."""
     if routing.to is Destination.CAPTURE:
         return CaptureJob(part)
     if routing.to is Destination.NOTHING:

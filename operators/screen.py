@@ -40,8 +40,8 @@ def follow(
         [ follow                  ]
         --m1---m2→m1---m3---edit--|      m1 and m2 are one conversation now, m3 begins another
 
-    Of people who have opted out, the tracker learns only that they spoke, and to whom. A message that is deleted by
-    then is no address, neither for a reply to it nor for those that it mentions.
+    Of a person who has opted out, the tracker learns only that they spoke, and to whom. A reply to a message that is
+    deleted already counts as a reply to nothing.
     """
 
     def follow_event(event: Event) -> None:
@@ -59,12 +59,12 @@ def follow(
 
 
 def without_content(message: Message) -> Message:
-    """The message without its text and its author's name."""
+    """Return the message without its text and its author's name."""
     return replace(message, text="", author=Author(message.author.id, "", message.author.is_bot))
 
 
 def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], Observable[Event]]:
-    """The events of each dispatch; none for types that are not used.
+    """Emit the events of each dispatch; none for types that are not used.
 
         --GUILD_CREATE----VOICE_STATE_UPDATE--MESSAGE_CREATE--|
         [ decode                                              ]
@@ -164,7 +164,9 @@ def screen(
         return event if message is event.message else replace(event, message=message)
 
     def answered_by(message: Message) -> Sequence[int]:
-        """The messages of the conversation that a team member goes on with; none if that is unsure ("good morning")."""
+        """Return the messages of the conversation that a team member goes on with; none if that is unsure ("good
+        morning").
+        """
         return () if tracker.is_tentative(message) else tracker.messages_of(tracker.conversation_of(message.id))
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:

@@ -193,7 +193,7 @@ async def _result(
 
 
 def _first_step(works: tuple[_Work, ...], item: Item) -> _Work:
-    """The first step that takes the item; the first of all if none does."""
+    """Return the first step that takes the item; the first of all if none does."""
     return next((work for work in works if isinstance(item, work.takes)), works[0])
 
 
@@ -204,7 +204,7 @@ def failed_outcome(inquiry: Inquiry | Unanswered, name: str, error: Exception) -
 
 
 def failure_of(part: Part, name: str, error: Exception) -> Outcome:
-    """The outcome of a part that was cancelled, or that failed at the step `name`."""
+    """Return the outcome of a part that was cancelled, or that failed at the step `name`."""
     if isinstance(error, WorkCancelled):
         return Outcome(part, now(), OutcomeKind.CANCELLED, error.reason)
     current_part.set(part)
@@ -213,8 +213,8 @@ def failure_of(part: Part, name: str, error: Exception) -> Outcome:
 
 
 def is_expected(error: Exception) -> bool:
-    """True if an error comes from outside the program (a service, the network, the disk), so that one log line is
-    enough. Any other is a bug, and logged with its traceback.
+    """Return True if an error comes from outside the program (a service, the network, the disk), so that one log line
+    is enough. Any other is a bug, and logged with its traceback.
     """
     return type(error).__module__.split(".")[0] in {"services", "operators", "dataflow"} or isinstance(
         error, TimeoutError | OSError

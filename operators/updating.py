@@ -30,13 +30,13 @@ from services.knowledge import (
 )
 from services.storage import in_thread
 
-TAKEN = "another kind of source has names like this; rename it"
+NAME_TAKEN = "another kind of source has names like this; rename it"
 GONE_SECONDS = 24 * 3600.0
 """For so long the record of a source that is gone is kept, so that an empty mount costs no descriptions."""
 
 
 def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
-    """Load the cache, if that has not been done, and return all kinds of sources.
+    """Load the cache of records, unless it is loaded, and return all kinds of sources.
 
     Raises:
         OSError: the cache file is there and cannot be read.
@@ -79,7 +79,7 @@ def _look(
     events += [LeftOut(name, reason) for name, reason in listing.left_out.items()]
     for source_id in listing.due:
         mine = kind_of(kinds, source_id) is kind
-        events.append(Due(kind, source_id) if mine else LeftOut(source_id, TAKEN))
+        events.append(Due(kind, source_id) if mine else LeftOut(source_id, NAME_TAKEN))
     for source_id in listing.unchanged:
         events += _for_unchanged(records[source_id], key)
     there = {*listing.unchanged, *listing.due}
@@ -90,7 +90,7 @@ def _look(
 
 
 def _for_unchanged(record: Record, key: str) -> Iterator[UpdateEvent]:
-    """The event for an unchanged source that needs a description, or returns to the index; else none."""
+    """Yield the event for an unchanged source that needs a description, or returns to the index; else none."""
     if record.content_hash and (not record.is_described or record.summary_key != key):
         yield Pending(replace(record, summary_pending=True, gone_at=None))
     elif record.gone_at is not None:
@@ -98,7 +98,7 @@ def _for_unchanged(record: Record, key: str) -> Iterator[UpdateEvent]:
 
 
 def events_of_missing(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
-    """The event for a source that does not exist any more: it is kept for a day, then deleted. Blocking."""
+    """Yield the event for a source that does not exist any more: it is kept for a day, then deleted. Blocking."""
     if record.gone_at is None:
         yield UpToDate(replace(record, gone_at=rfc3339(at)), UpdateResult.GONE)
     elif at - from_rfc3339(record.gone_at) >= GONE_SECONDS:
@@ -123,7 +123,7 @@ def fetch(
 
 
 def event_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
-    """The event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
+    """Return the event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
     `Pending`.
     """
     if record.gone_at is not None:

@@ -37,8 +37,11 @@ class Prices:
 
 @dataclass(slots=True)
 class Expense:
-    """Attributes:
-    money: None where a price is unknown.
+    """Calls of models, their tokens and what they cost.
+
+    Attributes:
+        prompt, completion: tokens.
+        money: None where a price is unknown.
     """
 
     calls: int = 0
@@ -64,8 +67,8 @@ class Costs:
     """Tokens and cost of whole UTC days, by step, day and channel.
 
     Attributes:
-        channels: what answers took, by channel; names: of channels, where they are known.
-        elsewhere: all else, such as descriptions, topics and private questions.
+        channels: the cost of answers, by channel; `names`: the names of channels, where they are known.
+        elsewhere: the cost of all else, such as descriptions, topics and private questions.
     """
 
     total: Expense = field(default_factory=Expense)
@@ -77,7 +80,7 @@ class Costs:
 
 
 def whole_days(period: TimeSpan) -> Sequence[str]:
-    """The UTC days that the period touches, oldest first."""
+    """Return the UTC days that the period touches, as YYYY-MM-DD, oldest first."""
     days: list[str] = []
     at = period.since
     while at < period.until:
@@ -107,7 +110,8 @@ def costs(
     for entry in entries:
         for step, (prompt, completion) in entry.tokens.items():
             rest = left.get(step, StepTokens())
-            # Never more than was counted that day: what a crash has lost there is no channel's.
+            # A channel gets no more than was counted. A crash may lose some of the count, but not the outcome with its
+            # tokens: without this bound the channels would add up to more than the total.
             asked, said = min(prompt, rest.prompt), min(completion, rest.completion)
             channels[entry.channel_id].add(0, asked, said, prices.of(step))
             left[step] = StepTokens(rest.calls, rest.prompt - asked, rest.completion - said)

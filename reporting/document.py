@@ -84,7 +84,7 @@ def document(report: Report) -> Iterator[Block]:
 
 
 def summary(report: Report) -> str:
-    """The report in one line."""
+    """Return the report in one line."""
     if not report.asked:
         return "Nobody asked anything."
     said = f"{number_of(report.asked, 'question')}: {report.answered} answered"

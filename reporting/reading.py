@@ -107,13 +107,13 @@ def read_voted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
 
 
 def voted_in(lines: Iterable[bytes], period: TimeSpan) -> list[VotedQuestion]:
-    """As `read_voted`, from the lines of the file."""
+    """Return what `read_voted` returns, from the lines of the file."""
     judged = [each for rows in _by_answer(lines) if (each := _sum_up(rows, {UP, DOWN})) and each.at in period]
     return sorted(judged, key=lambda each: each.message_id)
 
 
 def _by_answer(lines: Iterable[bytes]) -> Iterable[list[dict[str, Any]]]:
-    """The valid votes, by answer."""
+    """Return the valid votes, by answer."""
     last: dict[tuple[int, str], dict[str, Any]] = {}
     for row in _votes(lines):
         key = (row["message_id"], row["voter"])

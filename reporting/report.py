@@ -37,6 +37,8 @@ _LEAST = 1e-12
 
 _ADDRESS = re.compile(r"https?://\S+")
 """Addresses are removed: a link to the same site does not make questions similar."""
+_MARKS = "?!.,:;)>"
+_PUNCTUATION = re.compile(f"[{_MARKS}]+$")
 
 Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
 OwnerOf = Callable[[int | None], int | None]
@@ -93,12 +95,21 @@ def reason_of(entry: PartOutcome) -> str:
 
 
 def title_of(question: str) -> str:
-    """Return the sentence of a question that asks, or else its first one: without a greeting, in one short line."""
-    asking, others = asking_sentences(without_greeting(question[:READ_CHARS]))
+    """Return the sentence of a question that asks, or else its first one: without a greeting, in one short line, with
+    the hosts of addresses alone.
+    """
+    question = _ADDRESS.sub(_host, question[:READ_CHARS])
+    asking, others = asking_sentences(without_greeting(question))
     words = " ".join(next(iter([*asking, *others]), question).split())
     if len(words) > TITLE_CHARS:
         words = f"{words[:TITLE_CHARS].rpartition(' ')[0] or words[:TITLE_CHARS]}…"
     return words[:1].upper() + words[1:]
+
+
+def _host(address: re.Match[str]) -> str:
+    host, _, rest = address[0].partition("://")[2].partition("/")
+    after = _PUNCTUATION.search(rest or host)
+    return host.rpartition("@")[2].rstrip(_MARKS) + ("" if after is None else after[0])
 
 
 def team_answer(entry: PartOutcome, taught: Mapping[int, T]) -> T | None:
@@ -206,10 +217,13 @@ def _lengths(squares: Floats) -> Floats:
 
 
 def _of_words(texts: Sequence[str]) -> Floats:
-    """The cosines of texts by their words, of which rare ones weigh more. A matrix of words could fill the memory."""
+    """Return the cosines of texts by their words, of which rare ones weigh more. Of a text without such words all of it
+    is one: "Can someone help me?" is like itself. A matrix of words could fill the memory.
+    """
     holders = defaultdict[str, list[tuple[int, float]]](list)
     for at, text in enumerate(texts):
-        for word, count in Counter(terms(text[:READ_CHARS], ENGLISH)).items():
+        words = terms(text[:READ_CHARS], ENGLISH) or [" ".join(text[:READ_CHARS].lower().split())]
+        for word, count in Counter(words).items():
             holders[word].append((at, 1 + math.log(count)))
     likeness = np.zeros((len(texts), len(texts)), dtype=np.float32)
     for held_by in holders.values():

@@ -19,7 +19,7 @@ def lazy_exports(room: str) -> Callable[[str], object]:
 
     @cache
     def home() -> dict[str, str]:
-        """The module of each export."""
+        """Return the module of each export."""
         tree = ast.parse(Path(str(sys.modules[room].__file__)).read_text(encoding="utf-8"))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module != room]
         return {alias.name: str(node.module) for node in imports for alias in node.names}

@@ -87,7 +87,7 @@ class SettingKey:
     section: type[SettingsSection] | None = None  # the model of the keys below it
     nullable: bool = False  # of a section: null, or a word, may replace it
     required: bool = False
-    as_text: bool = False
+    is_text: bool = False
     secret: bool = False
     follows_data: bool = False
 
@@ -132,7 +132,7 @@ def _keys_below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterato
             section=None if by_id else section,
             nullable=nullable,
             required=field.is_required(),
-            as_text=value_help is not None and value_help.as_text,
+            is_text=value_help is not None and value_help.is_text,
             secret=field.annotation is SecretStr,
             follows_data=any(isinstance(mark, FollowsData) for mark in field.metadata),
         )
@@ -159,7 +159,7 @@ def _find_help(field: FieldInfo) -> ValueHelp | None:
         return None if other is None else replace(other, kind=f"{other.kind}, or null")
     if get_origin(field.annotation) is Literal:
         values = ", ".join(f"`{value}`" for value in choices)
-        return ValueHelp(f"one of {values}" if len(choices) > 1 else values, as_text=True)
+        return ValueHelp(f"one of {values}" if len(choices) > 1 else values, is_text=True)
     if field.annotation is int or field.annotation is float:
         return ValueHelp(f"a {'whole ' if field.annotation is int else ''}number{_describe_bounds(field.metadata)}")
     return None

@@ -31,7 +31,7 @@ class ValueHelp:
     """
 
     kind: str
-    as_text: bool = False  # an environment variable is used as it is, even if it looks like a number or a list
+    is_text: bool = False  # an environment variable is used as it is, even if it looks like a number or a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +257,9 @@ Count = Annotated[int, Field(ge=1, strict=True)]
 CountOrZero = Annotated[int, Field(ge=0, strict=True)]
 Port = Annotated[int, Field(ge=0, le=65535, strict=True), ValueHelp("a port from 1 to 65535, or 0 for off")]
 
-Text = Annotated[str, BeforeValidator(_refuse_bytes), ValueHelp("text, which may be empty", as_text=True)]
+Text = Annotated[str, BeforeValidator(_refuse_bytes), ValueHelp("text, which may be empty", is_text=True)]
 NonEmpty = Annotated[
-    str, Field(min_length=1), BeforeValidator(_refuse_bytes), ValueHelp("text that is not empty", as_text=True)
+    str, Field(min_length=1), BeforeValidator(_refuse_bytes), ValueHelp("text that is not empty", is_text=True)
 ]
 Texts = Annotated[
     tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_refuse_bytes)], ...],
@@ -304,7 +304,7 @@ Addresses = Annotated[
 QaIdOrEmpty = Annotated[
     str,
     AfterValidator(_qa_id_or_empty),
-    ValueHelp("the id of a captured pair, such as qa_20260201_031056.228000, or empty", as_text=True),
+    ValueHelp("the id of a captured pair, such as qa_20260201_031056.228000, or empty", is_text=True),
 ]
 
 # Without a help of its own, `Type | None` has the help of the type and "or null".
@@ -312,7 +312,7 @@ AddressesOrNone = Annotated[
     Addresses | None,
     ValueHelp("a URL that begins with http:// or https://, a mapping from folders to such URLs, empty, or null"),
 ]
-TextOrNone = Annotated[Text | None, ValueHelp("text, or null", as_text=True)]
+TextOrNone = Annotated[Text | None, ValueHelp("text, or null", is_text=True)]
 LimitOrNull = Annotated[CountOrZero | None, ValueHelp("a whole number, or null")]
 
 TopicNames = Annotated[
@@ -320,20 +320,20 @@ TopicNames = Annotated[
     ValueHelp('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
 ]
 
-Secret = Annotated[SecretStr, BeforeValidator(_refuse_bytes), ValueHelp("text in quotes", as_text=True)]
+Secret = Annotated[SecretStr, BeforeValidator(_refuse_bytes), ValueHelp("text in quotes", is_text=True)]
 ApiKey = Annotated[
     SecretStr,
     Field(min_length=1),
     AfterValidator(_refuse_unsendable),
     BeforeValidator(_refuse_bytes),
-    ValueHelp("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
+    ValueHelp("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", is_text=True),
 ]
 
 LoginToken = Annotated[
     SecretStr,
     AfterValidator(_refuse_short_token),
     BeforeValidator(_refuse_bytes),
-    ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes, or empty", as_text=True),
+    ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes, or empty", is_text=True),
 ]
 
 OwnToken = Annotated[
@@ -341,7 +341,7 @@ OwnToken = Annotated[
     AfterValidator(_refuse_empty),
     AfterValidator(_refuse_short_token),
     BeforeValidator(_refuse_bytes),
-    ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes", as_text=True),
+    ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes", is_text=True),
 ]
 OperatorName = Annotated[str, BeforeValidator(_operator_name)]
 
@@ -349,7 +349,7 @@ WebhookAddress = Annotated[
     SecretStr,
     AfterValidator(_refuse_bad_address),
     BeforeValidator(_refuse_bytes),
-    ValueHelp("a URL that begins with http:// or https:// and holds no password, in quotes, or empty", as_text=True),
+    ValueHelp("a URL that begins with http:// or https:// and holds no password, in quotes, or empty", is_text=True),
 ]
 
 _Id = Annotated[int, BeforeValidator(_snowflake)]
@@ -357,22 +357,22 @@ Snowflake = Annotated[_Id, ValueHelp("a Discord id, such as 1458745245675032710"
 Snowflakes = Annotated[frozenset[_Id], ValueHelp("a list of Discord ids, such as [1458745245675032710]")]
 SnowflakesOrNone = Annotated[Snowflakes | None, ValueHelp("a list of Discord ids, such as [311], or null")]
 
-ConfigPath = Annotated[Path, BeforeValidator(_path), ValueHelp("a path", as_text=True)]
+ConfigPath = Annotated[Path, BeforeValidator(_path), ValueHelp("a path", is_text=True)]
 PathOrNone = Annotated[
-    Path | None, BeforeValidator(_path_or_none), ValueHelp("a path, or empty for none", as_text=True)
+    Path | None, BeforeValidator(_path_or_none), ValueHelp("a path, or empty for none", is_text=True)
 ]
-KnowledgePath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=False), ValueHelp("a path", as_text=True)]
-LearnedPath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=True), ValueHelp("a path", as_text=True)]
+KnowledgePath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=False), ValueHelp("a path", is_text=True)]
+LearnedPath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=True), ValueHelp("a path", is_text=True)]
 
 Url = Annotated[
     str,
     BeforeValidator(_url),
-    ValueHelp("a URL that begins with http:// or https:// and holds no password", as_text=True),
+    ValueHelp("a URL that begins with http:// or https:// and holds no password", is_text=True),
 ]
 Store = Annotated[
     str,
     BeforeValidator(lambda given: given if given == EMBEDDED else _url(given)),
-    ValueHelp("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", as_text=True),
+    ValueHelp("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", is_text=True),
 ]
 
 Level = Annotated[
@@ -407,5 +407,5 @@ def _transport(given: Any) -> str:
 Transport = Annotated[
     str,
     BeforeValidator(_transport),
-    ValueHelp("`local`, or addresses of NATS servers such as nats://10.0.0.1:4222,nats://10.0.0.2:4222", as_text=True),
+    ValueHelp("`local`, or addresses of NATS servers such as nats://10.0.0.1:4222,nats://10.0.0.2:4222", is_text=True),
 ]

@@ -161,9 +161,11 @@ MERGE_TAG = "tag:yaml.org,2002:merge"
 YAML_REMEDY = "check indentation and colons, and put quotes around text with special signs"
 
 
-def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_text: bool = False) -> ConfigDraft:
+def read_yaml(
+    path: Path, *, option: str = "--config", top: str = "discord", scalars_as_text: bool = False
+) -> ConfigDraft:
     """Read a YAML file, unchecked. `option`: of the command line, which names the file; `top`: a valid name of its top
-    level, for errors; `as_text`: read all scalars as texts, such as `yes` or `1.10`.
+    level, for errors; `scalars_as_text`: read all scalars as texts, such as `yes` or `1.10`.
 
     Raises:
         SettingsError: the file is missing, unreadable, not YAML, no mapping, or has a key twice.
@@ -171,7 +173,9 @@ def read_yaml(path: Path, *, option: str = "--config", top: str = "discord", as_
     text = read_text(path, missing=f"create it, go to its folder, or name another with {option} FILE")
     draft = ConfigDraft(str(path))
     values: object = None
-    loaders: _Loaders = (yaml.BaseLoader,) if as_text else _LOADERS[-1:] if _READ_DIFFERENTLY.search(text) else _LOADERS
+    loaders: _Loaders = (
+        (yaml.BaseLoader,) if scalars_as_text else _LOADERS[-1:] if _READ_DIFFERENTLY.search(text) else _LOADERS
+    )
     for loader_class in loaders:
         draft.origins.clear()
         try:
@@ -402,7 +406,7 @@ class Variable:
 def read_environment(environ: Mapping[str, str]) -> list[Variable]:
     """Return the environment variables that set a key, sorted by name."""
     return [
-        Variable(path, name, text, f"{VARIABLE_ORIGIN}{variable_name(path)}")
+        Variable(path, name, text, f"{VARIABLE_ORIGIN}{_shown(name, path)}")
         for name, text in sorted(environ.items())
         if (path := path_of(name)) is not None
     ]
@@ -432,7 +436,7 @@ def read_dotenv(file: Path) -> list[Variable]:
         if binding.value is None:
             raise SettingsError(f"{where}: {variable_name(path)} has no value; write {variable_name(path)}=…")
         # As in a shell, the last of several lines counts.
-        found[binding.key] = Variable(path, binding.key, binding.value, f"{where}: {variable_name(path)}")
+        found[binding.key] = Variable(path, binding.key, binding.value, f"{where}: {_shown(binding.key, path)}")
     return list(found.values())
 
 
@@ -454,14 +458,24 @@ def apply_variables(draft: ConfigDraft, variables: Iterable[Variable]) -> list[P
 
 
 def path_of(name: str) -> tuple[str, ...] | None:
-    """Return the path of the key that a variable sets; None: it is no variable of this program."""
+    """Return the path of the key that a variable sets; None: it is no variable of this program. `APP_DISCORD__TOKEN`
+    lacks an underscore and would set nothing: it has a path that is no key, so that it is refused.
+    """
     lower = name.lower()
-    return tuple(lower.removeprefix(VARIABLE_PREFIX).split("__")) if lower.startswith(VARIABLE_PREFIX) else None
+    if lower.startswith(VARIABLE_PREFIX):
+        return tuple(lower.removeprefix(VARIABLE_PREFIX).split("__"))
+    first, *rest = lower.removeprefix("app_").split("__")
+    return (f"app_{first}", *rest) if rest and lower.startswith("app_") and find_key((first, *rest)) else None
+
+
+def _shown(name: str, path: tuple[str, ...]) -> str:
+    full = variable_name(path)
+    return full if name.lower().startswith(VARIABLE_PREFIX) else full.removeprefix(VARIABLE_PREFIX.upper())
 
 
 def _parse_variable(key: SettingKey, text: str) -> Any:
     """Parse JSON unless the key takes text; a text that is not JSON is returned, for the models to refuse."""
-    if key.as_text:
+    if key.is_text:
         return text
     try:
         return json.loads(text, object_pairs_hook=_unique_names)

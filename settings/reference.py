@@ -192,7 +192,7 @@ def _setting(key: SettingKey) -> list[str]:
     if key.required or (key.section is not None and not key.nullable):
         return [f"{name}:"]
     value = _plain(key.default)
-    if value is None and key.as_text:
+    if value is None and key.is_text:
         value = ""
     if isinstance(value, str) and "\n" in value:
         return [f"{name}: |-", *(f"  {line}" for line in value.split("\n"))]
@@ -217,7 +217,11 @@ def _example(above: SettingKey) -> list[str]:
 
 
 def _example_of(key: SettingKey) -> list[str]:
-    """Return the example lines of a key; only the name of a mapping, or of a key whose default is null."""
+    """Return the lines that show a key in an example: its name and its default.
+
+    The name stands alone if entries follow, each below an id. It also stands alone for a key of one channel or server
+    whose default is null, since it then follows the key for all.
+    """
     by_id = find_key((*key.path, ANY)) is not None
     return [f"{key.path[-1]}:"] if by_id or (ANY in key.path and key.default is None) else _setting(key)
 
@@ -247,7 +251,7 @@ def _default_in_table(key: SettingKey) -> str:
         return f"`{value}`, below `app.data_dir`"
     if isinstance(value, str) and "\n" in value:
         return "see `config.yaml`"
-    if value is None and key.section is None and key.as_text:
+    if value is None and key.section is None and key.is_text:
         value = ""
     return "(empty)" if value == "" else f"`{_yaml(value)}`"
 

@@ -24,7 +24,7 @@ from services.storage import files
 from services.telemetry import Webhook, WebhookFailed
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 30.0, 900.0
-"""Between two attempts to post to a target."""
+"""The first and the longest pause between two attempts to post to a target."""
 POST_SECONDS = 15.0
 """The most time for one attempt."""
 MOST_WAITING = 50
@@ -99,27 +99,27 @@ def _duration(seconds: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The content of the file: the state of each topic, and by target the notices that wait."""
+class SavedAlerts:
+    """The content of the file: the state of each topic, and the notices that wait for each target."""
 
     states: dict[Topic, TopicState] = field(default_factory=dict[Topic, TopicState])
     waiting: dict[str, tuple[Notice, ...]] = field(default_factory=dict[str, tuple[Notice, ...]])
 
 
-_KEPT = TypeAdapter(Kept)
+_KEPT = TypeAdapter(SavedAlerts)
 
 
-def render_kept(kept: Kept) -> bytes:
+def render_alerts(kept: SavedAlerts) -> bytes:
     return _KEPT.dump_json(kept) + b"\n"
 
 
-def parse_kept(data: bytes, path: Path) -> Kept:
+def parse_alerts(data: bytes, path: Path) -> SavedAlerts:
     """Read the file; empty if it is damaged, which is logged."""
     try:
         return _KEPT.validate_json(data)
     except ValidationError:
         log.warning("%s is damaged: what it said of open incidents is forgotten", path)
-        return Kept()
+        return SavedAlerts()
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Alerts:
             OSError: the file cannot be read.
         """
         data = path.read_bytes() if path.exists() else b"{}"
-        self._written = kept = parse_kept(data, path)
+        self._written = kept = parse_alerts(data, path)
         self.states: States = states_at_start(kept.states, after)
         self._path, self._after, self._on_open = path, after, on_open
         self._targets = {name: _Target(send, kept.waiting.get(name, ())) for name, send in targets.items()}
@@ -200,16 +200,20 @@ class Alerts:
             await self._write()
 
     def _is_calm(self, notice: Notice) -> bool:
-        """Return True if a begin would come too late: all is well for now, and the end will tell everything."""
+        """Return True if a message that an incident has begun would come too late: all is well for now, and the message
+        about its end will tell everything.
+        """
         state = self.states.get(notice.incident.topic)
         return notice.stage is not Stage.ENDED and state is not None and state.well_since is not None
 
     async def _write(self) -> None:
-        kept = Kept(dict(self.states), {name: each.waiting for name, each in self._targets.items() if each.waiting})
+        kept = SavedAlerts(
+            dict(self.states), {name: each.waiting for name, each in self._targets.items() if each.waiting}
+        )
         if kept == self._written:
             return
         try:
-            await run_blocking(files.replace, self._path, render_kept(kept))
+            await run_blocking(files.replace, self._path, render_alerts(kept))
         except OSError as error:
             line = files.describe_error(error)
             if line != self._unwritten:

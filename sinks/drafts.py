@@ -40,7 +40,7 @@ from services.team import AuditLog, Capture, CapturedMessage, PairTurn, Speaker,
 from sinks.replies import Replies
 
 AGAIN_SECONDS = 600.0
-"""After so long, what Discord has refused about a draft is tried again."""
+"""The pause after which a call about a draft that Discord has refused is tried again."""
 SOURCES_CHARS = 500
 """The most of the sources that the message about a draft shows."""
 
@@ -60,7 +60,7 @@ ENDS = {
     ),
     DraftEnd.TEAM_ANSWERED: (OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED, "Not posted: the team answered", ""),
 }
-"""By how a draft ends: its outcome and the reason, what the review channel says, and what the person is told."""
+"""For each end of a draft: its outcome and the reason, what the review channel says, and what the person is told."""
 CANCELLED_BY = {Reason.TEAM_ANSWERED: DraftEnd.TEAM_ANSWERED, Reason.OPTED_OUT: DraftEnd.WITHDRAWN}
 KEPT = "It is kept as the team taught it."
 NOT_KEPT = "It is not kept: the question was changed, or somebody whose words it holds has opted out or marked them."
@@ -344,7 +344,7 @@ class DraftSink:
 def why_too_late(draft: Draft) -> str | None:
     """Return a sentence for somebody who decides about a draft that waits no longer; None: it waits."""
     if draft.state is DraftState.APPROVED:
-        return f"{named(draft.decided_by)} has approved it; it is being posted."
+        return f"{decider_name(draft.decided_by)} has approved it; it is being posted."
     if draft.state is DraftState.ENDED and draft.end is not None:
         return f"Nothing was done, as this draft has ended. {_verdict(draft, draft.end)}."
     return None
@@ -352,12 +352,13 @@ def why_too_late(draft: Draft) -> str | None:
 
 def edited_meanwhile(draft: Draft, request: DraftRequest) -> str:
     """Say why a decision about another text is not carried out, and give back what the person has written."""
-    by = "Somebody" if draft.edited_by is None else named(draft.edited_by)
+    by = "Somebody" if draft.edited_by is None else decider_name(draft.edited_by)
     why = f"{by} has edited the answer meanwhile, and nothing was done: look at it again."
     return f"{why} You wrote:\n{request.text}" if request.text else why
 
 
-def named(user_id: int) -> str:
+def decider_name(user_id: int) -> str:
+    """Return a person who has edited or decided, as the review channel shows them."""
     if user_id == FORGOTTEN:
         return "Somebody who is forgotten"
     return f"<@{user_id}>" if user_id else "Somebody at the dashboard"
@@ -376,7 +377,7 @@ def card_of(draft: Draft) -> ReviewCard:
     sources = ", ".join(map(escape_markup, post.sources)) or "none"
     if len(sources) > SOURCES_CHARS:
         sources = f"{sources[:SOURCES_CHARS]}…"
-    edited = "" if draft.edited_by is None else f"\nEdited by {named(draft.edited_by)}."
+    edited = "" if draft.edited_by is None else f"\nEdited by {decider_name(draft.edited_by)}."
     heading = (
         f"**An answer waits for approval** until <t:{round(draft.until)}:f>\n"
         f"<@{post.asker_id}> [asked](<{address_of(draft)}>):\n> {question or '(a file)'}\n"
@@ -397,9 +398,9 @@ def end_card(draft: Draft) -> ReviewCard:
 
 def _verdict(draft: Draft, end: DraftEnd) -> str:
     decided = end in {DraftEnd.POSTED, DraftEnd.EDITED, DraftEnd.DISCARDED}
-    by = f" by {named(draft.decided_by)}" if decided else ""
+    by = f" by {decider_name(draft.decided_by)}" if decided else ""
     if end is DraftEnd.EDITED and draft.edited_by is not None and draft.edited_by != draft.decided_by:
-        by = f" by {named(draft.edited_by)}, approved by {named(draft.decided_by)}"
+        by = f" by {decider_name(draft.edited_by)}, approved by {decider_name(draft.decided_by)}"
     return f"{ENDS[end][2]}{by}{', and kept as what the team taught' if draft.keeps else ''}"
 
 

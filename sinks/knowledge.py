@@ -174,7 +174,7 @@ class KnowledgeLog:
     def __init__(self, most_named: int = MOST_NAMED) -> None:
         self._most_named = most_named
         self._reported: set[tuple[str, str]] = set()
-        """In the previous update."""
+        """The names and messages that were reported in the previous update."""
         self._present: set[tuple[str, str]] = set()
         self._named: Counter[str] = Counter()
         self._left_out = 0

@@ -91,7 +91,7 @@ class Replies:
             log.info("a reply in %d is finished, of which %d pieces are posted", reply.place_id, len(posted_ids))
             await self._complete(reply, posted_ids)
         finally:
-            self.outbox.settle(reply)
+            self.outbox.mark_finished(reply)
         return Outcome(
             reply.part(),
             now(),

@@ -176,9 +176,9 @@ class OrderedOutcomes:
 HOUR, DAY = 3_600.0, 86_400.0
 FIRST_SECOND = from_rfc3339("0001-01-01T00:00:00Z")  # rfc3339 knows no earlier one
 RECENT = 500
-"""Newest entries in memory, for the dashboard."""
+"""The number of newest entries in memory, for the dashboard."""
 MOST_WAITING = 10_000
-"""Entries that wait for a disk that cannot be written; the oldest are given up first."""
+"""The most entries that wait while the disk cannot be written; the oldest are given up first."""
 MOST_REFUSED_AN_HOUR = 20
 """The text of at most so many refused questions of one person is kept in an hour: nobody fills the disk by asking."""
 

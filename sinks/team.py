@@ -122,9 +122,9 @@ class RawArchive:
             return None if added is None else await self._add(added)
 
     async def revise(self, revisions: Sequence[Revision]) -> Sequence[Pair]:
-        """Store the conversations that hold an edited or deleted message once more, as they read now: readers use the
-        last capture. Captures of these messages that are still waiting are stored as they read now. What somebody who
-        has opted out writes into a message counts as its deletion.
+        """Store again each conversation that holds an edited or deleted message, with its text as it reads now: readers
+        use the last capture. Captures that still wait are stored with the new texts too. An edit by somebody who has
+        opted out counts as a deletion.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """

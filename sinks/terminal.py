@@ -35,12 +35,14 @@ def one_line(text: str) -> str:
 
 
 def visible_lines(text: str) -> list[str]:
-    """The lines of `text` with their indentation, without the control characters that `one_line` drops."""
+    """Return the lines of `text` with their indentation, without the control characters that `one_line` drops."""
     return ["".join(map(_visible, line)).rstrip() for line in text.split("\n")]
 
 
 def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
-    """`text` in exactly `width` columns, cut or filled. `keep_end` cuts off the beginning: the ends of paths differ."""
+    """Return `text` in exactly `width` columns, cut or filled. `keep_end` cuts off the beginning: the ends of paths
+    differ.
+    """
     line = one_line(text)
     if keep_end and cell_len(line) > width:
         line = line[-4 * width :]

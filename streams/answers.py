@@ -45,8 +45,8 @@ def answers(
     rules: AnswerRules,
     gathered: ObserverBase[Inquiry],
 ) -> Observable[Outcome]:
-    """One outcome for each inquiry, from gather, permit, the chain, hold, approve and reply. Inquiries of one asker in
-    one place are answered one after another.
+    """Emit one outcome for each inquiry, from gather, permit, the chain, hold, approve and reply. Inquiries of one
+    asker in one place are answered one after another.
 
     `gathered` receives each inquiry that is gathered and permitted, and completes with the answers.
 

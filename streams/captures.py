@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Images:
-    """How the images of captures are described.
+class ImageServices:
+    """The services that describe the images of captures, and retry those that failed.
 
     Attributes:
         summarise: `operators.capturing.summarise_images`, which saves a capture in `pending` if it fails.
@@ -56,27 +56,27 @@ class Images:
     withheld: Callable[[CapturedMessage], bool]
     tick_seconds: float = 300.0
 
-    def with_personal_work(self, personal_work: PersonalWork) -> Images:
+    def with_personal_work(self, personal_work: PersonalWork) -> ImageServices:
         """Return the same, which describes no images for somebody who withdraws meanwhile what they said."""
         return replace(self, summarise=without_withdrawn(self.summarise, self.withheld, personal_work))
 
 
-NO_IMAGES = Servers[Images | None]({None: None})
+NO_IMAGE_SERVICES = Servers[ImageServices | None]({None: None})
 
 
 def captures(
-    parts: Observable[CaptureJob],
+    jobs: Observable[CaptureJob],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
-    images: Servers[Images | None] = NO_IMAGES,
+    images: Servers[ImageServices | None] = NO_IMAGE_SERVICES,
     gauge: Gauge | None = None,
     *,
     may_wait: bool = True,
 ) -> Observable[Outcome | Pair]:
-    """One outcome for each job; and pairs that are stored only after it, by a later try. No job is ever dropped,
+    """Emit one outcome for each job, and the pairs that a later try stores only after it. No job is ever dropped,
     however many wait.
 
-    parts             --t1-t2-t3----------------|
+    jobs              --t1-t2-t3----------------|
     extract           ------t1-o2-t3------------|      concurrently, in order; nothing to learn from t2
     summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
     archive           ----------c1-----p3-------|      in groups, in order; p3 came with a later try
@@ -84,7 +84,7 @@ def captures(
     While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown cancels them, and
     catch-up reads their messages again. Without `may_wait`, as in a replay or an import, they fail at once.
     """
-    outcomes = stages(parts, context, archive, gauge, images, may_wait=may_wait)
+    outcomes = stages(jobs, context, archive, gauge, images, may_wait=may_wait)
     services = [each for each in images.values() if each is not None]
     if not services:
         return outcomes
@@ -218,7 +218,7 @@ def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
     )
 
 
-def retries(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
+def retries(images: ImageServices, outcomes: Observable[Outcome]) -> Observable[Pair]:
     """Emit the pairs that could only be stored by a later try, until `outcomes` end."""
     ended = outcomes.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
 
@@ -231,15 +231,15 @@ def retries(images: Images, outcomes: Observable[Outcome]) -> Observable[Pair]:
 
 
 def stages(
-    parts: Observable[CaptureJob],
+    jobs: Observable[CaptureJob],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     gauge: Gauge | None,
-    images: Servers[Images | None],
+    images: Servers[ImageServices | None],
     *,
     may_wait: bool,
 ) -> Observable[Outcome]:
-    """The steps from a job to its outcome: extract, summarise images, archive."""
+    """Return the steps from a job to its outcome: extract, summarise images, archive."""
 
     async def summarise_images(extracted: Extracted) -> Extracted | Outcome:
         services = images[extracted.job.part.guild_id]
@@ -264,7 +264,7 @@ def stages(
             token.attach(task.cancel)
             await asyncio.sleep(pause)
 
-    return parts.pipe(
+    return jobs.pipe(
         capture_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),
         capture_step("summarise_images", summarise_images, SUMMARISED_AT_ONCE, gauge),
         capture_step("archive", store, STORED_AT_ONCE, gauge),

@@ -18,7 +18,7 @@ from model.messages import Batch, Key, Message
 from model.outcomes import Ignored, Reason, Result
 from operators.inferred_votes import InferredVote
 from operators.screen import Screened
-from services.conversations import ConversationTracker, History, InFlight, People, Seen, TypingTracker
+from services.conversations import ConversationTracker, History, InFlight, People, TypingTracker, Watermarks
 from services.discord import render
 from services.search import looks_finished
 from services.telemetry import about_message
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 
 def observe(
-    events: Observable[Event], history: History, people: People, marks: Seen, typists: TypingTracker
+    events: Observable[Event], history: History, people: People, watermarks: Watermarks, typists: TypingTracker
 ) -> Observable[Event]:
-    """Pass events on after updating the history, the people, the catch-up marks and who is typing."""
+    """Pass events on after updating the history, the people, the watermarks and who is typing."""
 
     def on_event(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
-            marks.note_arrival(event.message.channel_id, event.message.id)
+            watermarks.note_arrival(event.message.channel_id, event.message.id)
             typists.posted(event.message)
         elif isinstance(event, Typing):
             typists.note(event)
@@ -45,15 +45,18 @@ def observe(
 
 
 def release(
-    results: Observable[Result], in_flight: InFlight, marks: Seen, sinks: Sequence[Callable[[Result], object]]
+    results: Observable[Result],
+    in_flight: InFlight,
+    watermarks: Watermarks,
+    sinks: Sequence[Callable[[Result], object]],
 ) -> Observable[Result]:
-    """Pass results on after releasing their messages, moving the catch-up marks, and calling all `sinks`."""
+    """Pass results on after releasing their messages, moving the watermarks, and calling all `sinks`."""
 
     def on_result(result: Result) -> None:
         # The first delivery of a duplicate may still be in flight; a duplicate part comes only from catch-up.
         if not (isinstance(result, Ignored) and result.reason is Reason.DUPLICATE and result.part_number is None):
             in_flight.release(result)
-            marks.note_result(result)
+            watermarks.note_result(result)
         for sink in sinks:
             sink(result)
 

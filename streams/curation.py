@@ -30,7 +30,7 @@ from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from operators.curating import NOT_NOW, TRIES, curate, describe_topics
+from operators.curating import TRANSIENT_ERRORS, TRIES, curate, describe_topics
 from services.assistant import Curator, Describer
 from services.conversations import PersonalWork
 from services.llm import Usage
@@ -205,7 +205,7 @@ class CurationQueue:
         self._idle_runs = 0  # runs in a row that found nothing they could do
 
     def has_nothing_to_do(self) -> bool:
-        """True if there is no work until something is stored: all is done, or was tried often enough."""
+        """Return True if there is no work until something is stored: all is done, or was tried often enough."""
         return self._idle_runs >= TRIES
 
     def note_captured(self) -> None:
@@ -319,7 +319,9 @@ class CurationQueue:
             task.cancel()
 
     def _superseded(self, pair: Pair, later: Pair) -> tuple[Decision, bool]:
-        """Readers use the last capture of a conversation, so an earlier one needs no call (Pitfall 72)."""
+        """Decide to skip a pair because of a `later` capture of its conversation. Readers use the last one, so no model
+        is asked about an earlier one (Pitfall 72).
+        """
         return self._skipped(pair, f"{later.id} is a later capture of the same conversation")
 
     def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:
@@ -394,7 +396,7 @@ class CurationQueue:
                 self._pause = 0.0
             try:
                 return await work()
-            except NOT_NOW as error:
+            except TRANSIENT_ERRORS as error:
                 self._outdate()  # somebody may be forgotten before it continues
                 why = f"{type(error).__name__}: {error}"
                 if self._captures_ended:

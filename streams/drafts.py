@@ -32,8 +32,8 @@ def approvals(
     in_flight: InFlight,
     handle: Callable[[DraftRequest], Coroutine[object, object, Outcome | None]],
 ) -> Observable[Outcome]:
-    """One outcome for each draft when it ends. Requests about one draft are handled one after another. Once `events`
-    has completed, no more requests are taken, and the drafts that still wait are kept.
+    """Emit one outcome for each draft when it ends. Requests about one draft are handled one after another. Once
+    `events` has completed, no more requests are taken, and the drafts that still wait are kept.
 
     events     --Ready---------------|      a draft of an earlier run is taken up
     outcomes   -------h---k----------|      two answers are held

@@ -57,31 +57,31 @@ class MessagePages(Protocol):
     async def payloads(
         self, channel_id: int, *, limit: int = PAGE, after: int | None = None
     ) -> Sequence[Mapping[str, Any]]:
-        """The messages that follow `after`, oldest first. Raises `LookupFailed`."""
+        """Return the messages that follow `after`, oldest first. Raises `LookupFailed`."""
         ...
 
 
 def ids_to_read_after(
-    marks: Mapping[int, int], places: Iterable[CatchUpPlace], *, since: float, guild_mark: int | None = None
+    watermarks: Mapping[int, int], places: Iterable[CatchUpPlace], *, since: float, guild_mark: int | None = None
 ) -> dict[int, int]:
     """Return, for each place that may have new messages, the id after which to read.
 
-    `marks` gives per place the id below which every message has its outcome, `since` (seconds since 1970) how far to
-    go back at most. A thread without a mark that is younger than its channel's mark is read from its start; a forum has
-    no mark, so its posts are compared with the smallest mark of all. Any other place without a mark is read from
-    `guild_mark` on; without that, it is left to the live stream ("a first start begins now").
+    `watermarks` gives for each place the id up to which every message has its outcome. `since` (seconds since 1970)
+    says how far to go back at most. A thread without a mark that is younger than its channel's mark is read from its
+    start. A forum has no mark, so its posts are compared with the smallest mark of all. Any other place without a mark
+    is read from `guild_mark` on; without that, it is left to the live stream ("a first start begins now").
     """
     floor = snowflake_at(since)
     places = list(places)
     forums = {place.id for place in places if place.is_forum}
-    smallest = min((below for place_id, below in marks.items() if place_id > 0), default=None)
+    smallest = min((up_to for place_id, up_to in watermarks.items() if place_id > 0), default=None)
     result: dict[int, int] = {}
     for place in places:
         if place.is_forum:
             continue
-        mark = marks.get(place.id)
+        mark = watermarks.get(place.id)
         if mark is None and place.parent_id is not None:
-            known = marks.get(place.parent_id, smallest if place.parent_id in forums else None)
+            known = watermarks.get(place.parent_id, smallest if place.parent_id in forums else None)
             # The first message of a post has the post's own id.
             mark = place.id - 1 if known is not None and place.id > known else None
         if mark is None:
@@ -257,8 +257,8 @@ class GatewayHooks:
 class Gateway:
     """One live connection.
 
-    `marks` gives, per place, the id below which every message has its outcome; it is called once per READY, so that
-    no live message can move a mark past missed ones.
+    `watermarks` gives for each place the id up to which every message has its outcome. It is called once per READY, so
+    that no live message can move a mark past missed ones.
 
     Attributes:
         refusal: why the `observable` has ended by itself.
@@ -270,7 +270,7 @@ class Gateway:
         token: str,
         *,
         fetcher: RestFetcher,
-        marks: Callable[[], Mapping[int, int]],
+        watermarks: Callable[[], Mapping[int, int]],
         rules: GatewayRules,
         hooks: GatewayHooks,
         health: Health | None = None,
@@ -279,7 +279,7 @@ class Gateway:
         self._client = client
         self._token = token
         self._fetcher = fetcher
-        self._marks = marks
+        self._watermarks = watermarks
         self._rules, self._hooks = rules, hooks
         self._pause = pause
         self._taken = asyncio.Event()
@@ -293,8 +293,8 @@ class Gateway:
     def stop(self) -> None:
         """Receive no more. Dispatches that have been received are still emitted; then the stream completes.
 
-        A catch-up is cut off, and dispatches that wait for it are not emitted: their outcomes would move the marks past
-        missed messages. The next start fetches both.
+        A catch-up is cut off, and dispatches that wait for it are not emitted: their outcomes would move the watermarks
+        past missed messages. The next start fetches both.
         """
         self._stopped = True
         self._queue.put_nowait(None)
@@ -322,7 +322,7 @@ class Gateway:
         )
         session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
-        marks: Mapping[int, int] = {}
+        watermarks: Mapping[int, int] = {}
         released: deque[Dispatch] = deque()
         try:
             while (item := released.popleft() if released else await self._queue.get()) is not None:
@@ -333,15 +333,15 @@ class Gateway:
                     released.extendleft(reversed(self._release(item)))
                     continue
                 if item.t == "READY":
-                    marks = dict(self._marks())
+                    watermarks = dict(self._watermarks())
                 if (catching_up := self._awaited(item)) is not None:
                     catching_up.held.append(item)
                     continue
                 yield item
                 if item.t == "GUILD_CREATE":
                     if self._stopped:
-                        return  # later dispatches would move the marks past missed messages
-                    self._arrived(item, marks)
+                        return  # later dispatches would move the watermarks past missed messages
+                    self._arrived(item, watermarks)
             if session.done():
                 session.result()
         finally:
@@ -392,12 +392,12 @@ class Gateway:
         if dispatch is None or self._stopped:
             return
         if dispatch.t in {"READY", "RESUMED"}:
-            self.health.up(at)
+            self.health.note_connected(at)
         if dispatch.t in CHANGES and self._hooks.access_changed is not None:
             self._hooks.access_changed()
         self._queue.put_nowait(dispatch)
 
-    def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> None:
+    def _arrived(self, dispatch: Dispatch, watermarks: Mapping[int, int]) -> None:
         """Report missing permissions in a guild, and begin to fetch missed messages."""
         guild_id = int(cast("str", dispatch.d["id"]))
         if self._hooks.on_guild is not None:
@@ -410,37 +410,39 @@ class Gateway:
         if warning is not None and warning != self._warned.get(guild.id):
             log.warning("%s", warning)
         self._warned[guild.id] = warning
-        if marks and self._rules.catch_up_minutes:
+        if watermarks and self._rules.catch_up_minutes:
             new = self._catching_up[guild_id] = _CatchUp(guild_id)
             channels = list(catch_up_places(readable_channels(guild, self._rules.allowlist, self._rules.denylist), ()))
-            new.complete = {place.id for place in channels} - self._ids_to_read_after(guild_id, marks, channels).keys()
-            new.task = asyncio.create_task(self._catch_up(new, guild, marks), name=f"catch-up in {guild_id}")
+            new.complete = {place.id for place in channels} - self._ids_to_read_after(
+                guild_id, watermarks, channels
+            ).keys()
+            new.task = asyncio.create_task(self._catch_up(new, guild, watermarks), name=f"catch-up in {guild_id}")
 
     def _ids_to_read_after(
-        self, guild_id: int, marks: Mapping[int, int], places: Iterable[CatchUpPlace]
+        self, guild_id: int, watermarks: Mapping[int, int], places: Iterable[CatchUpPlace]
     ) -> dict[int, int]:
         since = self._client.discord_time() - self._rules.catch_up_minutes * 60
-        return ids_to_read_after(marks, places, since=since, guild_mark=marks.get(-guild_id))
+        return ids_to_read_after(watermarks, places, since=since, guild_mark=watermarks.get(-guild_id))
 
-    async def _catch_up(self, catching_up: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
+    async def _catch_up(self, catching_up: _CatchUp, guild: discord.Guild, watermarks: Mapping[int, int]) -> None:
         """Fetch the missed messages of a guild into the queue, until each readable place was read. An error that is not
         Discord's is logged and ends the catch-up.
         """
         attempts = 0
         try:
-            while not await self._catch_up_once(catching_up, guild, marks):
+            while not await self._catch_up_once(catching_up, guild, watermarks):
                 attempts += 1
                 await asyncio.sleep(self._pause(attempts))
         except Exception:
             log.exception("catch-up: failed for this server")
             self._queue.put_nowait(_Progress(catching_up, (), frozenset(), frozenset()))
 
-    async def _catch_up_once(self, catching_up: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> bool:
+    async def _catch_up_once(self, catching_up: _CatchUp, guild: discord.Guild, watermarks: Mapping[int, int]) -> bool:
         """Read the places in which something may be missing. Returns False if some can only be read later."""
         channels = readable_channels(guild, self._rules.allowlist, self._rules.denylist)
         threads, all_listed = await self._threads(guild)
         places = list(catch_up_places(channels, threads))
-        starts = self._ids_to_read_after(guild.id, marks, places)
+        starts = self._ids_to_read_after(guild.id, watermarks, places)
         after = {id_: start for id_, start in starts.items() if catching_up.delays(id_)}
 
         def report(missed: Sequence[Dispatch], pending: AbstractSet[int]) -> None:
@@ -487,8 +489,8 @@ def catch_up_places(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]
 
 
 def observable(gateway: Gateway) -> Observable[Dispatch]:
-    """The dispatches as an Observable for one subscriber: subscribing connects, `Gateway.stop` completes it, disposing
-    cuts off.
+    """Return the dispatches as an Observable for one subscriber: subscribing connects, `Gateway.stop` completes it,
+    disposing cuts off.
 
     A refusal completes it as well, and is in `Gateway.refusal`: after an error the supervisors of the graph would
     restart their branches, and each restart would try the same token again.

@@ -2,7 +2,7 @@
 
                  Discord gateway | recording | export
                                   │ events
-       history, people, catch-up marks, typists observe them ────── reactions → feedback sink
+       history, people, watermarks, typists observe them ────────── reactions → feedback sink
                       follow: each message's conversation
   screen: each message once; typing, edits and deletions change waiting messages
                                   │ messages ────────────── inferred votes → feedback sink
@@ -22,7 +22,7 @@ approve ──► drafts ◄── the team   │                             �
 reply sink ◄───┘ ───► discard     │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
-     release: messages let go, catch-up marks moved; then journal, metrics, terminal
+     release: messages let go, watermarks moved; then journal, metrics, terminal
 
  ticks ─► sample what is well ─► incidents ─► alert sink      until the events end; nothing waits for it
 
@@ -61,9 +61,11 @@ NO_REMOTE_CAPTURES: Observable[Capture | RemoteRevisions] = rx.empty()
 def incoming(
     events: Observable[Event], s: Services, rules: Rules
 ) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
-    """Events, screened messages and parts, for any number of branches. An import has the same beginning."""
+    """Return the streams of events, of screened messages and of parts; each can have any number of subscribers. An
+    import begins with them too.
+    """
     follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
-    events = observe(events, s.history, s.people, s.marks, s.typists).pipe(follow_messages, fork("events"))
+    events = observe(events, s.history, s.people, s.watermarks, s.typists).pipe(follow_messages, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.tracker, s.typists, rules.window, s.gauge)
     return events, screened, batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
@@ -112,4 +114,4 @@ def graph(
         routed.pipe(of_type(Ignored, Outcome)),
         votes(rx.merge(events.pipe(of_type(Reaction)), inferred), sinks.feedback).pipe(supervise("votes")),
     )
-    return release(results, s.in_flight, s.marks, sinks.results)
+    return release(results, s.in_flight, s.watermarks, sinks.results)

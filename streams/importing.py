@@ -32,7 +32,7 @@ from streams.wiring import Rules, Services, Sinks
 
 
 def import_graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
-    """The graph of an import: capture what the team wrote, answer nobody. Completes when `events` has and all is
+    """Return the graph of an import: capture what the team wrote, answer nobody. Completes when `events` has and all is
     stored; every message comes out in one `Result`.
     """
     s = services
@@ -56,7 +56,7 @@ def import_graph(events: Observable[Event], services: Services, sinks: Sinks, ru
             ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),
         ),
     )
-    return release(results, s.in_flight, s.marks, sinks.results)
+    return release(results, s.in_flight, s.watermarks, sinks.results)
 
 
 def is_by_team(part: Part) -> bool:

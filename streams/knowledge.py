@@ -98,7 +98,9 @@ def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable
 
 
 def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
-    """One update. It is wired anew each time, so that no state is left of an earlier one."""
+    """Run one update: emit its events, then its report. It is wired anew each time, so that no state is left of an
+    earlier one.
+    """
     ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
     report = UpdateReport.of(ledger.kinds)
 
@@ -148,7 +150,7 @@ def step(
     max_concurrent: int,
     gauge: Gauge | None,
 ) -> Callable[[Observable[T]], Observable[R]]:
-    """Like `map_async`; `on_failure` also gets the name of the step."""
+    """Return the operator `map_async(fn)`. Its gauge, its log lines and `on_failure` get the `name` of the step."""
 
     def failed(item: T, error: Exception) -> R:
         if not is_expected(error):

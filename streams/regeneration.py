@@ -25,7 +25,7 @@ from reactivex import operators as ops
 from clock import run_blocking
 from clock.timeouts import Backoff
 from dataflow import unfold
-from operators.curating import NOT_NOW, curate, describe_topics
+from operators.curating import TRANSIENT_ERRORS, curate, describe_topics
 from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import PromptRefused, Rejected, UnknownRequest
 from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
@@ -197,7 +197,7 @@ async def _with_retries(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             return await work()
         except UnknownRequest as error:  # waiting does not change the recording
             raise GivenUp(str(error)) from error
-        except NOT_NOW as error:
+        except TRANSIENT_ERRORS as error:
             failures += 1
             if failures == ATTEMPTS:
                 raise GivenUp(f"{type(error).__name__}: {error}") from error

@@ -12,7 +12,7 @@ from operators.pointing import PointRules, RecentReplies
 from services.assistant import Addresses, Assistant, Inquiry, Unanswered
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Limiter, Usage
-from streams.captures import Images
+from streams.captures import ImageServices
 from streams.curation import CurationServices
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ServerContext:
     approval: ApprovalRules = field(default_factory=ApprovalRules)
     lookup: Lookup | None = None
     recent_replies: RecentReplies = field(default_factory=RecentReplies)
-    image_services: Images | None = None
+    image_services: ImageServices | None = None
     curation: CurationServices | None = None
 
 

@@ -88,7 +88,7 @@ def ignore(_: Exception) -> None:
 
 
 def file_changes(folders: Sequence[Path], links_file: Path, quiet_seconds: float) -> Observable[Tick]:
-    """A tick once files below `folders`, or the list of links, have changed and been quiet for `quiet_seconds`.
+    """Emit a tick once files below `folders`, or the list of links, have changed and been quiet for `quiet_seconds`.
 
     If files cannot be watched, this is logged, and only the timer ticks.
     """
@@ -105,7 +105,7 @@ def all_in_one_window(_tick: Tick) -> None: ...
 
 
 async def changes(folder: Path, *, recursive: bool, only: str | None = None) -> AsyncGenerator[Tick]:
-    """A tick for each set of changes in `folder`, or of its file `only`; and when it disappears or comes back."""
+    """Emit a tick for each set of changes in `folder`, or of its file `only`; and when it disappears or comes back."""
     reported = False
     while True:
         seen = identity(folder)
@@ -155,7 +155,7 @@ def identity(folder: Path) -> tuple[int, int] | None:
 
 
 def from_generator(generate: Callable[[], AsyncGenerator[Tick]]) -> Observable[Tick]:
-    """An Observable of what an endless generator yields, from subscription to disposal."""
+    """Return an Observable of what an endless generator yields, from subscription to disposal."""
 
     def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
         _ = scheduler

@@ -26,11 +26,11 @@ from services.conversations import (
     People,
     Posts,
     Router,
-    Seen,
     StartedReply,
     TeamActivity,
     ThreadAccess,
     TypingTracker,
+    Watermarks,
 )
 from services.discord import Access
 from services.documents import IngestJob, ThreadFiles
@@ -109,7 +109,7 @@ class Services:
     outbox: Outbox
     drafts: Drafts
     in_flight: InFlight
-    marks: Seen
+    watermarks: Watermarks
     typists: TypingTracker
     viewing: ThreadAccess
     access: Access | None = None

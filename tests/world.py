@@ -24,7 +24,7 @@ from reactivex.subject import Subject
 
 from assembly.data_folder import read_state
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import DiscordAPI, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, GraphParts, ServerParts, assemble, capture_parts
 from assembly.running import GraphRun
 from assembly.team import curation_parts
 from clock import VirtualLoop, now
@@ -329,7 +329,7 @@ def posted_file(case_id: int, message_id: int, number: int, *, place_id: int | N
 class World:
     """One server: what happens in it goes through the graph; what becomes of it can be read off."""
 
-    def __init__(self, parts: Parts, script: Script, shelf: Shelf, board: Noticeboard) -> None:
+    def __init__(self, parts: GraphParts, script: Script, shelf: Shelf, board: Noticeboard) -> None:
         self.parts, self.script, self.shelf, self.board = parts, script, shelf, board
         self.documents: Documents | None = None
         self._stack = AsyncExitStack()

@@ -51,7 +51,7 @@ Count = Annotated[int, Field(ge=0)]
 
 @dataclass(slots=True)
 class _Day:
-    """`spent`: answers and tokens by process."""
+    """The counts of one day. `spent`: answers and tokens by process."""
 
     day: int = 0
     spent: dict[str, tuple[Count, Count]] = field(default_factory=dict[str, tuple[Count, Count]])
@@ -129,7 +129,9 @@ class SharedBudget:
         self._flushing = asyncio.Lock()
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
-        """As `Limiter`. While the server does not answer, it is asked again until the caller is cancelled."""
+        """Begin a chain, as `Limiter`. While the server does not answer, it is asked again until the caller is
+        cancelled.
+        """
         if (reached := await self.used_up(now)) is not None:
             return reached
         if self._limits.chains_per_user_per_hour and not await self._try_begin_chain(user_id, now):
@@ -137,7 +139,7 @@ class SharedBudget:
         return None
 
     async def used_up(self, now: float) -> str | None:
-        """As `Limiter`; waits like `begin_chain`."""
+        """Return the limit that is used up, as `Limiter`; waits like `begin_chain`."""
         self._end_day_if_over(now)
         limits = self._limits
         if not (limits.answers_per_day or limits.tokens_per_day):
@@ -205,7 +207,7 @@ class SharedBudget:
         return f"{self._group}.chains.{self._name_of(user_id)}"
 
     async def _read_day(self) -> tuple[_Day, int]:
-        """The counts of the current day, and their revision."""
+        """Return the counts of the current day, and their revision."""
         value, revision = await self._bucket.get(f"{self._group}.day")
         day = _parse_day(self._group, value)
         if budget_day(day.day, self._own.day) != day.day:

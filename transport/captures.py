@@ -54,8 +54,8 @@ class CaptureSender:
     client: Client
 
     async def send(self, capture: Capture) -> None:
-        """Returns when the server has it, and waits while the server is away. If the caller is cancelled meanwhile, the
-        capture is not sent, and its messages are delivered again.
+        """Send a capture. Returns when the server has it, and waits while the server is away. If the caller is
+        cancelled meanwhile, the capture is not sent, and its messages are delivered again.
         """
         part = capture.part
         assert part is not None, "only a fresh capture is handed over"  # noqa: S101 (for the type checker)
@@ -124,7 +124,9 @@ class CaptureReceiver:
         self.captures.on_completed()
 
     def on_result(self, result: Result) -> None:
-        """To be called with each result of the graph. Acknowledges the capture, unless it failed or was cut off."""
+        """Acknowledge the capture that a result is about, unless it failed or was cut off. To be called with each
+        result of the graph.
+        """
         if not isinstance(result, Outcome):
             return
         must_stay = result.result is OutcomeKind.FAILED or (
@@ -253,18 +255,21 @@ def encode_revisions(revisions: Sequence[Revision]) -> bytes:
 
 
 def decode_revisions(data: bytes) -> tuple[Revision, ...]:
-    """The inverse of `encode_revisions`. Raises ValueError."""
+    """Decode what `encode_revisions` has returned. Raises ValueError."""
     return _REVISIONS.validate_json(data)
 
 
 def decode_capture(data: bytes, headers: Mapping[str, str], number: int) -> Capture:
-    """The inverse, as far as `parse_part` goes. `number`: for the part. Raises DamagedCapture, KeyError, ValueError."""
+    """Decode a capture from a message of NATS. Its part has ids only, as in `parse_part`. `number`: that of the part.
+
+    Raises DamagedCapture, KeyError, ValueError.
+    """
     capture = captures.parse_pending(data).capture
     return replace(capture, part=parse_part(headers[PART_HEADER], number))
 
 
 def render_part(part: Part) -> str:
-    """The ids of a part, without texts, as JSON."""
+    """Return the ids of a part, without texts, as JSON."""
     place = part.place
     fields = {
         "place": place.id,
@@ -278,7 +283,7 @@ def render_part(part: Part) -> str:
 
 
 def parse_part(text: str, number: int) -> Part:
-    """A part with these ids and empty texts. Raises ValueError, KeyError."""
+    """Return a part with these ids and empty texts. Raises ValueError, KeyError."""
     fields = cast("dict[str, Any]", json.loads(text))
     kind = PlaceKind.THREAD if fields["thread"] else PlaceKind.CHANNEL
     place = Place(fields["place"], kind, guild_id=fields["guild"], parent_id=fields["parent"])

@@ -30,13 +30,14 @@ from services.telemetry import connection_problem
 from transport.address import Address, ServersUnusable
 
 OLDEST_VERSION = (2, 12)
-"""Of the server: this version has counters, a TTL for each message, and expected sequences for wildcard subjects."""
+"""The oldest version of the server that will do: it has counters, a TTL for each message, and expected sequences for
+wildcard subjects."""
 PROBE_SECONDS = 2.0
 REFUSAL_WORDS = ("authorization", "authentication", "credentials")
 """Words by which an error of the server shows that it refuses the credentials."""
 
 CONNECT_ERRORS = (Error, OSError, TimeoutError, NoServersError)
-"""What the client raises where a connection fails."""
+"""The errors that the client raises if a connection fails."""
 
 OnError = Callable[[Exception], Awaitable[None]]
 
@@ -114,7 +115,7 @@ async def close_client(client: Client) -> None:
 
 
 def explain_failure(address: Address, server: str, error: Exception) -> ServersUnusable:
-    """The error to raise: one line with the key and the remedy."""
+    """Return the error to raise: one line with the key and the remedy."""
     text = str(error).removeprefix("nats: ").strip("'")
     if isinstance(error, Error) and any(word in text.lower() for word in REFUSAL_WORDS):
         path, variable = address.credentials, address.credentials_env
@@ -154,8 +155,8 @@ def check_version(client: Client, server: str) -> None:
 
 
 async def find_out_why_unreachable(address: Address, name: str) -> ServersUnusable:
-    """The error to raise where no server could be used. Tries each server once more, since the client does not say
-    which of them reported what.
+    """Return the error to raise where no server could be used. Tries each server once more, since the client does not
+    say which of them reported what.
     """
     found = await asyncio.gather(
         *(probe(address, server, name, _ignore) for server in address.servers), return_exceptions=True

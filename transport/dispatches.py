@@ -35,7 +35,7 @@ COMPRESSION_LEVEL = 1
 
 
 def encode_line(dispatch: Dispatch) -> bytes:
-    """The line of a dispatch in UTF-8. Unlike a line of a recording, it may be an interaction, with its token.
+    """Return the line of a dispatch in UTF-8. Unlike a line of a recording, it may be an interaction, with its token.
 
     Raises:
         ValueError: `d` is no JSON, or nested too deep.
@@ -58,7 +58,7 @@ def decode_line(data: bytes) -> Dispatch:
 
 
 def encode_compressed(dispatch: Dispatch) -> bytes:
-    """`encode_line`, compressed by zlib. Raises as `encode_line`."""
+    """Encode a line as `encode_line` does, and compress it by zlib. Raises as `encode_line`."""
     return zlib.compress(encode_line(dispatch), COMPRESSION_LEVEL)
 
 
@@ -115,15 +115,15 @@ def strip_guild(dispatch: Dispatch, own_id: int | None) -> Dispatch:
 
 
 def partition_of_thread(dispatch: Dispatch, partitions: int) -> int | None:
-    """The partition of the channel that a thread dispatch (THREAD_CREATE, _UPDATE, _DELETE) belongs to; None for any
-    other dispatch, which every partition gets.
+    """Return the partition of the channel that a thread dispatch (THREAD_CREATE, _UPDATE, _DELETE) belongs to; None for
+    any other dispatch, which every partition gets.
     """
     return _partition(dispatch.d, partitions) if dispatch.t in _THREAD_TYPES else None
 
 
 def for_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch | None:
-    """The dispatch as one partition gets it: a GUILD_CREATE keeps only the threads in channels of the partition. None:
-    it concerns other partitions only.
+    """Return the dispatch as one partition gets it: a GUILD_CREATE keeps only the threads in channels of the partition.
+    None: it concerns other partitions only.
     """
     if dispatch.t == "GUILD_CREATE":
         threads = dispatch.d.get("threads")
@@ -135,7 +135,7 @@ def for_partition(dispatch: Dispatch, number: int, partitions: int) -> Dispatch 
 
 
 def _partition(thread: Mapping[str, Any], partitions: int) -> int | None:
-    """The partition of a thread's channel; None: it names no channel."""
+    """Return the partition of a thread's channel; None: it names no channel."""
     parent = thread.get("parent_id")
     return partition_of(int(parent), partitions) if isinstance(parent, str) and parent.isdecimal() else None
 
@@ -148,7 +148,7 @@ def _user_id(member: object) -> int | None:
 
 
 def thread_facts(client: discord.Client) -> ThreadFacts:
-    """A function that looks threads up in the cache of a gateway's client; the cache is ahead of the stream."""
+    """Return a function that looks threads up in the cache of a gateway's client; the cache is ahead of the stream."""
 
     def known(guild_id: int, thread_id: int) -> Mapping[str, object] | None:
         guild = client.get_guild(guild_id)
@@ -171,12 +171,12 @@ def thread_facts(client: discord.Client) -> ThreadFacts:
 
 
 def render_facts(facts: Mapping[str, object]) -> str:
-    """The value of the header, in ASCII since a thread's name may have any characters."""
+    """Return the value of the header, in ASCII since a thread's name may have any characters."""
     return json.dumps(facts, separators=(",", ":"))
 
 
 def place_payload(headers: Mapping[str, str] | None) -> dict[str, object] | None:
-    """The payload of the thread that a message was written in; None: the header is missing or damaged.
+    """Return the payload of the thread that a message was written in; None: the header is missing or damaged.
 
     For a decoder that does not know the thread: it has fewer fields than the thread's own events.
     """
@@ -264,7 +264,7 @@ class PlacesFollower:
         self._by_server: dict[str, list[Dispatch]] = {}
 
     def dispatches_so_far(self) -> Iterator[Dispatch]:
-        """The dispatches that bring a new graph up to date."""
+        """Yield the dispatches that bring a new graph up to date."""
         for dispatches in self._by_server.values():
             yield from dispatches
 

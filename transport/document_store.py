@@ -38,19 +38,19 @@ _COMPRESSION_LEVEL, _READ_BYTES = 1, 1 << 20
 
 
 def object_name(name: str) -> str:
-    """The name of a collection's object, which is its path below a data folder."""
+    """Return the name of a collection's object, which is its path below a data folder."""
     return f"{'evidence' if name.startswith(protocol.CASE_PREFIX) else 'runbooks'}/{name}.sqlite"
 
 
 def collection_of(object_key: str) -> str | None:
-    """The inverse of `object_name`; None: it is no collection's object."""
+    """Return the name of the collection whose object has this name; None: it is no collection's object."""
     name = object_key.rpartition("/")[2].removesuffix(".sqlite")
     return name if object_name(name) == object_key else None
 
 
 @contextlib.contextmanager
 def temporary_path(folder: Path) -> Generator[Path]:
-    """A path below `folder` for a file that is deleted on leaving."""
+    """Give a path below `folder` for a file, which is deleted at the end of the block."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f".unfinished-{uuid.uuid4().hex}"
     try:
@@ -60,7 +60,7 @@ def temporary_path(folder: Path) -> Generator[Path]:
 
 
 def pack(path: Path) -> bytes:
-    """The content of a file, compressed. Blocking."""
+    """Return the content of a file, compressed. Blocking."""
     compressor, packed = zlib.compressobj(_COMPRESSION_LEVEL), bytearray()
     with path.open("rb") as file:
         while piece := file.read(_READ_BYTES):
@@ -69,7 +69,7 @@ def pack(path: Path) -> bytes:
 
 
 def unpack(content: bytes, path: Path) -> None:
-    """The inverse of `pack`. Blocking."""
+    """Write the uncompressed content of what `pack` has returned to a file. Blocking."""
     decompressor = zlib.decompressobj()
     with path.open("wb") as file:
         while content:
@@ -187,8 +187,8 @@ class CollectionReplicas:
         return await self._run_alone(replica, write_and_upload)
 
     async def describe(self, name: str) -> CollectionSummary | None:
-        """The summary of a collection, from the object's metadata where this process has no replica: a sweep asks for
-        every thread.
+        """Return the summary of a collection, from the object's metadata where this process has no replica: a sweep
+        asks for every thread.
         """
         replica = self._replica_of(name)
 
@@ -215,7 +215,9 @@ class CollectionReplicas:
         return await self._run_alone(replica, delete_replica)
 
     async def names(self, prefix: str = "") -> list[str]:
-        """The collections in the bucket, and new ones that are not uploaded yet. Removes replicas of deleted ones."""
+        """Return the collections in the bucket, and new ones that are not uploaded yet. Removes replicas of deleted
+        ones.
+        """
         with _as_store_unavailable():
             heads = await self._bucket.heads()
             await self._bucket.clear_orphans(heads, ORPHANED_SECONDS)
@@ -379,7 +381,7 @@ def _as_store_unavailable() -> Generator[None]:
 def open_bucket_store(
     client: Client, folder: Path, copies: SqliteCollections, *, soon_seconds: float = SOON_SECONDS
 ) -> SharedStore:
-    """A store whose collections are kept in the bucket `evidence`, with replicas in `copies`.
+    """Return a store whose collections are kept in the bucket `evidence`, with replicas in `copies`.
 
     `client`: on the loop on which the store is used. `folder`: for temporary files, on the same disk as the folders of
     `copies`.

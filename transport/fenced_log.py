@@ -136,7 +136,7 @@ class FencedLog:
             raise
 
     async def entries(self, since: float | None = None, branch: str = ">") -> AsyncIterator[Msg]:
-        """The entries of the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
+        """Yield the entries of the scope now, oldest first. `since`: seconds since 1970; None: from the beginning."""
         async for entry in read_stream(self.streams, LOG, f"log.{self.scope}.{branch}", since):
             yield entry
 
@@ -173,8 +173,9 @@ class FencedLog:
             return await retry(store, FILE_PATIENCE_SECONDS, per_try=None)
 
     async def _was_stored(self, message_id: str) -> bool:
-        """After a rejected append: True if the entry is in the log and only the answer was lost. False if the last
-        known entry has expired; then append again. Raises Fenced if another process has written.
+        """Return, after a rejected append, True if the entry is in the log and only the answer was lost; False if the
+        last known entry has expired, so that the append is to be repeated. Raises Fenced if another process has
+        written.
         """
         known, last = self._last, await self.streams.get_last_msg(LOG, self.subjects)
         headers = cast("Mapping[str, str]", last.headers or {})
@@ -187,7 +188,7 @@ class FencedLog:
 
 
 def _epoch_after(before: Epoch | None, owner: str, at: float, backlog: Backlog | None) -> Epoch:
-    """The epoch after `before`. Crashes are forgotten once no message that the lost owners received is left."""
+    """Return the epoch after `before`. Crashes are forgotten once no message that the lost owners received is left."""
     if before is None or backlog is None:
         return Epoch(owner, at)
     was_lost = bool(before.owner)

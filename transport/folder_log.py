@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 async def retry_file(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """`retry` for FILE_PATIENCE_SECONDS. Raises ServerAway, and ObjectNotFoundError at once."""
+    """Call `retry` for FILE_PATIENCE_SECONDS. Raises ServerAway, and ObjectNotFoundError at once."""
     return await retry(work, FILE_PATIENCE_SECONDS, per_try=None, unless=ObjectNotFoundError)
 
 
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 def files_below(root: Path, subfolders: Collection[str]) -> Iterator[str]:
-    """The paths of files, relative to `root`, in order; without databases and links out of `root`. Blocking."""
+    """Yield the paths of files, relative to `root`, in order; without databases and links out of `root`. Blocking."""
     home = os.path.realpath(root)
     for name in sorted(subfolders):
         top = root / name
@@ -110,7 +110,7 @@ def path_token(path: str) -> str:
 
 
 def path_of(subject: str) -> str:
-    """The inverse of `path_token`, of a whole subject. Raises NotAPath."""
+    """Return the path that `path_token` has put into a subject. Raises NotAPath."""
     encoded = subject.rsplit(".", 1)[-1]
     try:
         decoded = base64.b64decode(encoded + "=" * (-len(encoded) % 4), b"-_", validate=True)
@@ -136,7 +136,7 @@ class Entry:
     blob: str = ""
 
     async def with_data(self, streams: JetStreamContext) -> FileChange:
-        """The change with its data. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
+        """Return the change with its data. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
         if not self.blob:
             return self.change
         found = await (await streams.object_store(BLOBS)).get(self.blob)
@@ -205,7 +205,8 @@ async def drop_blob(streams: JetStreamContext, name: str) -> None:
 # Writing: the log of the one writer
 
 MOST_ENTRIES = 100
-"""Of one file; then it is written as a whole, so that the next owner need not read each line that was ever added."""
+"""The most entries of one file; then it is written as a whole, so that the next owner need not read each line that was
+ever added."""
 
 
 @dataclass(slots=True)
@@ -317,7 +318,7 @@ class Writer:
         self._superseded.add(superseded)
 
     async def recorded_files(self) -> dict[str, KnownFile]:
-        """The files of the log by path. Read once, since nobody else writes it."""
+        """Return the files of the log by path. Read once, since nobody else writes it."""
         async with self._reading:
             if self._recorded is None:
                 streams = self._log.streams
@@ -335,7 +336,9 @@ class Writer:
 
 
 def _must_replace_whole(change: FileChange, file: KnownFile) -> bool:
-    """True if the whole file is to be written: it has many entries, or the bytes cut off would stay in one of them."""
+    """Return True if the whole file is to be written: it has many entries, or the bytes cut off would stay in one of
+    them.
+    """
     if change.kind == "append":
         cuts = file.length is not None and change.length < file.length
         return cuts or len(file.numbers) >= MOST_ENTRIES
@@ -353,7 +356,7 @@ class LogJournal:
 
     @contextmanager
     def erasing(self) -> Generator[None]:
-        """On leaving, wait until all bytes replaced or removed so far are overwritten. Raises OSError."""
+        """Wait on leaving until all bytes replaced or removed so far are overwritten. Raises OSError."""
         yield
         self._file_connection.start(self._writer.wait_erased()).result()
 
@@ -363,7 +366,7 @@ class LogJournal:
 
 
 async def _as_replacement(streams: JetStreamContext, scope: str, change: FileChange) -> FileChange:
-    """The change as a replacement of the whole file. Reads the log, since it may be ahead of the disk."""
+    """Return the change as a replacement of the whole file. Reads the log, since it may be ahead of the disk."""
     contents = ScopeContents()  # it needs only the entries since the last replacement, as earlier ones may be erased
     async for message in read_stream(streams, LOG, f"log.{scope}.{FILE_BRANCH}.{path_token(change.path)}"):
         contents.add(message)
@@ -451,7 +454,7 @@ class FolderPublisher:
         return done
 
     async def find_files(self) -> dict[str, Path]:
-        """The files on the disk, by their paths in the log."""
+        """Return the files on the disk, by their paths in the log."""
         return await asyncio.to_thread(self._find_files)
 
     def _find_files(self) -> dict[str, Path]:
@@ -499,7 +502,9 @@ class ScopeContents:
         return tuple(self._files)
 
     async def content(self, streams: JetStreamContext, path: str) -> bytes:
-        """b"" if there is no such file. Raises ObjectNotFoundError: the file has been replaced meanwhile."""
+        """Return the content of a file; b"" if there is none. Raises ObjectNotFoundError: the file has been replaced
+        meanwhile.
+        """
         content = bytearray()
         for entry in self._files.get(path, ()):
             (await entry.with_data(streams)).apply(content)
@@ -545,7 +550,7 @@ async def _read_contents(scope: FencedLog) -> ScopeContents:
 
 
 async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[str, bytes]:
-    """The content of one path in every scope that has it, by scope.
+    """Return the content of one path in every scope that has it, by scope.
 
     Raises:
         OSError: it is replaced faster than it can be read.
@@ -564,7 +569,7 @@ async def read_in_all_scopes(streams: JetStreamContext, path: str) -> Mapping[st
 
 
 def write_if_changed(root: Path, path: str, content: bytes) -> bool:
-    """Give a file this content, atomically; returns whether it had another. Blocking. Raises OSError."""
+    """Write this content to a file, atomically. Returns True if it had another. Blocking. Raises OSError."""
     file = root / path
     try:
         if file.read_bytes() == content:
@@ -646,7 +651,7 @@ class FolderFollower:
             await asyncio.sleep(backoff.pause())
 
     async def _follow(self, on_paths: OnPaths) -> None:
-        """Returns once the server may have forgotten this reader."""
+        """Follow the log. Returns once the server may have forgotten this reader."""
         streams, client = self._file_connection.streams, self._file_connection.client
         assert client is not None  # noqa: S101 (for the type checker: `streams` has seen it)
         subject, everything = (
@@ -676,7 +681,9 @@ class FolderFollower:
 
 
 def _apply_change(root: Path, change: FileChange) -> bool:
-    """Returns whether the file changed. Blocking. Raises ValueError: the file differs from the one that was changed."""
+    """Apply a change to its file. Returns True if the file changed. Blocking. Raises ValueError: the file differs from
+    the one that was changed.
+    """
     file = root / change.path
     if change.kind == "remove":
         there = file.is_file()

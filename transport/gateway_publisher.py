@@ -64,7 +64,7 @@ class GuildSnapshot:
         self._at = dispatch.at
 
     def as_guild_create(self) -> Dispatch | None:
-        """The state as a GUILD_CREATE; None: there was none, or the server is unavailable."""
+        """Return the state as a GUILD_CREATE; None: there was none, or the server is unavailable."""
         if self._fields is None or self._fields.get("unavailable"):
             return None
         lists = {name: list(each.values()) for name, each in self._lists.items()}
@@ -126,8 +126,8 @@ log = logging.getLogger(__name__)
 
 
 async def missed_guild_leaves(streams: JetStreamContext, ready: Mapping[str, Any]) -> Sequence[Dispatch]:
-    """GUILD_DELETE dispatches for servers that workers still know but READY does not list: the bot was removed while no
-    gateway ran. `ready`: the payload of READY. Empty if NATS does not answer: the next session tries again.
+    """Return GUILD_DELETE dispatches for servers that workers still know but READY does not list: the bot was removed
+    while no gateway ran. `ready`: the payload of READY. Empty if NATS does not answer: the next session tries again.
     """
     listed: object = ready.get("guilds")
     if not isinstance(listed, list):
@@ -299,7 +299,9 @@ class Publisher:
         return OutgoingMessage(f"messages.{parent_id or place_id}", line, headers, on_settled)
 
     def _message_id(self, dispatch: Dispatch) -> str:
-        """The same id for the same dispatch in every gateway and after a restart, for types where Discord gives one."""
+        """Return the same id for the same dispatch in every gateway and after a restart, for types where Discord gives
+        one.
+        """
         id_ = dispatch.d.get("id")
         match dispatch.t:
             case "MESSAGE_CREATE":
@@ -314,7 +316,7 @@ class Publisher:
                 return self._unique_id()
 
     def _unique_id(self) -> str:
-        """An id for a message that only this process may repeat."""
+        """Return an id for a message that only this process may repeat."""
         return f"{self._process}:{next(self._numbers)}"
 
 
@@ -322,15 +324,16 @@ class Publisher:
 async def open_publisher(
     client: Client, watermarks: PublishWatermarks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
 ) -> AsyncGenerator[Publisher]:
-    """Messages that are not drained on leaving are lost, and catch-up fetches them again. `threads`: looks up the
-    thread of a message, to be sent with it.
+    """Open a publisher until the end of the block. `threads`: looks up the thread of a message, to be sent with it.
+
+    Messages that are not drained on leaving are lost, and catch-up fetches them again.
     """
     async with ordered_publisher(client) as ordered:
         yield Publisher(streams_of(client), ordered, watermarks, threads, fold_after)
 
 
 def _id(payload: object, name: str) -> int | None:
-    """An id in a payload; None: it is missing or not a number, and must not become part of a subject."""
+    """Return an id in a payload; None: it is missing or not a number, and must not become part of a subject."""
     value: object = payload.get(name) if hasattr(payload, "get") else None  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
     return int(value) if isinstance(value, str) and _SNOWFLAKE.fullmatch(value) else None
 

@@ -46,11 +46,13 @@ class KeyBucket:
         self._is_away = False
 
     def with_patience(self, seconds: float) -> KeyBucket:
-        """The same bucket, giving up after `seconds`."""
+        """Return the same bucket, giving up after `seconds`."""
         return KeyBucket(self._streams, self.name, seconds)
 
     async def get(self, key: str) -> tuple[bytes, int]:
-        """The value and its revision: b"" and 0 of an unknown key, b"" and the marker's revision of a purged one."""
+        """Return the value and its revision: b"" and 0 of an unknown key, b"" and the marker's revision of a purged
+        one.
+        """
 
         async def ask() -> tuple[bytes, int]:
             try:
@@ -113,7 +115,7 @@ class KeyBucket:
 
 
 async def read_values(streams: JetStreamContext, bucket: str, keys: str = ">") -> dict[str, bytes]:
-    """All values of a bucket whose keys match `keys`, by key. Raises as the client.
+    """Return all values of a bucket whose keys match `keys`, by key. Raises as the client.
 
     The watcher of nats-py (2.16.0) is not used: it may report that there are no values before it has read the last ones
     (8 times in 4,000, of a bucket with one value). Besides, each watcher leaves a consumer for five minutes, and a

@@ -31,7 +31,7 @@ from transport.members import Members
 from transport.streams import CONSUMER_EXISTS
 
 DISCONNECTED_FRACTION = 0.5
-"""Of a lease: after so much of it the server gives up an owner that is disconnected. Reconnecting takes 0.2 s."""
+"""The part of a lease after which the server gives up an owner that is disconnected. Reconnecting takes 0.2 s."""
 ACK_SECONDS = 600.0
 """After so long the server sends an unacknowledged message again to the same owner, in case its ack was lost."""
 
@@ -68,7 +68,7 @@ class Lease:
         return 0 if self._subscription is None else self._subscription.pending_msgs
 
     async def count_unacknowledged(self) -> int:
-        """How many delivered messages the server counts as unacknowledged. Raises as the client."""
+        """Return how many delivered messages the server counts as unacknowledged. Raises as the client."""
         info = await streams_of(self._client).consumer_info(self.stream, self.consumer or "")
         return info.num_ack_pending or 0
 
@@ -166,7 +166,7 @@ H = TypeVar("H", bound=Holder)
 async def stand_by(
     client: Client, stream: str, members: Members, make: Callable[[], H], stopping: asyncio.Event
 ) -> AsyncGenerator[H]:
-    """Until `stopping` is set, yield a holder from `make` each time its lease could be taken, and release it when the
+    """Yield a holder from `make` each time its lease could be taken, until `stopping` is set, and release it when the
     caller asks for the next one. Sets its `Lease.lost` when another process takes the lease.
     """
     changed, suspects, holders = asyncio.Event(), dict[str, float](), list[H]()

@@ -54,7 +54,7 @@ class Members:
         await (await self._bucket()).purge(self.me.name)
 
     async def list_alive(self) -> Mapping[str, Member]:
-        """The processes with a heartbeat within the lease, by name."""
+        """Return the processes with a heartbeat within the lease, by name."""
         found: dict[str, Member] = {}
         for name, value in (await read_values(self._streams, MEMBERS)).items():
             roles = cast("Mapping[str, Any]", json.loads(value)).get("roles", ())

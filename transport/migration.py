@@ -107,7 +107,7 @@ _ORIGIN = TypeAdapter(FolderOrigin)
 
 
 async def read_log_origin(streams: JetStreamContext, layout: Layout) -> FolderOrigin:
-    """The origin of a folder whose export begins now."""
+    """Return the origin of a folder whose export begins now."""
     last = {name: (await _last_entry(streams, f"log.{name}.>"))[0] for name in layout.scopes()}
     return FolderOrigin(secrets.token_hex(8), await _log_created(streams), last)
 
@@ -117,7 +117,7 @@ def write_origin(root: Path, origin: FolderOrigin) -> None:
 
 
 def read_origin(root: Path) -> FolderOrigin:
-    """An empty one if the folder was not exported."""
+    """Read the origin of a folder; an empty one if the folder was not exported."""
     try:
         return _ORIGIN.validate_json(read_text(root / ORIGIN_FILE) or "{}")
     except ValidationError:
@@ -139,7 +139,7 @@ async def _log_created(streams: JetStreamContext) -> str:
 
 
 async def _last_entry(streams: JetStreamContext, subject: str) -> tuple[int, Mapping[str, Any]]:
-    """The number of the last entry (0: none), and its fields if it is an epoch."""
+    """Return the number of the last entry (0: none), and its fields if it is an epoch."""
     try:
         found = await streams.get_last_msg(LOG, subject)
     except NotFoundError:
@@ -183,7 +183,7 @@ async def no_open_forget_requests(streams: JetStreamContext) -> AsyncGenerator[C
 
 
 def _scopes_left(key: str, value: bytes) -> list[str]:
-    """The scopes that have not carried out a request. A damaged request counts as open."""
+    """Return the scopes that have not carried out a request. A damaged request counts as open."""
     if not value:
         return []
     try:
@@ -216,7 +216,7 @@ class Splitter:
     partitions: int
 
     def split(self) -> Mapping[int, Mapping[str, bytes]]:
-        """By partition, the contents of its files by path.
+        """Return the contents of the files of each partition, by partition and path.
 
         Raises:
             OSError: a file cannot be read.
@@ -245,23 +245,25 @@ class Splitter:
         return {self._partition_of(int(place)) for place in places if place is not None} or {NO_CHANNEL_PARTITION}
 
     def _partition_of(self, place_id: int) -> int:
-        """The partition of a channel, or of a thread's channel."""
+        """Return the partition of a channel, or of a thread's channel."""
         return partition_of(self._channels.get(place_id, place_id), self.partitions)
 
     @cached_property
     def _channels(self) -> Mapping[int, int]:
-        """By thread that the bot has opened, its channel."""
+        """The channel of each thread that the bot has opened, by the id of the thread."""
         return {post.place_id: post.asked_in for post in read_posts(self.folder.posts) if post.opened_thread}
 
     def _partitions_of_post(self, row: Record) -> Collection[int]:
-        """The partition of the place of a post; all partitions if it may be a thread whose channel is unknown."""
+        """Return the partition of the place of a post; all partitions if it may be a thread whose channel is
+        unknown.
+        """
         place_id = int(row["place_id"])
         known = row["opened_thread"] or place_id in self._channels
         return self._partitions_of(place_id) if known else range(self.partitions)
 
     @cached_property
     def _partitions_of_answers(self) -> Mapping[Path, int]:
-        """By the path of a reply that is being posted, or of a draft, the partition of its channel."""
+        """The partition of each reply that is being posted, and of each draft, by the path of its file."""
         folder = self.folder
         replies = {folder.outbox / f"{each.id}.json": each.post.asked_in for each in read_started(folder.outbox)}
         drafts = {folder.drafts / f"{each.id}.json": each.channel_id for each in read_drafts(folder.drafts)}
@@ -287,7 +289,7 @@ class Splitter:
 
 
 def lines_of(content: bytes) -> Iterator[bytes]:
-    """The lines that are not blank, each with its newline, also the last one."""
+    """Return the lines that are not blank, each with its newline, also the last one."""
     return (
         line if line.endswith(b"\n") else line + b"\n" for line in content.splitlines(keepends=True) if line.strip()
     )
@@ -320,13 +322,13 @@ def _merge(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
 
 
 def _merge_by_time(parts: Iterable[Path]) -> bytes:
-    """Lines by their time, in a stable order; a line that several partitions have comes once."""
+    """Return all lines by their time, in a stable order; a line that several partitions have comes once."""
     lines = {line: _time_of(line) for part in parts for line in lines_of(part.read_bytes())}
     return b"".join(sorted(lines, key=lines.__getitem__))
 
 
 def _time_of(line: bytes) -> tuple[float, str]:
-    """A sort key: posts have a time in seconds, other lines one as text. Damaged lines come first."""
+    """Return a sort key: posts have a time in seconds, other lines one as text. Damaged lines come first."""
     try:
         at: object = json.loads(line)["at"]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -335,7 +337,9 @@ def _time_of(line: bytes) -> tuple[float, str]:
 
 
 def _merge_watermarks(parts: Iterable[Mapping[int, Watermark]]) -> Mapping[int, Watermark]:
-    """Of each place the highest watermark; of each server, whose key is minus its id, the lowest."""
+    """Merge the watermarks of partitions: each place gets its highest one, each server (key: minus its id) its lowest.
+    The lowest is safe: messages above it are only read once more.
+    """
     newest: dict[int, Watermark] = {}
     for marks in parts:
         for place_id, mark in marks.items():
@@ -345,7 +349,7 @@ def _merge_watermarks(parts: Iterable[Mapping[int, Watermark]]) -> Mapping[int, 
 
 
 def _reach(mark: Watermark) -> tuple[int, int]:
-    return mark.below, len(mark.done)
+    return mark.up_to, len(mark.done)
 
 
 # What all processes share, in buckets
@@ -418,13 +422,13 @@ async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> No
     seen = await streams.key_value(SEEN)
     for guild_id in servers:
         known = [place_id for place_id in marks if place_id == -guild_id or (place_id > 0 and len(servers) == 1)]
-        entry = {str(place_id): str(marks[place_id].below) for place_id in known}
+        entry = {str(place_id): str(marks[place_id].up_to) for place_id in known}
         await seen.put(str(guild_id), json.dumps(entry, separators=(",", ":")).encode())
 
 
 async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]:
-    """The watermark of each server, by minus its id. Those of its places are left out: they tell which messages are in
-    NATS, and these may have no result yet.
+    """Return the watermark of each server, by minus its id. Those of its places are left out: they tell which messages
+    are in NATS, and these may have no result yet.
     """
     met: dict[int, Watermark] = {}
     for guild_id, value in (await read_values(streams, SEEN)).items():
@@ -435,7 +439,7 @@ async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]
 
 
 async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Returns their number.
+    """Upload all collections of a folder, and delete those that it lacks. Returns their number.
 
     Raises:
         OSError, DamagedDatabase: a file cannot be read.
@@ -451,7 +455,7 @@ async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> i
 
 
 async def download_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Returns their number."""
+    """Download all collections into a folder. Returns their number."""
     bucket, count = ObjectBucket(streams, EVIDENCE), 0
     for name in [head.name for head in await bucket.heads() if collection_of(head.name) is not None]:
         content = await bucket.read(name)
@@ -462,7 +466,7 @@ async def download_collections(streams: JetStreamContext, folder: DataFolder) ->
 
 
 def collections_in(folder: DataFolder) -> Sequence[str]:
-    """The paths of collections, relative to the folder."""
+    """Return the paths of collections, relative to the folder."""
     found = [path for each in (folder.evidence, folder.runbooks) for path in each.glob("*.sqlite")]
     return sorted(path.relative_to(folder.root).as_posix() for path in found)
 
@@ -514,7 +518,9 @@ class Installation:
 
     @property
     def prefixes(self) -> list[str]:
-        """Of paths below `root`: one for what all servers share, and one for each server with its own knowledge."""
+        """The beginnings of paths below `root`: the empty one of all that servers share, and one for each server with
+        its own knowledge.
+        """
         return ["", *(f"guilds/{guild_id}/" for guild_id in self.servers)]
 
     @property
@@ -522,7 +528,7 @@ class Installation:
         return sorted(int(path.name) for path in self.folder.guilds.glob("*") if path.name.isdecimal())
 
     def publisher(self, fenced: FencedLog) -> FolderPublisher:
-        """Publishes what one role writes."""
+        """Return the publisher of what one role writes."""
         below = "team-knowledge" if fenced.scope == TEAM else "knowledge-base"
         folders = [f"{home}{below}" for home in self.prefixes]
         indexes = [f"{each}/index{'-team' if fenced.scope == TEAM else ''}.txt" for each in folders]
@@ -653,7 +659,7 @@ async def restore_all_scopes(streams: JetStreamContext, into: Path, parts: Seque
 
 
 def _make_building_folder(into: Path) -> tuple[Path, Path]:
-    """The path of the export, and an empty folder beside it in which it is built."""
+    """Return the path of the export, and an empty folder beside it in which it is built."""
     target = Path(os.path.realpath(into))
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ServersUnusable(f"--export: {into} is not an empty folder; name another one")

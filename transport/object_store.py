@@ -34,7 +34,7 @@ from transport.streams import DAY_SECONDS, EXPECTED_LAST, MESSAGE_ID, TTL, WRONG
 log = logging.getLogger(__name__)
 
 PIECE_BYTES = 256 * 1024
-"""Of an object in one message: by default a server takes at most a megabyte."""
+"""The bytes of an object in one message: by default a server takes at most a megabyte."""
 TRIES = 8
 SILENT_SECONDS, MOST_SILENCES = 0.3, 10
 DIGEST_PREFIX = "SHA-256="
@@ -93,7 +93,7 @@ class ObjectBucket:
         return await retry(find)
 
     async def heads(self) -> list[ObjectInfo]:
-        """The heads of all objects that exist."""
+        """Return the heads of all objects that exist."""
 
         async def read() -> list[ObjectInfo]:
             latest: dict[str, ObjectInfo] = {}
@@ -120,7 +120,7 @@ class ObjectBucket:
             return None
 
     async def fetch(self, head: ObjectInfo) -> bytes | None:
-        """The bytes of an object; None: some are missing, mostly since the object has changed."""
+        """Return the bytes of an object; None: some are missing, mostly since the object has changed."""
 
         async def subscribe() -> JetStreamContext.PushSubscription:
             return await self._streams.subscribe(
@@ -149,7 +149,7 @@ class ObjectBucket:
         return bytes(content) if _digest(content) == head.digest else None
 
     async def read(self, name: str) -> bytes | None:
-        """The current bytes of an object; None: it does not exist."""
+        """Return the current bytes of an object; None: it does not exist."""
         for _ in range(TRIES):
             head = await self.find_head(name)
             if not head.exists:
@@ -256,7 +256,7 @@ class ObjectBucket:
         return revision
 
     async def _erase_head(self, revision: int) -> bool:
-        """False: the server is away and the head stays; `clear_orphans` erases it later."""
+        """Erase a head. Returns False if the server is away: the head stays, and `clear_orphans` erases it later."""
         try:
             await erase_entry(self._streams, self._stream, revision)
         except (Error, OSError, TimeoutError):
@@ -292,7 +292,7 @@ class ObjectBucket:
         return last.seq or 0
 
     async def _erase_pieces(self, pieces: str) -> None:
-        """If the server is away the pieces stay; `clear_orphans` deletes them later."""
+        """Erase the pieces of an object. If the server is away they stay, and `clear_orphans` deletes them later."""
         try:
             await erase_subject(self._streams, self._stream, self._piece_subject(pieces))
         except (Error, OSError, TimeoutError):

@@ -124,7 +124,7 @@ class ResultRecorder:
         return len(self._replies)
 
     def count_unacknowledged(self) -> int:
-        """How many deliveries are not to be acknowledged yet."""
+        """Return how many deliveries are not to be acknowledged yet."""
         return len(self._to_acknowledge) + sum(map(len, self._replies.values()))
 
     def hold(self, message_id: int, reply: str) -> bool:
@@ -358,7 +358,7 @@ class Partition:
             log.warning("partition %d belongs to another process now", self.number)
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
-        """`OwnedPartition.release`."""
+        """Give the partition back, as `OwnedPartition.release`."""
         self._is_closing = True
         try:
             await self._release(drain=drain, seconds=seconds)
@@ -383,7 +383,7 @@ class Partition:
         await self._file_connection.do(self._log.hand_back(now()))
 
     def _count_outstanding(self) -> int:
-        """How many delivered messages are not to be acknowledged yet."""
+        """Return how many delivered messages are not to be acknowledged yet."""
         return self._unhandled + self._lease.unread + self._results.count_unacknowledged()
 
     # Messages in
@@ -471,7 +471,7 @@ class Partition:
                 self._on_interaction(received.interaction)
 
     async def _oldest_unacknowledged(self) -> float | None:
-        """When the oldest unacknowledged message was published, in seconds since 1970; None: there is none."""
+        """Return when the oldest unacknowledged message was published, in seconds since 1970; None: there is none."""
         try:
             found = await streams_of(self._client).get_msg(MESSAGES, 1, f"messages.{self.number}.>", next=True)
         except NotFoundError:

@@ -43,7 +43,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What one process has done for a request. `found`: the fields of `ForgetResult`, over its `scopes`."""
+    """The report of one process that has carried out a request in its `scopes`. `found`: the fields of a
+    `ForgetResult`.
+    """
 
     by: str
     scopes: tuple[str, ...]
@@ -93,7 +95,7 @@ class ForgetRequests:
         self._bucket, self._changed = bucket, asyncio.Event()
 
     def scopes_left(self, request: ForgetRequest) -> tuple[str, ...]:
-        """The scopes that have not carried it out yet; none if the person has made a newer request."""
+        """Return the scopes that have not carried it out yet; none if the person has made a newer request."""
         current = self.by_user.get(request.user_id)
         return current.left if current is not None and current.id == request.id else ()
 
@@ -245,7 +247,7 @@ class SharedPeople:
         self.forget_requests = ForgetRequests(self._bucket)
 
     async def feedback_key(self, proposed: bytes) -> bytes:
-        """The key that all processes use; `proposed` becomes it if there is none yet. Raises OSError."""
+        """Return the key that all processes use; `proposed` becomes it if there is none yet. Raises OSError."""
         if await self._bucket.put(FEEDBACK_KEY, proposed, 0):
             return proposed
         return (await self._bucket.get(FEEDBACK_KEY))[0]
@@ -272,7 +274,9 @@ async def has_people_bucket(client: Client) -> bool:
 
 @asynccontextmanager
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
-    """Kept up to date until the context ends. Raises OSError: NATS does not answer."""
+    """Give what the processes share about people, kept up to date until the context ends. Raises OSError: NATS does not
+    answer.
+    """
     people = SharedPeople(client)
     async with SubjectWatcher(client, f"KV_{PEOPLE}", f"$KV.{PEOPLE}.", people.receive).watching():
         yield people

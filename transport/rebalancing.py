@@ -36,8 +36,8 @@ new owner.
 """
 
 STALLED_LEASES = 2.0
-"""After so many leases in which messages waited and the server delivered none, a partition is given back: after a
-network between servers was cut, a consumer may be there and deliver nothing. Its next one is sent all that waits.
+"""A partition is given back after so many leases in which messages waited and the server delivered none. Since a cut of
+the network between servers, its consumer may exist and deliver nothing; its next consumer gets all that waits.
 """
 
 log = logging.getLogger(__name__)
@@ -51,15 +51,17 @@ class OwnedPartition(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Another process has written to its log since."""
+        """Return True if another process has written to its log since it was taken."""
         ...
 
     def lose(self) -> None:
-        """Accept nothing more of it: another process owns it now."""
+        """Accept no more messages and results: another process owns the partition now."""
         ...
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
-        """Give it back; `drain`: after all work on it has ended, or after `seconds`. Must not raise."""
+        """Give the partition back; with `drain`, after all work on it has ended or `seconds` have passed. Must not
+        raise.
+        """
         ...
 
 
@@ -144,7 +146,7 @@ class Rebalancing:
         return await self._take_free(share, free[first:] + free[:first])
 
     def _find_stalled(self, consumers: Sequence[api.ConsumerInfo]) -> list[int]:
-        """The owned partitions in which messages wait, could be delivered, and are not."""
+        """Return the owned partitions in which messages wait, could be delivered, and are not."""
         now, earlier = asyncio.get_running_loop().time(), self._waiting
         self._waiting = {}
         for each in consumers:
@@ -175,6 +177,6 @@ class Rebalancing:
 
 
 def partition_number(consumer: api.ConsumerInfo) -> int | None:
-    """The partition whose lease a consumer is; None: it is no lease of a partition."""
+    """Return the partition whose lease a consumer is; None: it is no lease of a partition."""
     number = (consumer.config.filter_subject or "").split(".")[1:2]
     return int(number[0]) if number and number[0].isdigit() else None

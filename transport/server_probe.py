@@ -111,7 +111,7 @@ def _describe(error: BaseException) -> str:
 
 @asynccontextmanager
 async def _connect(address: Address, server: str, name: str) -> AsyncGenerator[tuple[Client, list[str]]]:
-    """Yields the client, and a list to which later errors are added. Raises ServersUnusable."""
+    """Connect to the server. Yields the client, and a list to which later errors are added. Raises ServersUnusable."""
     errors: list[str] = []
 
     async def on_error(error: Exception) -> None:

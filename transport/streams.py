@@ -48,7 +48,9 @@ _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 @lru_cache(maxsize=1 << 14)
 def partition_of(channel_id: int, partitions: int) -> int:
-    """32-bit FNV-1a of the id's decimal digits, modulo the number of partitions: the hash that the server uses."""
+    """Return the partition of a channel: 32-bit FNV-1a of the id's decimal digits, modulo the number of partitions. It
+    is the hash that the server uses.
+    """
     hashed = _FNV_OFFSET
     for byte in str(channel_id).encode():
         hashed = (hashed ^ byte) * _FNV_PRIME & 0xFFFFFFFF
@@ -84,7 +86,7 @@ class Layout:
     replicas: int = 1
 
     def scopes(self) -> list[str]:
-        """The scopes of the log: each partition, `team` and `knowledge`."""
+        """Return the scopes of the log: each partition, `team` and `knowledge`."""
         return [*(scope_of(number) for number in range(self.partitions)), TEAM, KNOWLEDGE]
 
 
@@ -96,7 +98,7 @@ def scope_of(partition: int) -> str:
 
 
 def stream_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
-    """The configuration of each stream, as the server's API takes it."""
+    """Yield the configuration of each stream, as the server's API takes it."""
     common = {"storage": "file", "num_replicas": layout.replicas}
     work_queue = {
         **common,
@@ -124,7 +126,7 @@ def stream_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
 
 
 def bucket_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
-    """The configuration of the streams behind the key-value and object buckets."""
+    """Yield the configuration of the streams behind the key-value and object buckets."""
     # Not in memory: after a restart of a single server nobody could tell who is alive.
     common = {"storage": "file", "num_replicas": layout.replicas, "discard": "new", "allow_rollup_hdrs": True}
 
@@ -167,7 +169,7 @@ async def create_streams(client: Client, layout: Layout) -> None:
 
 
 async def find_differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
-    """The names of existing streams, and the errors that `create_streams` would raise. Creates nothing.
+    """Return the names of existing streams, and the errors that `create_streams` would raise. Creates nothing.
 
     Raises:
         ServersUnusable: the server does not tell.
@@ -189,7 +191,7 @@ async def find_differences(client: Client, layout: Layout) -> tuple[list[str], l
 
 
 def _difference(stream: Mapping[str, Any], found: Mapping[str, Any]) -> ServersUnusable | None:
-    """The first setting of `stream` that is another on the server; None: all are the same."""
+    """Return the first setting of `stream` that is another on the server; None: all are the same."""
     for key, value in stream.items():
         there = found.get(key)
         if there != value:
@@ -207,7 +209,7 @@ def _difference(stream: Mapping[str, Any], found: Mapping[str, Any]) -> ServersU
 
 
 def _lease_difference(layout: Layout, members: Mapping[str, Any]) -> ServersUnusable | None:
-    """Not None: heartbeats would expire sooner or later than leases."""
+    """Return an error if heartbeats would expire sooner or later than leases; else None."""
     kept = members.get("max_age", 0) / NANOS
     if kept == layout.lease_seconds:
         return None
@@ -218,7 +220,7 @@ def _lease_difference(layout: Layout, members: Mapping[str, Any]) -> ServersUnus
 
 
 async def delete_all_streams(client: Client) -> None:
-    """For tests and the drill."""
+    """Delete all streams, for tests and the drill."""
     listed = await _request(client, "STREAM.NAMES", {})
     for name in listed.get("streams") or ():
         await _request(client, f"STREAM.DELETE.{name}", {})
@@ -267,7 +269,7 @@ CHECKS_WITHOUT_MESSAGES = 20
 async def read_stream(
     streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
 ) -> AsyncIterator[Msg]:
-    """The messages that a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the
+    """Yield the messages that a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the
     client.
     """
     config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
@@ -285,8 +287,8 @@ async def read_stream(
 
 
 async def watch(client: Client, stream: str, subject: str, config: api.ConsumerConfig) -> AsyncGenerator[Msg | None]:
-    """The messages that a stream holds of a subject, then None, then each new one, with None after the last so far.
-    `config`: where to begin.
+    """Yield the messages that a stream holds of a subject, then None, then each new one, with None after the last so
+    far. `config`: where to begin.
 
     Ends once the server may have forgotten this reader: watch again. To be closed (`contextlib.aclosing`). Raises as
     the client.
@@ -318,7 +320,7 @@ async def watch(client: Client, stream: str, subject: str, config: api.ConsumerC
 
 
 async def _stored_messages(reading: JetStreamContext.PushSubscription) -> AsyncIterator[Msg]:
-    """The messages that the stream holds when the reading begins."""
+    """Yield the messages that the stream holds when the reading begins."""
     left = await _count_left(reading, received=0)
     while left:
         message = await reading.next_msg(timeout=NEXT_MESSAGE_SECONDS)
@@ -328,7 +330,9 @@ async def _stored_messages(reading: JetStreamContext.PushSubscription) -> AsyncI
 
 
 async def _count_left(reading: JetStreamContext.PushSubscription, received: int) -> int:
-    """How many messages the server has still to deliver, with those on their way. `received`: by their number."""
+    """Return how many messages the server has still to deliver, with those on their way. `received`: by their
+    number.
+    """
     info = await reading.consumer_info()
     sent = info.delivered.consumer_seq if info.delivered else 0
     return (info.num_pending or 0) + max(0, sent - received)

@@ -20,7 +20,7 @@ from nats.js.errors import NotFoundError
 from nats.js.kv import KeyValue
 
 from clock import cancel_and_wait
-from services.conversations import Seen, Watermark
+from services.conversations import Watermark, Watermarks
 from transport.streams import SEEN, read_stream
 
 WRITE_SECONDS = 0.5
@@ -42,15 +42,17 @@ class PublishWatermarks:
         """`stored`: the watermarks in the bucket, by server, then by place (minus its id for the server itself)."""
         self._bucket = bucket
         self._quiet_seconds = quiet_seconds
-        self._by_server: dict[int, Seen] = {}
+        self._by_server: dict[int, Watermarks] = {}
         for guild_id, places in stored.items():
             self._seen_of(guild_id, {place_id: Watermark(through) for place_id, through in places.items()})
         self._changed: set[int] = set()
         self._has_failed = False
 
     def by_place(self) -> Mapping[int, int]:
-        """The watermark of each place. The key -guild_id holds the watermark for places of that server without one."""
-        return {place_id: through for seen in self._by_server.values() for place_id, through in seen.below().items()}
+        """Return the watermark of each place. The key -guild_id holds the watermark for places of that server without
+        one.
+        """
+        return {place_id: through for seen in self._by_server.values() for place_id, through in seen.by_place().items()}
 
     def note_guild(self, guild_id: int, at: float) -> None:
         """Note that the bot is in a server. No message in it after `at` may be missed, also in new places."""
@@ -62,9 +64,9 @@ class PublishWatermarks:
         seen.note_arrival(place_id, message_id)
         return lambda: seen.close(place_id, (message_id,))
 
-    def _seen_of(self, guild_id: int, stored: Mapping[int, Watermark] | None = None) -> Seen:
+    def _seen_of(self, guild_id: int, stored: Mapping[int, Watermark] | None = None) -> Watermarks:
         if guild_id not in self._by_server:
-            self._by_server[guild_id] = Seen(stored, on_change=lambda: self._changed.add(guild_id))
+            self._by_server[guild_id] = Watermarks(stored, on_change=lambda: self._changed.add(guild_id))
         return self._by_server[guild_id]
 
     async def save(self) -> None:
@@ -93,7 +95,7 @@ class PublishWatermarks:
     def _render(self, guild_id: int) -> bytes:
         seen = self._by_server[guild_id]
         seen.forget_quiet(self._quiet_seconds, MOST_PLACES)
-        fields = {str(place_id): str(through) for place_id, through in seen.below().items()}
+        fields = {str(place_id): str(through) for place_id, through in seen.by_place().items()}
         return json.dumps(fields, separators=(",", ":")).encode()
 
 
@@ -128,7 +130,9 @@ async def open_watermarks(
 
 
 async def _read(streams: JetStreamContext, is_ours: Callable[[int], bool]) -> dict[int, dict[int, int]]:
-    """By server and place. Damaged entries are logged and left out: their messages are fetched from Discord again."""
+    """Read the watermarks in the bucket, by server and place. Damaged entries are logged and left out: their messages
+    are fetched from Discord again.
+    """
     stored: dict[int, dict[int, int]] = {}
     prefix = f"$KV.{SEEN}."
     try:

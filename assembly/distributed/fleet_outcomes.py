@@ -100,7 +100,7 @@ class FleetOutcomes:
 
 
 async def read_contents(process: Process, name: str) -> Sequence[bytes]:
-    """The contents of a file in all partitions. Raises OSError."""
+    """Return the contents of a file in all partitions. Raises OSError."""
     file_connection = process.file_connection
     try:
         return tuple((await file_connection.do(read_in_all_scopes(file_connection.streams, name))).values())

@@ -199,20 +199,22 @@ async def forget_everywhere(
 
 
 async def forget_from_command(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
-    """As `forget_everywhere`, for `--forget`. Raises Unusable: the servers cannot be used, or hold no people's data."""
+    """Do what `forget_everywhere` does, for `--forget`. Raises Unusable: the servers cannot be used, or hold no
+    people's data.
+    """
     async with connected(settings) as client, open_people(client) as people:
         members = Members(streams_of(client), Member(make_name(), ()))
         return await forget_everywhere(people, layout_of(settings.nats), members, user_id, seconds)
 
 
 def parse_forgotten(values: Mapping[str, Any]) -> ForgetResult:
-    """The inverse of `asdict`, without fields of another version of the program."""
+    """Make the result whose fields `asdict` has written. Fields of another version of the program are left out."""
     known = {each.name for each in fields(ForgetResult)}
     return ForgetResult(**{name: value for name, value in values.items() if name in known})
 
 
 def describe_scopes(left: Collection[str]) -> list[str]:
-    """Lines for people that say when open scopes follow."""
+    """Return lines for people that say when the scopes which are left follow."""
     partitions = [name for name in left if name not in {TEAM, DOCUMENTS}]
     lines: list[str] = []
     if partitions:
@@ -225,7 +227,9 @@ def describe_scopes(left: Collection[str]) -> list[str]:
 
 
 async def forget_from_slash_command(process: Process, people: SharedPeople, user_id: int) -> tuple[ForgetResult, bool]:
-    """As `forget_everywhere`, for a slash command. Returns False if some data is yet to be removed. Raises OSError."""
+    """Do what `forget_everywhere` does, for a slash command. Returns False if some data is yet to be removed. Raises
+    OSError.
+    """
     result = await forget_everywhere(people, process.layout, process.members, user_id, CALLER_SECONDS)
     for line in result.left:
         log.warning("/privacy forget: still to come: %s", line)

@@ -48,7 +48,7 @@ class ArchiveKeeper:
     """The ids of the pairs that were stored here, by the last message of their part."""
 
     def on_result(self, result: Result) -> None:
-        """To be called with each result of the graph, so that lessons are found."""
+        """Remember the pair of a stored lesson. To be called with each result of the graph."""
         if isinstance(result, Outcome) and result.qa_id is not None:
             self._stored[result.part.last.id] = result.qa_id
 
@@ -74,14 +74,14 @@ class ArchiveKeeper:
         except corrections.CorrectionRefused as refused:
             return {"refused": str(refused)}
 
-    async def _filed(self, number: int, library: TeamLibrary) -> Mapping[str, Any]:
+    async def _filed(self, lesson_id: int, library: TeamLibrary) -> Mapping[str, Any]:
         try:
             async with asyncio.timeout(FILING_SECONDS):
-                while number not in self._stored:  # noqa: ASYNC110 (it is on its way in a stream)
+                while lesson_id not in self._stored:  # noqa: ASYNC110 (it is on its way in a stream)
                     await asyncio.sleep(LOOK_SECONDS)
         except TimeoutError:
             return {"told": ""}
-        pair = await run_blocking(library.pair, self._stored[number])
+        pair = await run_blocking(library.pair, self._stored[lesson_id])
         if pair is None:
             return {"told": ""}
         decision = await decision_about(pair, library)
@@ -90,7 +90,8 @@ class ArchiveKeeper:
 
 
 async def correct(client: Client, guild_id: int | None, action: str, qa_id: str, operator: str) -> str:
-    """`remove` or `restore` a pair where the archive is kept, with a line of the audit log. Returns a line about it.
+    """Remove or restore a pair (`action`) where the archive is kept, with a line of the audit log. Returns a line about
+    it.
 
     Raises:
         CorrectionRefused: there is nothing to correct.
@@ -103,9 +104,9 @@ async def correct(client: Client, guild_id: int | None, action: str, qa_id: str,
     return str(answer["told"])
 
 
-async def ask_filing(client: Client, guild_id: int | None, number: int) -> Taught:
-    """Ask what became of a lesson that was sent to the archive. `number`: the id of its part's last message."""
-    asked = {"action": "filed", "guild": guild_id, "number": number}
+async def ask_filing(client: Client, guild_id: int | None, lesson_id: int) -> Taught:
+    """Ask what became of a lesson that was sent to the archive. `lesson_id`: the id of its part's last message."""
+    asked = {"action": "filed", "guild": guild_id, "number": lesson_id}
     why = "its topic is not decided yet"
     try:
         answer = await ask(client, ARCHIVE, asked, 2 * FILING_SECONDS + ANSWER_SECONDS)
@@ -172,23 +173,23 @@ async def copy_archive(settings: Settings, folder: Path) -> None:
 
 
 async def correct_from_command(settings: Settings, guild_id: int | None, action: str, qa_id: str) -> str:
-    """As `correct`. Raises Unusable as well: the servers cannot be used."""
+    """Do what `correct` does, for `--kb`. Raises Unusable as well: the servers cannot be used."""
     async with connected(settings) as client:
         return await correct(client, guild_id, action, qa_id, TERMINAL)
 
 
 async def teach_from_command(
-    settings: Settings, form: LessonForm, number: int, action: str, capture_of: Callable[..., Capture]
+    settings: Settings, form: LessonForm, lesson_id: int, action: str, capture_of: Callable[..., Capture]
 ) -> str:
-    """Note a lesson in the audit log, and send it to the archive. Returns what became of it. `number`: the id of its
+    """Note a lesson in the audit log, and send it to the archive. Returns what became of it. `lesson_id`: the id of its
     first message. `action`: the word for the log. `capture_of`: makes its capture for a `part`.
 
     Raises:
         Unusable: the servers cannot be used.
         ServerAway: it was not noted, and not sent.
     """
-    lesson = capture_of(part=part_of(form, number))
+    lesson = capture_of(part=part_of(form, lesson_id))
     async with connected(settings) as client:
         await note_decision(client, TERMINAL, action, lesson.conversation_id)
         await CaptureSender(client).send(lesson)
-        return (await ask_filing(client, form.guild_id, number)).text.replace("`", "")  # Discord's markup
+        return (await ask_filing(client, form.guild_id, lesson_id)).text.replace("`", "")  # Discord's markup

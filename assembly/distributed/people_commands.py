@@ -13,7 +13,7 @@ from assembly.distributed.forgetting import forget_from_slash_command
 from assembly.distributed.process import Process, drop_copies_of_ended_processes
 from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.slash_commands import newest_by_now, not_forgotten, summary
 from clock import BackgroundTasks, run_blocking
 from model.events import Event
@@ -49,7 +49,7 @@ class PeopleServices:
 
     process: Process
     people: SharedPeople
-    parts: Parts
+    parts: GraphParts
     team_files: Sequence[TeamKnowledgeFiles]
     documents: Documents | None
     commands: Commands | None = None
@@ -66,7 +66,7 @@ class PeopleServices:
     def on_opt_out(self, user_id: int) -> None:
         self.parts.services.in_flight.withdraw(user_id)
         if self.documents is not None:
-            self._tasks.start(self.documents.leave_alone(user_id))
+            self._tasks.start(self.documents.stop_reading_of(user_id))
 
     async def forget(self, user_id: int, renamed: Mapping[str, str]) -> ForgetResult:
         """Forget a person in the scope DOCUMENTS, for `ForgetHandler`."""

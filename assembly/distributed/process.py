@@ -87,12 +87,12 @@ class Process:
         return self.configured.app.shutdown_grace_seconds
 
     def settings_for(self, role: str) -> Settings:
-        """The settings with all data in a folder of this role alone."""
+        """Return the settings with all data in a folder of this role alone."""
         return self.configured.with_data_in(self.folder / role)
 
 
 def homes(settings: Settings) -> Mapping[str, Settings]:
-    """The settings of each server, by the prefix of its paths in the data folder."""
+    """Return the settings of each server, by the prefix of its paths in the data folder."""
     return {"" if guild_id is None else f"guilds/{guild_id}/": server for guild_id, server in settings.servers.items()}
 
 

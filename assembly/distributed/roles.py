@@ -110,7 +110,7 @@ async def run_gateway(
 async def run_gateway_or_tell(
     process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
 ) -> None:
-    """As `run_gateway`; that Discord refuses the bot is first told to the worker that tells people."""
+    """Run the gateway as `run_gateway` does. If Discord refuses the bot, first tell the worker that tells people."""
     try:
         await run_gateway(process, stopping, shards, health)
     except GatewayRefused as refused:
@@ -152,7 +152,7 @@ def gateway_of(
         client,
         token,
         fetcher=fetcher,
-        marks=marks.by_place,
+        watermarks=marks.by_place,
         rules=gateway_rules(settings.discord, most_waiting=MOST_WAITING),
         hooks=GatewayHooks(on_guild=marks.note_guild, look_up=people.look_up, before_identify=turn),
         health=health,

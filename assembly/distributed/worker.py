@@ -32,7 +32,7 @@ from assembly.distributed.process import (
 )
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles, team_files
-from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, Parts
+from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, GraphParts
 from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
@@ -49,7 +49,7 @@ from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES, watch_presses
-from services.documents.store import Together
+from services.documents.store import SharedDocuments
 from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
@@ -100,7 +100,7 @@ class PartitionWork:
     source: Subject[Dispatch]
     run: GraphRun
     stack: AsyncExitStack
-    parts: Parts
+    parts: GraphParts
     privacy: Privacy
     journal: LogJournal
     forget_handler: ForgetHandler
@@ -152,8 +152,10 @@ class PartitionWork:
         await in_thread(files.remove_folder, self.folder)
 
 
-def privacy_of(settings: Settings, parts: Parts) -> Privacy:
-    """The data of people in the folder of a partition, which `settings` name. The role team keeps the archive."""
+def privacy_of(settings: Settings, parts: GraphParts) -> Privacy:
+    """Return the data of people in the folder of a partition, which `settings` name. The role team keeps the
+    archive.
+    """
     folder = DataFolder(settings.app.data_dir)
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
     return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), other_archives=archives)
@@ -198,7 +200,9 @@ async def singleton_jobs(
 
 
 async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: int) -> Report:
-    """The report over the state of all partitions, collected from the log into a temporary folder. Raises OSError."""
+    """Return the report over the state of all partitions, collected from the log into a temporary folder. Raises
+    OSError.
+    """
     folder = process.folder / REPORT_FOLDER
     parts = [folder / scope_of(number) for number in range(process.layout.partitions)]
     await in_thread(files.remove_folder, folder)
@@ -459,7 +463,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                     on_call=meters.on_call,
                 ),
                 meters.gauge,
-                shared=Together(kept, notes),
+                shared=SharedDocuments(kept, notes),
                 captures=sending_capture_parts(settings, process.client, state.withheld_captured),
             )
         )
@@ -492,8 +496,8 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
             yield people_services
 
 
-def pages_of(process: Process, shared: Shared, parts: Parts, flow: FlowMeter, monitor: HealthMonitor) -> AddPages:
-    """The dashboard, with this worker and the fleet."""
+def pages_of(process: Process, shared: Shared, parts: GraphParts, flow: FlowMeter, monitor: HealthMonitor) -> AddPages:
+    """Return the dashboard, with this worker and the fleet."""
     from assembly.dashboard import FleetData, address_of, dashboard_pages, is_approving  # noqa: PLC0415 (templates, which nothing else needs)
     from assembly.distributed.fleet_outcomes import FleetGaps, FleetOutcomes, FleetTeam  # noqa: PLC0415 (as above)
 

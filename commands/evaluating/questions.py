@@ -93,7 +93,7 @@ class _Reader:
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self._path = path
         self._redactor = redactor
-        self._draft = read_yaml(path, option=OPTION, top="questions", as_text=True)
+        self._draft = read_yaml(path, option=OPTION, top="questions", scalars_as_text=True)
 
     def read(self, addressed: bool) -> QuestionFile:
         values = self._draft.values

@@ -18,7 +18,7 @@ from model.outcomes import OutcomeKind, PrivateReply, traits_of
 from model.steps import DECISIONS
 from services.assistant import Addresses, prompts
 from services.conversations import read_posts
-from services.documents import QAResult, Status, ToolContext, format_size, told_apart
+from services.documents import QAResult, Status, ToolContext, format_size, with_distinct_names
 from services.documents.store import DocumentStore, StoreUnavailable, protocol
 from services.documents.tools import (
     CASE,
@@ -527,7 +527,7 @@ class FileTools:
                 uploaded_at=doc.origin.uploaded_at,
                 state=doc.state.value,
             )
-            for doc in (() if described is None else told_apart(described.documents))
+            for doc in (() if described is None else with_distinct_names(described.documents))
             if doc.current or not doc.state.searchable
         ]
         return PostedThread(thread_id=str(thread_id), channel_id=None if channel is None else str(channel), files=files)

@@ -341,8 +341,8 @@ class OperatorFiles:
                     variables[path] = None
                 values[path] = None
             elif (key is not None and key.secret) or path in in_env:
-                as_text = key is not None and key.as_text
-                variables[path] = str(value) if as_text else json.dumps(value)
+                is_text = key is not None and key.is_text
+                variables[path] = str(value) if is_text else json.dumps(value)
             else:
                 values[path] = value
         if variables:

@@ -54,8 +54,8 @@ class Addresses:
     server_addresses: Addresses | None = None
 
     def address_of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
-        """The address of a source, or of its section `anchor`; None: it has no address. A section of a topic is a pair:
-        its address is that of the team's message.
+        """Return the address of a source, or of its section `anchor`; None: it has no address. A section of a topic is
+        a pair: its address is that of the team's message.
         """
         if owner_of(source_id) is not None:
             own = self.server_addresses
@@ -68,7 +68,7 @@ class Addresses:
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
     def section_address(self, passage: StoredPassage) -> str | None:
-        """The address of the section that a passage is from, or of its page."""
+        """Return the address of the section that a passage is from, or of its page; None: it has no address."""
         if self.server_addresses is not None and owner_of(passage.source_id) is not None:
             return self.server_addresses.section_address(passage._replace(source_id=without_owner(passage.source_id)))
         anchor = "" if self._fetched(passage.source_id.removeprefix("kb:")) else passage.anchor
@@ -78,16 +78,19 @@ class Addresses:
         return self.address_of(passage.source_id, permalink=passage.permalink, anchor=anchor)
 
     def link(self, passage: StoredPassage, name: str) -> str:
-        """`name` as a link to the section that a passage is from; without an address the name alone."""
+        """Return `name` as a link to the section that a passage is from; without an address, `name` itself."""
         address = self.section_address(passage)
         return f"[{name}](<{address}>)" if address else name
 
     def section_link(self, passage: StoredPassage, say: Phrases) -> str:
-        """The name of a passage's section, as a link."""
+        """Return the name of a passage's section, as a link."""
         return self.link(passage, section_name(passage, say))
 
     def make_absolute(self, text: str, source_id: str, permalink: str = "") -> str:
-        """`text` with the relative links of its source made absolute. A link that leads nowhere becomes its label."""
+        """Return `text` with its relative links made absolute. A link that leads nowhere becomes its label.
+
+        `source_id`, `permalink`: of the source that the text is from.
+        """
         if self.server_addresses is not None and owner_of(source_id) is not None:
             return self.server_addresses.make_absolute(text, without_owner(source_id), permalink)
         page = self.address_of(source_id, permalink=permalink)
@@ -96,7 +99,7 @@ class Addresses:
             target = match["target"]
             if match["image"]:
                 return match["text"]
-            found = target if _ABSOLUTE.match(target) else self._from(page, source_id, target)
+            found = target if _ABSOLUTE.match(target) else self._resolve_link(page, source_id, target)
             if found is None:
                 return match["text"]
             # The angle brackets keep Discord from showing a preview of each page.
@@ -105,7 +108,8 @@ class Addresses:
 
         return _LINK.sub(replaced, text)
 
-    def _from(self, page: str | None, source_id: str, target: str) -> str | None:
+    def _resolve_link(self, page: str | None, source_id: str, target: str) -> str | None:
+        """Return the address that a relative link leads to; None: nowhere. `page`: the address of its source."""
         if page is None:
             return None
         path, _, anchor = target.partition("#")
@@ -118,7 +122,7 @@ class Addresses:
         return self.address_of(f"kb:{repository}{inside}{beside}", anchor=anchor)
 
     def _fetched(self, bare: str) -> str | None:
-        """The address of a fetched page, whose headings have no anchors in the extracted text; None for files."""
+        """Return the address of a fetched page; None for files. The headings of fetched pages have no anchors."""
         return None if hosted_address(bare) else web_address(bare)
 
     def _published(self, path: str, permalink: str) -> str | None:
@@ -145,7 +149,7 @@ class Addresses:
         return f"{home}/{quote(page)}{form}"
 
     def _generator(self, path: str) -> SiteGenerator | None:
-        """The generator of the page of a source; None: unknown."""
+        """Return the generator of the page of a source; None: unknown."""
         folder = _folder_of(path, self.bases)
         if folder is None:
             return SiteGenerator.REPOSITORY if hosted_address(path) else None
@@ -159,7 +163,9 @@ def _folder_of(path: str, folders: Iterable[str]) -> str | None:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """An empty folder holds all documents, but no other kind of source: those have a prefix in their ids (`git:`)."""
+    """Return True if a path lies in a folder. All documents lie in the empty folder, but no other kind of source: those
+    have a prefix in their ids (`git:`).
+    """
     if not folder:
         return not _ABSOLUTE.match(path)
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

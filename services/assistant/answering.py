@@ -32,7 +32,9 @@ class SelectionResult(BaseModel):
 
 
 class AnswerResult(BaseModel):
-    """`to_read`: headings of sections that excerpts leave out; the model wants to read them and answer again."""
+    """An answer. `to_read`: headings of sections that excerpts leave out; the model wants to read them and answer
+    again.
+    """
 
     answer: LongText | None
     citations: ShortTexts
@@ -46,13 +48,17 @@ class VerificationResult(BaseModel):
 
 
 class Assistant(Protocol):
-    """Each step raises an `LLMError` (services.llm.endpoint) if it has no usable result."""
+    """Decides for the steps of an answer. Each method raises an `LLMError` (services.llm.endpoint) if it has no usable
+    result.
+    """
 
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
     ) -> GatingResult:
-        """`files`: files that can be searched besides the sources, each in a few words. `addressed`: the bot was
-        mentioned or replied to.
+        """Decide whether the last turns ask a question that can be answered, and how to word it for the search.
+
+        `files`: files that can be searched besides the sources, each in a few words. `addressed`: the bot was mentioned
+        or replied to.
         """
         ...
 
@@ -66,8 +72,8 @@ class Assistant(Protocol):
         *,
         files: Sequence[str] = (),
     ) -> SelectionResult:
-        """`request`: what the person wrote now, in full. `choices`: the entries of the index that may be selected.
-        `files`: as for `gate`.
+        """Choose the sources to answer from. `request`: what the person wrote now, in full. `choices`: the entries of
+        the index that may be selected. `files`: as for `gate`.
         """
         ...
 
@@ -82,7 +88,7 @@ class Assistant(Protocol):
         was_too_long: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
-        """Citations name sources, or the ids of conversations in sources of the team.
+        """Answer from the sources. Citations name sources, or the ids of conversations in sources of the team.
 
         `was_too_long`: an earlier draft was longer than `max_chars`, and the prompt says so. `toolset`: the tools that
         may be called before answering.
@@ -95,7 +101,9 @@ class Assistant(Protocol):
 
 
 class ModelAssistant:
-    """Composes the prompts, and leaves calls and retries to the asker. `limits`: of the tool calls of one answer."""
+    """An `Assistant` that asks a model. It composes the prompts, and leaves calls and retries to the asker. `limits`:
+    of the tool calls of one answer.
+    """
 
     def __init__(self, asker: Asker, tasks: Tasks, limits: ToolLimits | None = None) -> None:
         self._asker = asker

@@ -21,7 +21,7 @@ _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:
-    """`text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
+    """Return `text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
 
     A model copies what it was shown, and often what stands around it: quotes, backticks, a label.
     """
@@ -53,7 +53,7 @@ def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str]
 
 
 def conversation_label(index: int) -> str:
-    """The label of a conversation in a prompt: `c1` for index 0."""
+    """Return the label of a conversation in a prompt: `c1` for index 0."""
     return f"c{index + 1}"
 
 
@@ -206,14 +206,14 @@ def resolve_citations(citations: Iterable[str], sources: Sequence[Source]) -> Re
 
 
 def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:
-    """The texts whose addresses an answer may repeat: loaded sources, team turns, the asker's own part."""
+    """Return the texts whose addresses an answer may repeat: loaded sources, team turns, the asker's own part."""
     turns = [turn.text for turn in conversation.turns if turn.from_team or turn.asked_now]
     return [*map(trusted_text, sources), *(source.url or "" for source in sources), *turns]
 
 
 def trusted_text(source: Source) -> str:
-    """The text of a source whose addresses may be repeated. In a topic only the team's turns are: anybody may have
-    written the questions.
+    """Return the text of a source whose addresses may be repeated. In a topic only the team's turns are: anybody may
+    have written the questions.
     """
     if not source.id.startswith(_TEAM):
         return source.text
@@ -221,7 +221,7 @@ def trusted_text(source: Source) -> str:
 
 
 def links_block(urls: Iterable[str]) -> str:
-    """The end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if there are no `urls`.
+    """Return the end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if there are no `urls`.
 
     The angle brackets keep Discord from showing previews.
     """
@@ -249,7 +249,7 @@ def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:
 
 
 def addresses(text: str) -> list[str]:
-    """Every address in `text`, as written, without the punctuation that follows it."""
+    """Return every address in `text`, as written, without the punctuation that follows it."""
     return [_trim(match[0]) for match in _URL.finditer(text)]
 
 

@@ -39,7 +39,9 @@ class TopicPiece(BaseModel):
 
 
 class ClassificationResult(BaseModel):
-    """`pieces`: the topics of the pieces of a pair about several matters; None: all of it goes into `topic_name`."""
+    """The topic of a pair. `pieces`: the topics of the pieces of a pair about several matters; None: all of it goes
+    into `topic_name`.
+    """
 
     skip: bool
     topic_name: ShortText
@@ -47,8 +49,8 @@ class ClassificationResult(BaseModel):
 
 
 class IntegrationResult(BaseModel):
-    """`superseded_parts`: statements in other pairs that the new pair corrects; `conflicts`: contradictions that nobody
-    can decide.
+    """What adding a pair to its topic means for the other pairs in it. `remove_ids`: those that it makes obsolete.
+    `superseded_parts`: statements in others that it corrects. `conflicts`: contradictions that nobody can decide.
     """
 
     skip: bool
@@ -58,7 +60,9 @@ class IntegrationResult(BaseModel):
 
 
 class Curator(Protocol):
-    """Each step raises an `LLMError` (services.llm.endpoint) if it has no usable result."""
+    """Decides for the steps of filing team knowledge. Each method raises an `LLMError` (services.llm.endpoint) if it
+    has no usable result.
+    """
 
     @property
     def actor(self) -> Actor:
@@ -68,23 +72,25 @@ class Curator(Protocol):
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
     ) -> ImageSummaryResult:
-        """`message_ids`: one for each turn of the conversation."""
+        """Describe the images of a conversation. `message_ids`: one for each turn of it."""
         ...
 
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
-        """`index`: the team's topics, with their descriptions."""
+        """Choose the topic of a pair, a known or a new one. `index`: the team's topics, with their descriptions."""
         ...
 
     async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        """`topic_pairs`: the pairs of the topic, without earlier captures of the same conversation."""
+        """Decide whether a pair is added to its topic, and what it changes there. `topic_pairs`: the pairs of the
+        topic, without earlier captures of the same conversation.
+        """
         ...
 
 
 class ModelCurator:
-    """Composes the prompts, and leaves calls and retries to the asker.
+    """A `Curator` that asks a model. It composes the prompts, and leaves calls and retries to the asker.
 
-    `max_entries`, `max_topic_chars`: of a longer index, or a longer topic, the model is shown what resembles the pair
-    most. `corrections`: gives what is superseded in a pair.
+    `max_entries`, `max_topic_chars`: the most of the index, and of a topic, that the model is shown. If there is more,
+    it is shown what resembles the pair most. `corrections`: gives what is superseded in a pair.
     """
 
     actor = Actor.LLM
@@ -141,7 +147,7 @@ def _topic(named: str, ids: Sequence[str]) -> str:
 
 
 def _messages(named: Sequence[str], pair: Pair) -> list[str]:
-    """The ids of the messages in the turns that a model named; what is neither a label nor an id stays."""
+    """Return the ids of the messages in the turns that a model named; what is neither a label nor an id stays."""
     by_name = {str(message_id): [str(message_id)] for message_id in pair.message_ids}
     by_name |= {turn_label(at): list(map(str, turn.message_ids)) for at, turn in enumerate(utterances_of(pair))}
     known, unknown = resolve_ids(named, by_name)
@@ -158,7 +164,7 @@ def _text(pair: Pair) -> str:
 
 
 def _most_similar_topics(index: Sequence[IndexEntry], pair: Pair, max_topics: int) -> list[IndexEntry]:
-    """The topics that resemble a pair most, in the order of the index; blocking."""
+    """Return the topics that resemble a pair most, in the order of the index; blocking."""
     if len(index) <= max_topics:
         return list(index)
     order = rank([f"{entry.id} {entry.description}" for entry in index], _text(pair))
@@ -166,7 +172,7 @@ def _most_similar_topics(index: Sequence[IndexEntry], pair: Pair, max_topics: in
 
 
 def _most_similar_pairs(pairs: Sequence[Pair], pair: Pair, max_chars: int) -> list[Pair]:
-    """The `pairs` that resemble `pair` most, as many as fit into `max_chars`, in their order; blocking."""
+    """Return the `pairs` that resemble `pair` most, as many as fit into `max_chars`, in their order; blocking."""
     texts = [_text(each) for each in pairs]
     if sum(map(len, texts)) <= max_chars:
         return list(pairs)
@@ -180,7 +186,7 @@ def _most_similar_pairs(pairs: Sequence[Pair], pair: Pair, max_chars: int) -> li
 
 
 def conversation_of_capture(capture: Capture, images: Mapping[CapturedImage, Image]) -> Conversation:
-    """A conversation with one turn for each message of a capture, and its `images`."""
+    """Return a conversation with one turn for each message of a capture, and its `images`."""
     return Conversation(
         tuple(
             Turn(
@@ -211,7 +217,7 @@ def match_summaries(result: ImageSummaryResult, pictures: Iterable[CapturedImage
 def with_image_summaries(
     capture: Capture, summaries: Mapping[CapturedImage, str], redact: Callable[[str], str] = str
 ) -> Capture:
-    """The capture with `[image: <summary>]` in place of its placeholders; those without a summary stay."""
+    """Return the capture with `[image: <summary>]` in place of its placeholders; those without a summary stay."""
     lines = {each.message_id: each.turn.text.split("\n") for each in capture.messages}
     for picture, summary in summaries.items():
         lines[picture.message_id][picture.line] = f"[image: {_harmless(redact(summary))}]"
@@ -220,6 +226,6 @@ def with_image_summaries(
 
 
 def _harmless(summary: str) -> str:
-    """Put the summary into one line, without the brackets that would end the placeholder."""
+    """Return the summary in one line, without the brackets that would end the placeholder."""
     line = " ".join(clean(summary).split()).replace("[", "(").replace("]", ")")
     return line if len(line) <= IMAGE_SUMMARY_CHARS else f"{line[:IMAGE_SUMMARY_CHARS].rstrip()}…"

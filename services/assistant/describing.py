@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 
 
 def summary_text(article: Article, max_chars: int) -> str:
-    """The article in at most `max_chars` characters: whole, or its headings and the beginning of each section.
+    """Return the article in at most `max_chars` characters: whole, or its headings and the beginning of each section.
 
     Long sections have longer beginnings, in proportion. The sections are in their order.
     """
@@ -55,7 +55,7 @@ def plain_article(text: str) -> Article:
 
 
 def has_no_content(article: Article) -> bool:
-    """True if a page has no content of its own: only a title, a table of contents, or a list of links."""
+    """Return True if a page has no content of its own: only a title, a table of contents, or a list of links."""
     words = linked = 0
     for section in article.sections:
         for block in section.blocks:
@@ -72,7 +72,7 @@ def _words(text: str) -> int:
 
 
 def _beginnings(article: Article, max_chars: int) -> Iterator[str]:
-    """The beginnings of the longest sections: of so many that each beginning is worth reading."""
+    """Yield the beginnings of the longest sections: of so many that each beginning is worth reading."""
     longest = sorted((section for section in article.sections if section.text), key=lambda each: -len(each.text))
     rooms: dict[Section, int] = {}
     total = 0
@@ -90,7 +90,7 @@ def _beginnings(article: Article, max_chars: int) -> Iterator[str]:
 
 
 def _cut(text: str, max_chars: int) -> str:
-    """The beginning of `text`, up to the end of a line, else of a word."""
+    """Return the beginning of `text`, up to the end of a line, else of a word."""
     if len(text) <= max_chars:
         return text
     kept = text[: max_chars - 2]
@@ -123,11 +123,11 @@ class SaysNothing(NotDescribed):
 class Describer(Protocol):
     @property
     def key(self) -> str:
-        """Changes with everything that descriptions depend on besides the text: prompt, model, method."""
+        """A text that changes with all that descriptions depend on besides the source: prompt, model, method."""
         ...
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
-        """A few sentences of plain English about `text`, the content of `source_id` (without a namespace).
+        """Return a few sentences of plain English about `text`, the content of `source_id` (without a namespace).
 
         Raises:
             SaysNothing: the text is a table of contents or the like, which does not belong into an index.
@@ -173,7 +173,7 @@ class ModelDescriber:
         return summary
 
     def _shown(self, source_id: str, text: str) -> str:
-        """Blocking: reading a long document takes a while."""
+        """Return as much of a source as a model is shown. Blocking: reading a long document takes a while."""
         if self._read is None:
             topic = topic_for_model(text, {})
             return topic if len(topic) <= MAX_CHARS else summary_text(plain_article(topic), MAX_CHARS)
@@ -184,5 +184,5 @@ class ModelDescriber:
 
 
 def description_key(*parts: str) -> str:
-    """A short hash that changes when one of `parts` does."""
+    """Return a short hash that changes when one of `parts` does."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

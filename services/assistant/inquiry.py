@@ -144,7 +144,7 @@ def outcome_of(
     reply_place_id: int | None = None,
     reply_text: str | None = None,
 ) -> Outcome:
-    """The outcome of an inquiry, now."""
+    """Return the outcome of an inquiry, now."""
     return Outcome(
         part=inquiry.part,
         at=now(),

@@ -30,8 +30,8 @@ _MARKS = ("`", "**", "*", "~~", "||")
 
 
 def best_line(passage: StoredPassage, query: str) -> str:
-    """The sentence of a passage that has most of the query's words, or a line of code if it has far more; empty if
-    there is none. A sentence that announces code is followed by a line of the code.
+    """Return the sentence of a passage that has most of the query's words, or a line of code if it has far more; empty
+    if there is none. A sentence that announces code is followed by a line of the code.
     """
     asked = set(terms(query))
     lines = [(line, share) for line, share in _lines(passage.text) if len(line) >= _LEAST_CHARS]
@@ -42,7 +42,7 @@ def best_line(passage: StoredPassage, query: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a line. None ends at an abbreviation, or within brackets or code."""
+    """Return the sentences of a line. None ends at an abbreviation, or within brackets or code."""
     found: list[str] = []
     begun = ""
     for piece in _SENTENCE_END.split(text):
@@ -54,7 +54,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _lines(text: str) -> Iterator[tuple[str, float]]:
-    """Give the sentences and lines of code of a text, each with its weight."""
+    """Yield the sentences and lines of code of a text, each with its weight."""
     end = 0
     for fenced in _FENCED.finditer(text):
         said = _prose(text[end : fenced.start()])
@@ -71,8 +71,8 @@ def _prose(text: str) -> list[str]:
 
 
 def _code(announced: str, lines: list[str]) -> Iterator[tuple[str, float]]:
-    """Give each line of code with the sentence that announces it, and its weight: that of a sentence for a single line
-    of code.
+    """Yield each line of code behind the sentence that announces it, with its weight. A single line of code weighs as
+    much as a sentence.
     """
     if announced:
         yield announced, _CODE_SHARE
@@ -107,7 +107,7 @@ def is_worth_showing(found: SearchResult) -> bool:
 
 
 def pointers(found: SearchResult, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
-    """A few lines that name the best pages, and their ids."""
+    """Return a few lines that name the best pages, and their ids."""
     chosen = _chosen(found, query)
     lines = [f"• {addresses.section_link(hit.passage, say)}{_why(hit, query)}" for hit in chosen]
     return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
@@ -130,8 +130,8 @@ def _chosen(found: SearchResult, query: str) -> list[Hit]:
 
 
 def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
-    """One friendly sentence, and the id of the nearest page or question to the team in it, if any. `hint`: a sentence
-    that says where else to ask.
+    """Return one friendly sentence, and the id of the page, or of the question to the team, that it names as the
+    nearest; no id if nothing is near. `hint`: a sentence that says where else to ask.
     """
     page = next(iter(pages_of(found.documents)), None) if found.is_near else None
     answers = (
@@ -150,7 +150,9 @@ def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint:
 
 
 def linkable_hit_texts(found: SearchResult, addresses: Addresses) -> list[str]:
-    """The texts whose addresses a pointer may repeat: pages, and the addresses of these and of answers of the team."""
+    """Return the texts whose addresses a pointer may repeat: pages, and the addresses of these and of answers of the
+    team.
+    """
     said = [f"{hit.passage.title}\n{hit.passage.with_heading}" for hit in found.documents]
     hits = [*found.documents, *(each.hit for each in found.team_answers)]
     return [*said, *(addresses.section_address(hit.passage) or "" for hit in hits)]

@@ -173,15 +173,15 @@ _DAY, _MINUTE = 10, 16
 
 
 def turn_label(index: int) -> str:
-    """The label of a turn in a prompt in which the model may name turns: `t1` for index 0."""
+    """Return the label of a turn in a prompt in which the model may name turns: `t1` for index 0."""
     return f"t{index + 1}"
 
 
 def pair_fields(
     pair: Pair, label: str = "", corrections: Sequence[Correction] = (), *, name_turns: bool = False
 ) -> Iterable[Field]:
-    """The fields of a pair. Of a very long one the middle is left out: its subject comes first, its solution last.
-    `label`, `name_turns`: labels by which the model may name the pair, or its turns.
+    """Yield the fields of a pair. Of a very long one the middle is left out: its subject comes first, its solution
+    last. `label`, `name_turns`: labels by which the model may name the pair, or its turns.
     """
     if label:
         yield Field("Id", label)
@@ -208,6 +208,7 @@ def pair_fields(
 
 
 def middle_cut(text: str, max_chars: int) -> str:
+    """Return `text` with its middle left out if it is longer than `max_chars`."""
     half = max_chars // 2
     return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"
 
@@ -231,7 +232,7 @@ class Tasks:
     out_of_scope_hint: str = ""
 
     def system(self, step: str, rules: str, *labels: str) -> str:
-        """The system text of a step."""
+        """Return the system text of a step."""
         return system(self.of.get(step, ""), self.project_introduction, rules, *labels)
 
 
@@ -249,7 +250,7 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
 def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) -> Prompt:
-    """`files`: files that can be searched besides the sources, each in a few words."""
+    """Build the prompt of the gate. `files`: files that can be searched besides the sources, each in a few words."""
     rules = _joined(GATE_RULES, *_if(files, GATE_FILES))
     return Prompt(
         tasks.system("gate", rules, *_labels(conversation)),
@@ -261,8 +262,9 @@ def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) ->
 def select(
     tasks: Tasks, query: str, request: str, entries: Sequence[Choice], max_sources: int, files: Sequence[str] = ()
 ) -> Prompt:
-    """`query`: the question, rewritten so that it stands alone. `request`: all that the asker wrote; may be equal or
-    empty. `entries`: the best of the index, or all of a small one. `files`: as for `gate`.
+    """Build the prompt that chooses sources. `query`: the question, rewritten so that it stands alone. `request`: all
+    that the asker wrote; may be equal or empty. `entries`: the best of the index, or all of a small one. `files`: as
+    for `gate`.
     """
     of_team = any(_is_of_team(entry.id) for entry in entries)
     rules = _joined(SELECT_RULES.format(max_sources=max_sources), *_if(of_team, SELECT_TEAM), *_if(files, SELECT_FILES))
@@ -285,7 +287,9 @@ def generate(
     was_too_long: bool = False,
     files: Sequence[str] | None = None,
 ) -> Prompt:
-    """`files`: the files that the model's tools search; None if it has no tools."""
+    """Build the prompt that asks for an answer. `files`: the files that the model's tools search; None if it has no
+    tools.
+    """
     hint = tasks.out_of_scope_hint.strip()
     has_excerpts = any(source.is_excerpt for source in sources)
     rules = _joined(
@@ -307,7 +311,7 @@ def generate(
 
 
 def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequence[Source]) -> Prompt:
-    """`sources`: the sources that the draft was written from."""
+    """Build the prompt that checks a draft. `sources`: the sources that it was written from."""
     hint = tasks.out_of_scope_hint.strip()
     rules = _joined(
         VERIFY_RULES,
@@ -325,14 +329,14 @@ def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequen
 
 
 def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[Tasks], Prompt]:
-    """The prompt of a further step: its `rules`, a section for each of `texts`, and `closing` below."""
+    """Return the prompt of a further step: its `rules`, a section for each of `texts`, and `closing` below."""
     shown = _joined(*(section(name, [Field(name.capitalize(), text)]) for name, text in texts.items()), closing)
     return lambda tasks: Prompt(tasks.system(step, rules), shown)
 
 
 def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = None) -> Prompt:
-    """`text`: of a topic, as `topic_for_model` renders it. `page_chars`: the length of the whole document if `text` is
-    its outline; None: that of `text`.
+    """Build the prompt that describes a source. `text`: that of a topic is as `topic_for_model` renders it.
+    `page_chars`: the length of the whole document if `text` is its outline; None: that of `text`.
     """
     most = description_chars(len(text) if page_chars is None else page_chars)
     return Prompt(
@@ -345,14 +349,14 @@ def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = 
 
 
 def description_chars(page_chars: int) -> int:
-    """The longest description of a page in characters: 600 for a short page, up to 1,200 for a long one."""
+    """Return the longest description of a page in characters: 600 for a short page, up to 1,200 for a long one."""
     share = (min(page_chars, _LONG_PAGE_CHARS) - _SHORT_PAGE_CHARS) / (_LONG_PAGE_CHARS - _SHORT_PAGE_CHARS)
     most = DESCRIPTION_CHARS + max(share, 0) * (LONGEST_DESCRIPTION_CHARS - DESCRIPTION_CHARS)
     return int(most // 100) * 100
 
 
 def conversations_in(sources: Sequence[Source]) -> list[str]:
-    """The ids of the team's conversations in `sources`, in the order of `citations.conversation_label`."""
+    """Return the ids of the team's conversations in `sources`, in the order of `citations.conversation_label`."""
     return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
 
 
@@ -376,7 +380,9 @@ def integrate(
     topic_pairs: Sequence[Pair],
     corrections: Callable[[Pair], Sequence[Correction]] = lambda _pair: (),
 ) -> Prompt:
-    """`topic`: a safe file name: letters, digits and hyphens. `corrections`: gives what is superseded in a pair."""
+    """Build the prompt that adds a pair to its topic. `topic`: a safe file name: letters, digits and hyphens.
+    `corrections`: gives what is superseded in a pair.
+    """
     shown = (pair_fields(each, conversation_label(at), corrections(each)) for at, each in enumerate(topic_pairs))
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
     rules = _joined(INTEGRATE_RULES, *_if(any(map(names_users, (pair, *topic_pairs))), SPEAKERS))
@@ -387,7 +393,7 @@ def integrate(
 
 
 def summarise_images(tasks: Tasks, conversation: Conversation, message_ids: Sequence[int]) -> Prompt:
-    """`message_ids`: one for each turn."""
+    """Build the prompt that describes the images of a conversation. `message_ids`: one for each turn."""
     rules = SUMMARISE_IMAGES_RULES.format(max_chars=IMAGE_SUMMARY_CHARS)
     return Prompt(
         tasks.system("summarise_images", rules, *_labels(conversation)),
@@ -401,7 +407,9 @@ def _joined(*parts: str) -> str:
 
 
 def _conversation(conversation: Conversation, message_ids: Sequence[int] | None = None) -> str:
-    """The turns, with the numbers of their images. `message_ids`: one for each turn, by which images are summarised."""
+    """Return the turns, with the numbers of their images. `message_ids`: one for each turn, by which images are
+    summarised.
+    """
     fields: list[Field] = []
     seen = left_out = 0
     ids = [None] * len(conversation.turns) if message_ids is None else message_ids
@@ -431,8 +439,8 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
 
 
 def _within_room(turns: Sequence[Turn], *, with_images: bool) -> Mapping[int, str]:
-    """The texts of the turns that fit into the prompt, by index: what is asked now, the first turn, which tells the
-    subject, and the newest of the others. `with_images`: turns with images go before all of these.
+    """Return the texts of the turns that fit into the prompt, by index: what is asked now, the first turn, which tells
+    the subject, and the newest of the others. `with_images`: turns with images go before all of these.
     """
     texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
 
@@ -457,7 +465,9 @@ def _choice_fields(entry: Choice) -> Iterable[Field]:
 
 
 def beginning(text: str, max_chars: int) -> str:
-    """The beginning of a text in one line, at most `max_chars` long: whole sentences, else whole words and `…`."""
+    """Return the beginning of a text in one line, at most `max_chars` long: whole sentences, else whole words and
+    `…`.
+    """
     if len(text) <= max_chars:
         return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() <= max_chars]
@@ -491,7 +501,7 @@ def topic_to_read(text: str) -> str:
 
 
 def _text_field(label: str, text: str, *, rendered: bool) -> Field:
-    """`rendered`: the text comes from `topic_for_model`."""
+    """Return a text as a field of a section. `rendered`: it comes from `topic_for_model`."""
     return Field(label, text, _TEAM_TURN if rendered else None)
 
 
@@ -508,7 +518,7 @@ def _labels(conversation: Conversation) -> tuple[str, ...]:
 
 
 def _is_of_another(turn: Turn, conversation: Conversation) -> bool:
-    """True for a user's turn in a conversation whose asker is known and somebody else."""
+    """Return True for a user's turn in a conversation whose asker is known and somebody else."""
     is_own = turn.by_asker or turn.asked_now
     return turn.role is Role.USER and not is_own and any(each.by_asker for each in conversation.turns)
 

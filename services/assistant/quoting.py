@@ -40,7 +40,7 @@ _TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
 
 
 class Quote(NamedTuple):
-    """`text`: Markdown, its links absolute; `hit`: the passage that it is from."""
+    """A text to quote. `text`: Markdown, its links absolute; `hit`: the passage that it is from."""
 
     hit: Hit
     text: str
@@ -60,8 +60,8 @@ def choose_hits(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def without_names(text: str) -> str:
-    """A text of the team with `@…` for each name of a person, as a sentence without it may say something else; code is
-    left as it is.
+    """Replace each mention of a person in a text (`@name`) with `@…`. Code is left as it is. The names are not just
+    removed, since the sentence might then say something else.
     """
     pieces = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
     return "".join(piece if at % 2 else _NAMES.sub("@…", piece) for at, piece in enumerate(pieces)).strip()
@@ -95,7 +95,9 @@ def extend(passage: StoredPassage, section: Sequence[StoredPassage], max_chars: 
 
 
 def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_chars: int) -> tuple[str, list[str]]:
-    """The answer, at most `max_chars` characters long, and the ids of its sources; empty if nothing fits in."""
+    """Return the answer, at most `max_chars` characters long, and the ids of its sources; both empty if nothing fits.
+    `also`: the passages of other pages, which are only named.
+    """
     room = max_chars - len(say.no_model_notice) - 2
     paragraphs: list[str] = []
     cited: list[str] = []
@@ -117,21 +119,22 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     return "\n\n".join([*paragraphs, say.no_model_notice]), list(dict.fromkeys(cited))
 
 
-def quote_team(passage: StoredPassage, say: Phrases, max_chars: int) -> str:
-    """Quote an earlier answer of the team, which is one passage, below its day and question; empty if it does not fit
-    in.
+def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int) -> str:
+    """Quote an earlier answer of the team below its day and question; empty if it does not fit in, or is empty.
+    `passage`: of that answer.
     """
     origin = say.from_the_team_on(passage.day) if passage.day else say.from_the_team
     asked = earlier_question(passage)
     head = f"{origin}\n> {asked}" if asked else origin
-    said = without_names(passage.text)
+    said = without_names(answer)
     fits = len(said) <= max_chars - len(head) - len(say.no_model_notice) - 6
     return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said and fits else ""
 
 
 def earlier_question(passage: StoredPassage) -> str:
-    """The question to an answer of the team, in one line; whole, if the answer is quotable (`read_topic`). As anybody
-    may have asked it, addresses and invisible characters are left out.
+    """Return the question that an answer of the team was given to, in one line. If the answer is quotable
+    (`read_topic`), the question is whole. Names, addresses and invisible characters are left out: anybody may have
+    written it.
     """
     said = remove_addresses(" ".join(clean(passage.headings[-1]).split())) if passage.headings else ""
     # Once more, as signs that are left out may have stood within an address.
@@ -139,25 +142,25 @@ def earlier_question(passage: StoredPassage) -> str:
 
 
 def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
-    """The pages that fit nearly as well as the best one and are not `quoted`."""
+    """Return the hits of pages that fit nearly as well as the best one and are not `quoted` (ids of sources)."""
     return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][
         :_MOST_OTHERS
     ]
 
 
 def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
-    """The hits in English or in the language of the query, and those with too little prose to tell."""
+    """Return the hits in English or in the language of the query, and those with too little prose to tell."""
     known = {ENGLISH, language_of(query)}
     return [hit for hit in hits if language_of(f"{' '.join(hit.passage.headings)}\n{hit.passage.text}") in known]
 
 
 def is_team_answer(passage: StoredPassage) -> bool:
-    """True if a passage is from a topic of the team: an answer below the question as its heading."""
+    """Return True if a passage is from a topic of the team: an answer, with its question as the heading."""
     return passage.source_id.startswith("team:")
 
 
 def section_name(passage: StoredPassage, say: Phrases) -> str:
-    """The name of a section for people: the title of its page and its heading, else the name of the file.
+    """Return the name of a section for people: the title of its page and its heading, else the name of the file.
 
     An answer of the team is named after its day: the question may name people.
     """
@@ -187,7 +190,7 @@ def shorten(text: str, max_chars: int) -> str:
 
 
 def _place_to_cut(cut: str, room: int) -> int:
-    """The end of the last paragraph, line, sentence or word: the first of these that fills half of the room."""
+    """Return where to cut: after the last paragraph, else line, sentence or word that fills half of the room."""
     for mark in _ENDS:
         at = cut.rfind(mark)
         if at >= room // 2:
@@ -203,7 +206,7 @@ def _without_announcement(cut: str) -> str:
 
 
 def _start_of_span(text: str, at: int) -> int:
-    """The beginning of the link, code or bold text that a cut at `at` would split; else `at`."""
+    """Return the beginning of the link, code or bold text that a cut at `at` would split; else `at`."""
     spans = (match.span() for match in _SPAN.finditer(text, 0, 2 * at))
     at = next((start for start, end in spans if start < at < end), at)
     # A link that begins near the cut may end far behind it.
@@ -212,7 +215,7 @@ def _start_of_span(text: str, at: int) -> int:
 
 
 def first_quote(answer: str) -> str:
-    """An answer without the line that `compose` puts above it."""
+    """Return an answer without the line that `compose` puts above it."""
     head, _, rest = answer.partition("\n\n")
     return rest if rest and head.endswith((":", "：")) else answer
 
@@ -230,9 +233,10 @@ _NAMED_AFTER_CHARS = 4_000  # the longest message of Discord
 
 
 def line_that_asks(asked: str) -> str:
-    """Return the first line of a question that asks, else all of it, without addresses and greeting. Threads are named
-    after it: anybody may have written it, and everybody reads it under the bot's name. What comes after as much as
-    one message holds is not read.
+    """Return the first line of `asked` that contains a question, or all of it if none does, without addresses and
+    greeting. Only as much of `asked` is read as one message can hold.
+
+    The bot names threads after it. Addresses are left out because everybody would read them under the bot's name.
     """
     text = remove_addresses(without_greeting(asked[:_NAMED_AFTER_CHARS]))
     return next((line for line in text.splitlines() if asking_sentences(line)[0]), text)

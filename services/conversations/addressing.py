@@ -18,7 +18,7 @@ WAITING_SECONDS = 600.0
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>[\s,:]*")
 
 Writers = Mapping[int, int]
-"""By message of a community user, its author; 0: it is not known."""
+"""The author of each message of a community user, by message; 0: it is not known."""
 WritersOf = Callable[[int, int, int], Awaitable[Writers | None]]
 """Returns what community users wrote in a place from one id up to another, also if it is deleted or withheld; None:
 that is not known.
@@ -30,9 +30,9 @@ class _Asker:
     """A user of the conversation.
 
     Attributes:
-        waiting: the ids of the messages that no answer is known to be to.
-        answered: the ids of those that the last answer was to.
-        was_late: something was written too late to be read for an answer. Later answers may be to that.
+        waiting: the ids of their messages that nobody is known to have answered.
+        answered: the ids of the messages that the last answer was to.
+        was_late: they wrote something too late to be read for an answer. Later answers may be to that.
     """
 
     waiting: set[int] = field(default_factory=set[int])
@@ -43,9 +43,9 @@ class _Asker:
 async def find_addressees(
     messages: Sequence[Message], types: Mapping[int, AuthorType], writers_of: WritersOf
 ) -> dict[int, int]:
-    """Return whom each message of the team is to: the id of a user if that is certain, else the id of its own author.
-    No entry: no user has written before it. A user's message that is no part of the question, though its author was
-    answered, has the id of that user.
+    """Return to whom each message of the team is, by message: the id of a user if that is certain, else the id of its
+    own author. It has no entry if no user has written before it. A user's message has an entry, the id of that user, if
+    it is no part of the question although its author was answered.
 
     The user is certain if the message replies to one of theirs, or begins with a mention of them, and all that they
     ask is there: not deleted, not withheld, and not written less than `READING_SECONDS` before. With neither reply nor
@@ -96,9 +96,9 @@ def _opening_mentions(text: str) -> set[int]:
 def _named_user(
     message: Message, captured: Mapping[int, Message], types: Mapping[int, AuthorType], askers: Mapping[int, _Asker]
 ) -> int | None:
-    """Return the one user whom a message of the team names by its reply or the mentions at its beginning, or else the
-    only one; None: it names several, none of the `askers`, or what is not captured. Mentions are read from the text as
-    Discord sent it, where no name can pass for one.
+    """Return the user whom a message of the team names, by its reply or by the mentions at its beginning. If it names
+    nobody, return the only asker. None: it names several people, none of the `askers`, or replies to a message that is
+    not captured. Mentions are read from the text as Discord sent it, where no typed name can pass for one.
     """
     named = _opening_mentions(message.text)
     if message.reply_to is not None:
@@ -121,9 +121,9 @@ async def _asked(
     types: Mapping[int, AuthorType],
     writers_of: WritersOf,
 ) -> Collection[int]:
-    """Return the ids of the user's messages that a message of the team is to, also of such as are not captured; none:
-    that is not certain. A reply is to the message that it names and those directly around it; any other message is to
-    all that the user is waiting with, or goes on with the last answer.
+    """Return the ids of the user's messages that a message of the team answers, also of messages that are not captured;
+    none if that is not certain. A reply answers the message that it names and those directly around it. Any other
+    message answers all that the user waits with, or goes on with the last answer.
     """
     target = None if message.reply_to is None else captured.get(message.reply_to.message_id)
     if target is not None and target.author.id != user_id:

@@ -70,8 +70,8 @@ class Context:
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
         The part is as it was when its window closed: later edits have no effect. A community user's text is as it was
-        `READING_SECONDS` before the team answered: else an edit could change the question above the answer. If it was
-        edited later and it is not known how it read, it has no words.
+        `READING_SECONDS` before the team answered, so that no edit can change the question above the answer. If it was
+        edited later, and its earlier text is not known, it is empty.
         """
         place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
         kind = self._tracker.kind_of(part.last.id)

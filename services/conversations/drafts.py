@@ -29,7 +29,7 @@ KEPT_SECONDS = 7 * 86_400.0
 reads again is recognised."""
 
 FORGOTTEN = -1
-"""In the place of the id of a person who is forgotten."""
+"""Stands in the place of the id of a person who is forgotten."""
 SHOWN_QUESTION_CHARS = 800
 """The most of a question that the review channel shows."""
 
@@ -112,12 +112,14 @@ class Draft:
 
     @property
     def version(self) -> str:
-        """Tells the answer as it is now from what it was before an edit."""
+        """A short text that changes with each edit of the answer."""
         return version_of(self.text)
 
     @property
     def may_be_kept(self) -> bool:
-        """Return True if the answer may be kept as what the team taught: all that is quoted then was read."""
+        """Return True if the answer may be kept as what the team taught: a person has edited it, its place is public,
+        and the review channel has shown the whole question, which is kept with it.
+        """
         is_shown_whole = len(self.reply.post.question) <= SHOWN_QUESTION_CHARS
         return self.edited_by is not None and self.is_public and is_shown_whole
 
@@ -271,7 +273,7 @@ class Drafts:
             cancel()
 
     def is_unneeded(self, draft_id: int) -> bool:
-        """Return True if something has made an answer unnecessary, whose draft is about to end by that."""
+        """Return True if something has made the answer unnecessary, so that its draft is about to end."""
         token = self._tokens.get(draft_id)
         return token is not None and token.error is not None
 
@@ -279,7 +281,7 @@ class Drafts:
         """Take up the drafts of an earlier run: watch those that wait, and give a request for each that is not done."""
         for draft in sorted(self._by_id.values(), key=_age):
             if draft.state is DraftState.WAITING:
-                self.watch(draft, in_flight.keep(draft.part, draft.reply.place_id))
+                self.watch(draft, in_flight.hold_for_draft(draft.part, draft.reply.place_id))
             if draft.state is DraftState.WAITING or not draft.is_shown:
                 yield DraftRequest(draft.id, DraftAction.RESUME)
 

@@ -21,13 +21,13 @@ ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includ
 
 @dataclass(slots=True)
 class Weight:
-    """The bytes of memory that messages take, about."""
+    """Counts the bytes of memory that messages take, roughly."""
 
     total: int = 0
 
 
 MESSAGE_WEIGHT = 500
-"""Of a message without text."""
+"""The weight of a message without text."""
 OBJECT_WEIGHT = 120
 """The weight of a mention or an attachment, without its texts."""
 
@@ -156,8 +156,8 @@ KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old a
 
 
 def is_private(place: Place, allowed: Collection[int]) -> bool:
-    """True if a place is not public and not in one of the `allowed` channels. An invite-only thread has to be listed
-    itself.
+    """Return True if a place is not public and not in one of the `allowed` channels. An invite-only thread has to be
+    listed itself.
     """
     return not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
 
@@ -192,7 +192,7 @@ class History:
         self._posted_in: dict[int, int] = {}  # the bot's user id, by place where it has posted in this run
 
     def observe(self, event: Event) -> None:
-        """Note an event, before anything asks about it."""
+        """Note an event. To be called before anything asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
                 self.newest_id = max(self.newest_id, message.id)
@@ -243,7 +243,9 @@ class History:
         return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL, public=not self.is_unlisted(place_id))
 
     def is_unlisted(self, place_id: int) -> bool:
-        """True if Discord has not listed a place, as it should have: the place may be private, or in any channel."""
+        """Return True if Discord has not listed a place, as it should have: the place may be private, or in any
+        channel.
+        """
         return self._fetcher is not None and place_id not in self._places
 
     def guild_of(self, message: Message) -> int | None:
@@ -267,7 +269,7 @@ class History:
         return known
 
     def is_from_before(self, message_id: int) -> bool:
-        """True if a message was written before the session began."""
+        """Return True if a message was written before the session began."""
         return message_id < self._live_from
 
     def known(self, channel_id: int, message_id: int) -> Message | None:
@@ -290,11 +292,11 @@ class History:
         return replace(old, attachments=tuple(file for file in message.attachments if file.id in old_ids))
 
     def is_gone(self, message_id: int) -> bool:
-        """True if a message is known to be deleted."""
+        """Return True if a message is known to be deleted."""
         return message_id in self._gone
 
     def is_place_gone(self, place_id: int) -> bool:
-        """True if a channel or thread, or the channel of a thread, is known to be deleted."""
+        """Return True if a channel or thread, or the channel of a thread, is known to be deleted."""
         return place_id in self._gone_places or self.place(place_id).channel_id in self._gone_places
 
     def recent(self, channel_id: int) -> Sequence[Message]:

@@ -33,13 +33,13 @@ class _Held:
 
 
 class InFlight:
-    """Holds every message from its arrival until its outcome, and those that a draft answers until that has ended.
+    """Holds every message from its arrival until its outcome; one that a draft answers, until the draft has ended.
 
-    It gets each deletion and each post of a team member once, and cancels the parts that they concern. The branches
-    learn this from the tokens of the parts alone.
+    It is told of each deletion and each post of a team member once, and cancels the tokens of the parts that they
+    concern. The branches look at these tokens only.
 
     Attributes:
-        work: running work with people's texts, even if for no message of theirs.
+        work: the running work with people's texts, also where it answers somebody else.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class InFlight:
             part.token.cancel(WorkCancelled(Reason.SHUTDOWN))
         self._tokens[part.number] = part.token
 
-    def keep(self, part: Part, reply_place_id: int) -> CancelToken:
+    def hold_for_draft(self, part: Part, reply_place_id: int) -> CancelToken:
         """Hold the messages of a part beyond its outcome, until that of its draft. Returns the token that is cancelled
         by what makes the answer unnecessary. A shutdown does not cancel it.
         """
@@ -92,8 +92,8 @@ class InFlight:
         self.move_to(part, reply_place_id)
         return token
 
-    def let_go(self, part: Part) -> None:
-        """Undo `keep`: the messages are held until the next outcome."""
+    def end_hold_for_draft(self, part: Part) -> None:
+        """Undo `hold_for_draft`: the messages are held until the next outcome."""
         self._drafted.difference_update(part.message_ids)
 
     def move_to(self, part: Part, thread_id: int) -> None:
@@ -128,7 +128,7 @@ class InFlight:
 
     @contextmanager
     def forgetting(self, author_id: int) -> Generator[None]:
-        """`withdraw`; and until the block ends, nothing begins with what the archive holds of the person."""
+        """Do what `withdraw` does. Until the block ends, no work begins with the person's texts in the archive."""
         self._cancel_all(author_id)
         with self.work.forgetting(author_id):
             yield
@@ -138,7 +138,7 @@ class InFlight:
         match end:
             case Outcome(part=part):
                 if end.ends_draft:
-                    self.let_go(part)
+                    self.end_hold_for_draft(part)
                 self._drop(part.message_ids, part.number)
             case Ignored(message_ids=message_ids, part_number=part_number):
                 self._drop(message_ids, part_number)

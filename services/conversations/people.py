@@ -113,7 +113,7 @@ class ThreadAccess:
         self._fetcher = fetcher
 
     async def can_view(self, user_id: int, place_id: int, *, seen_in: int | None) -> bool:
-        """True if a person can view a thread; False if not, or if that is unknown.
+        """Return True if a person can view a thread; False if not, or if that is unknown.
 
         `seen_in`: the channel or thread where the person has just written or called a command; None: none is known.
         """
@@ -148,7 +148,7 @@ class TeamActivity:
                 self._helped[key] = (*self._helped.get(key, ()), message.at)[-REPLY_TIMES:]
 
     def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
-        """True if a team member replied to this person in this place between `since` and `until`."""
+        """Return True if a team member replied to this person in this place between `since` and `until`."""
         return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
 
 
@@ -248,7 +248,9 @@ class TypingTracker:
             self._team.pop(Key(message.channel_id, message.author.id), None)
 
     def reports_typing(self, key: Key, at: float) -> bool:
-        """True if this author's client reported typing in this place within `REPORTS_SECONDS` before `at`, or since."""
+        """Return True if this author's client reported typing in this place within `REPORTS_SECONDS` before `at`, or
+        since.
+        """
         return self._heard.get(key, float("-inf")) >= at - REPORTS_SECONDS
 
     def team_types_until(self, place_ids: Collection[int]) -> float:

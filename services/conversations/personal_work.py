@@ -19,7 +19,7 @@ class Withdrawn(Exception):
 
 
 class PersonalWork:
-    """Knows whose texts the running tasks work with, and stops those that work with a person's."""
+    """Knows with whose texts each running task works, and stops the tasks that work with those of one person."""
 
     def __init__(self) -> None:
         self._handled: dict[CancelToken, Collection[int]] = {}
@@ -27,11 +27,11 @@ class PersonalWork:
 
     @contextmanager
     def handling(self, people: Collection[int], *, archived: bool = False) -> Generator[CancelToken]:
-        """Stop the block with `Withdrawn` when one of `people`, who may become more meanwhile, withdraws their texts;
-        no more after the `commit` of the token.
+        """Stop the block with `Withdrawn` when one of `people` withdraws their texts. More people may be added to the
+        collection meanwhile. After the `commit` of the token that is given, the block is not stopped any more.
 
-        `archived`: the texts are from the archive, where they stay while somebody is being forgotten: not to begin at
-        all then.
+        `archived`: the texts are from the archive. They stay there while their writer is being forgotten, so the block
+        does not even begin then.
         """
         if archived:
             self._refuse(people)

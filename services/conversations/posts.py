@@ -81,11 +81,11 @@ class Posts:
         return self._posts.get(message_id)
 
     def has_posted_in(self, place_id: int) -> bool:
-        """True if the bot has posted in this thread."""
+        """Return True if the bot has posted in this thread."""
         return place_id in self._last_in
 
     def has_answered(self, message_id: int) -> bool:
-        """True if the part that ended with this message has been replied to."""
+        """Return True if the part that ended with this message has been replied to."""
         return self.answer_to(message_id) is not None
 
     def answer_to(self, message_id: int) -> int | None:
@@ -173,7 +173,7 @@ def read_posts(path: Path) -> list[Post]:
 
 
 def parse_posts(text: str, path: Path) -> list[Post]:
-    """As `read_posts`, from the content of the file."""
+    """Return what `read_posts` returns, from the content of the file."""
     posts: list[Post] = []
     # Not `splitlines`, which also splits at characters that a question may contain.
     for number, line in enumerate(text.split("\n"), 1):
@@ -195,18 +195,18 @@ class Watermark:
     """The state of the messages of one place.
 
     Attributes:
-        below: every message up to this id has its outcome.
+        up_to: every message up to this id has its outcome.
         done, open: ids above it that have their outcome, and that do not.
     """
 
-    below: int
+    up_to: int
     done: set[int] = field(default_factory=set[int])
     open: set[int] = field(default_factory=set[int])
 
 
-class Seen:
-    """Records which messages have their outcome, so that a restart knows where to catch up. `earlier`: the watermarks
-    of an earlier run, by place. `on_change`: called when there is something new to save.
+class Watermarks:
+    """The watermark of each place: which messages have their outcome, so that a restart knows where to catch up.
+    `earlier`: the watermarks of an earlier run, by place. `on_change`: called when there is something new to save.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class Seen:
         mark = self._marks.get(place_id)
         if mark is None:
             mark = self._marks[place_id] = Watermark(message_id - 1)
-        if message_id > mark.below and message_id not in mark.done:
+        if message_id > mark.up_to and message_id not in mark.done:
             mark.open.add(message_id)
 
     def note_result(self, end: Result) -> None:
@@ -242,15 +242,15 @@ class Seen:
                 self.close(channel_id, (message_id,))
 
     def has_outcome(self, channel_id: int, message_id: int) -> bool:
-        """True if a message has its outcome."""
+        """Return True if a message has its outcome."""
         mark = self._marks.get(channel_id)
-        return mark is not None and (message_id <= mark.below or message_id in mark.done)
+        return mark is not None and (message_id <= mark.up_to or message_id in mark.done)
 
-    def below(self) -> Mapping[int, int]:
+    def by_place(self) -> Mapping[int, int]:
         """Return, by place, the id up to which every message has its outcome; by minus the id of a server, the same for
         its places without a mark.
         """
-        return {place_id: mark.below for place_id, mark in self._marks.items()}
+        return {place_id: mark.up_to for place_id, mark in self._marks.items()}
 
     def marks(self) -> Mapping[int, Watermark]:
         return self._marks
@@ -262,9 +262,9 @@ class Seen:
         A later message in such a place is caught up with by the mark of the guild. The times are Discord's: a clock
         that is ahead drops nothing.
         """
-        newest = max((mark.below for place_id, mark in self._marks.items() if place_id > 0), default=0)
+        newest = max((mark.up_to for place_id, mark in self._marks.items() if place_id > 0), default=0)
         limit = newest - (round(seconds * 1000) << 22)
-        quiet = [(max((mark.below, *mark.done)), id_) for id_, mark in self._marks.items() if id_ > 0 and not mark.open]
+        quiet = [(max((mark.up_to, *mark.done)), id_) for id_, mark in self._marks.items() if id_ > 0 and not mark.open]
         for rank, (last, place_id) in enumerate(sorted(quiet)):
             if last < limit or rank < len(quiet) - most:
                 del self._marks[place_id]
@@ -277,10 +277,10 @@ class Seen:
         for message_id in mark.open.intersection(message_ids):
             mark.open.remove(message_id)
             mark.done.add(message_id)
-        limit = min(mark.open) if mark.open else max(mark.done, default=mark.below) + 1
+        limit = min(mark.open) if mark.open else max(mark.done, default=mark.up_to) + 1
         through = {message_id for message_id in mark.done if message_id < limit}
         if through:
-            mark.below = max(through)
+            mark.up_to = max(through)
             mark.done -= through
         self._changed()
 
@@ -305,7 +305,7 @@ def read_watermarks(path: Path) -> dict[int, Watermark]:
 
 def render_watermarks(marks: Mapping[int, Watermark]) -> bytes:
     text = {
-        str(place_id): {"below": str(mark.below), "done": [str(message_id) for message_id in sorted(mark.done)]}
+        str(place_id): {"below": str(mark.up_to), "done": [str(message_id) for message_id in sorted(mark.done)]}
         for place_id, mark in sorted(marks.items())
     }
     return json.dumps(text, indent=0).encode() + b"\n"
@@ -412,10 +412,10 @@ class Outbox:
     def __init__(self, folder: Path | None = None, pieces: int = 2) -> None:
         self._folder, self._pieces = folder, pieces
         self.unfinished: Sequence[StartedReply] = () if folder is None else tuple(read_started(folder))
-        self._unsettled = {reply.id for reply in self.unfinished}
-        self._settled = asyncio.Event()
-        if not self._unsettled:
-            self._settled.set()
+        self._unfinished_ids = {reply.id for reply in self.unfinished}
+        self._all_finished = asyncio.Event()
+        if not self._unfinished_ids:
+            self._all_finished.set()
 
     async def begin(self, reply: StartedReply) -> None:
         """Store a reply before its first piece is posted. An error is logged, and the reply is posted anyway."""
@@ -433,15 +433,15 @@ class Outbox:
             except OSError as error:
                 log.error("a reply that is done will be looked at again: %s", files.describe_error(error))  # noqa: TRY400 (as above)
 
-    def settle(self, reply: StartedReply) -> None:
-        """Mark one of the `unfinished` replies as finished, as far as this run can finish it."""
-        self._unsettled.discard(reply.id)
-        if not self._unsettled:
-            self._settled.set()
+    def mark_finished(self, reply: StartedReply) -> None:
+        """Mark one of the `unfinished` replies as finished, also if this run has failed to post the rest of it."""
+        self._unfinished_ids.discard(reply.id)
+        if not self._unfinished_ids:
+            self._all_finished.set()
 
-    async def settled(self) -> None:
-        """Wait for the replies of an earlier run: before that it is unknown which questions were answered."""
-        await self._settled.wait()
+    async def wait_until_finished(self) -> None:
+        """Wait until all `unfinished` replies are finished: before that it is unknown which questions were answered."""
+        await self._all_finished.wait()
 
     @staticmethod
     def _path(folder: Path, reply: StartedReply) -> Path:

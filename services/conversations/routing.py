@@ -67,11 +67,11 @@ class PartFacts:
         return self.target is not None and self.target.author.id != self.part.author.id
 
     async def others_wrote(self) -> bool:
-        """True if the part continues a conversation between people, with or without a reply."""
+        """Return True if the part continues a conversation between people, with or without a reply."""
         return self.router.tracker.others_wrote(self.part.messages[0].id)
 
     async def bot_takes_part(self) -> bool:
-        """True if the bot owns the thread or has posted in it."""
+        """Return True if the bot owns the thread or has posted in it."""
         place, people = self.part.place, self.router.people
         if place.owner_id == people.bot_id or self.router.posts.has_posted_in(place.id):
             return True
@@ -81,8 +81,8 @@ class PartFacts:
         return self.part.place.owner_id == self.part.author.id and not await self._has_posted(TEAM)
 
     async def is_private(self) -> bool:
-        """True if the part, or the message it replies to, is not public and not in one of the `capture_channels`:
-        private talk must not become public knowledge.
+        """Return True if the part, or the message it replies to, is not public and not in one of the
+        `capture_channels`: private talk must not become public knowledge.
         """
         allowed, places = self.router.rules[self.part.guild_id].capture_channels, [self.part.place]
         if self.target is not None:
@@ -101,11 +101,11 @@ class PartFacts:
         return starter is not None and await self._type_of(starter) is USER
 
     async def helps_user(self) -> bool:
-        """True if the part continues a conversation with a community user without being a reply."""
+        """Return True if the part continues a conversation with a community user without being a reply."""
         return self.target is None and self.router.tracker.helps_user(self.part.messages[0].id)
 
     async def needs_no_question(self) -> bool:
-        """True if the part's kind of conversation is captured without a question."""
+        """Return True if the part's kind of conversation is captured without a question."""
         return not self.router.tracker.kind_of(self.part.last.id).needs_question
 
     async def team_is_answering(self) -> bool:
@@ -118,7 +118,7 @@ class PartFacts:
         return await self._has_posted(TEAM, after=max(own, default=0))
 
     async def _has_posted(self, kind: AuthorType, *, after: int = 0) -> bool:
-        """True if somebody of this type has asked or answered in the part's thread, `after` a message id."""
+        """Return True if somebody of this type has asked or answered in the part's thread, `after` a message id."""
         kind_of = self.router.tracker.kind_of
         for message in await self.router.history.newest(self.part.place.id, THREAD_MESSAGES):
             counts = message.id > after and not message.is_system and kind_of(message.id).needs_question
@@ -221,7 +221,7 @@ class Router:
         return None
 
     async def _answered_before(self, part: Part) -> bool:
-        """True if an earlier run has answered this part, which catch-up has read again: the reply is on Discord,
+        """Return True if an earlier run has answered this part, which catch-up has read again: the reply is on Discord,
         recorded or not, or a draft.
         """
         last = part.last
@@ -229,8 +229,8 @@ class Router:
             return True
         if not self.history.is_from_before(last.id):
             return False
-        # Before it settles, a piece could be taken for another answer.
-        await self.outbox.settled()
+        # Before all replies are finished, a piece of one could be taken for another answer.
+        await self.outbox.wait_until_finished()
         if self.posts.has_answered(last.id):
             return True
         if part.place.is_thread:
@@ -274,5 +274,5 @@ class Router:
         return own[-1] if own else None
 
     def _is_by_bot(self, message: Message) -> bool:
-        """True if the bot wrote the message. Discord's system message about an opened thread does not count."""
+        """Return True if the bot wrote the message. Discord's system message about an opened thread does not count."""
         return self.people.is_bot_itself(message.author) and not message.is_system

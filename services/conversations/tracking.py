@@ -26,8 +26,8 @@ from services.search import terms
 
 @dataclass(frozen=True, slots=True)
 class TrackingRules:
-    """The seconds for which an earlier message decides which conversation the next one belongs to. In threads only
-    `team_gap` and `intro_gap` apply.
+    """The time limits of tracking: for how many seconds an earlier message decides to which conversation the next one
+    belongs. In threads only `team_gap` and `intro_gap` apply.
 
     Attributes:
         team_gap: seconds within which a team member or bot goes on in the same conversation; few, since the team serves
@@ -183,7 +183,7 @@ class KnownMessages:
         return KnownMessage(conversation, place_id, author_id, _TYPES[author_type], at)
 
     def between(self, low: int, high: int) -> Iterator[tuple[int, KnownMessage]] | None:
-        """As `RecentIds.between`."""
+        """Yield the messages from `low` up to `high` with their ids; None: some may have been dropped."""
         rows = self._rows.between(low, high)
         return (
             None
@@ -228,7 +228,7 @@ class PersonState:
 
     Attributes:
         last_from, last_to: the last message from the person, and to the person.
-        intro: the ids of their newest messages, as far as these may be the opening lines of a reply.
+        intro: the ids of those of their newest messages that may be the opening lines of a reply.
     """
 
     author_type: AuthorType = AuthorType.COMMUNITY_USER
@@ -347,7 +347,9 @@ class ConversationMemory:
         return state
 
     def _leave(self, message_id: int, conversation_id: int, place_state: PlaceState) -> None:
-        """Update a conversation that a message has left: it waits again if a community user now has the last word."""
+        """Update a conversation from which a message was moved: it waits again if a community user has the last word
+        now.
+        """
         state = self.conversations.get(conversation_id)
         if state is not None:
             state.message_ids = [each for each in state.message_ids if each != message_id]
@@ -474,8 +476,8 @@ class ConversationTracker:
         return {each: row.author_id for each, row in rows if (row.place_id, row.author_type) == (place_id, USER)}
 
     def others_wrote(self, message_id: int, *, since_id: int = 0) -> bool:
-        """True if somebody other than the author, and not a bot, had written in the message's conversation before it,
-        after the message `since_id`.
+        """Return True if somebody other than the author, and not a bot, had written in the message's conversation
+        before it, after the message `since_id`.
         """
         known = self._memory.messages.get(message_id)
         author_id = None if known is None else known.author_id
@@ -483,14 +485,14 @@ class ConversationTracker:
         return any(each.author_id != author_id and each.author_type is not BOT for each in earlier)
 
     def is_tentative(self, message: Message) -> bool:
-        """True if a team member's message may still be moved to another conversation, namely when the member's next
-        message is a reply.
+        """Return True if a team member's message may still be moved to another conversation, namely when the member's
+        next message is a reply.
         """
         person = self._memory.people.get(Key(message.channel_id, message.author.id))
         return person is not None and message.id in person.intro
 
     def helps_user(self, message_id: int) -> bool:
-        """True if a community user had written in the message's conversation before it."""
+        """Return True if a community user had written in the message's conversation before it."""
         return any(each.author_type is USER for each in self._earlier(message_id))
 
     def _earlier(self, message_id: int, since_id: int = 0) -> Iterable[KnownMessage]:
@@ -598,9 +600,9 @@ class ConversationTracker:
         return (Rule.OWN if last is own else Rule.HEARD), last.conversation
 
     def _is_unrelated(self, new: _Unassigned) -> bool:
-        """True if the last message to a community user was deleted, or is not what the user's message is about: another
-        user had turned to them, and they ask something else. Anybody could keep a person's questions from an answer by
-        a mention otherwise.
+        """Return True if the last message to a community user was deleted, or is not what the user's message is about:
+        another user had turned to them, and they ask something else. Anybody could keep a person's questions from an
+        answer by a mention otherwise.
         """
         last = new.author.last_to
         if last is None or last.message_id in self._memory.deleted:

@@ -82,7 +82,9 @@ class CDNAttachments:
         return await clock.run_in_real_time(download)
 
     def _checked_address(self, attachment: Attachment) -> str:
-        """Put together from the checked parts, so that another parser cannot read another host in it."""
+        """Return an attachment's address, put together from its checked parts, so that another parser cannot read
+        another host in it.
+        """
         refused = AttachmentFailed(f"attachment {attachment.id} is not on Discord's CDN and not downloaded")
         try:
             parts = urlsplit(attachment.url)

@@ -69,7 +69,7 @@ def parse_line(line: str) -> Dispatch:
 
 
 def render_line(dispatch: Dispatch) -> str:
-    """The line of a dispatch, with its line end. `at` keeps microseconds where it has them.
+    """Return the line of a dispatch, with its line end. `at` keeps microseconds where it has them.
 
     Raises:
         ValueError: an `INTERACTION_*`, which carries a token that answers in the bot's name; or `d` is no JSON, or

@@ -262,7 +262,7 @@ class _Source:
 
 
 def _header(path: Path) -> dict[str, object]:
-    """Everything before `messages`."""
+    """Return everything before `messages`."""
     builder = ijson.ObjectBuilder()
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         events = cast("Iterator[tuple[str, str, object]]", ijson.parse(_Source(file), use_float=True))

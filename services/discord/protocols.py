@@ -34,7 +34,7 @@ class Fetcher(Protocol):
     """REST reads. Each call is one request, retried; each raises `LookupFailed`."""
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
-        """None: it no longer exists."""
+        """Return a message; None: it no longer exists."""
         ...
 
     async def messages(
@@ -46,19 +46,19 @@ class Fetcher(Protocol):
         after: int | None = None,
         around: int | None = None,
     ) -> Sequence[Message]:
-        """At most `limit` (≤ 100) messages of a channel or thread, oldest first; empty if it is gone."""
+        """Return at most `limit` (≤ 100) messages of a channel or thread, oldest first; none if it is gone."""
         ...
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
-        """The roles of a member; empty for somebody who has left."""
+        """Return the roles of a member; empty for somebody who has left."""
         ...
 
     async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
-        """False also for a thread that no longer exists."""
+        """Return True if a person is a member of a thread. False also for a thread that no longer exists."""
         ...
 
     async def place(self, place_id: int) -> Place | None:
-        """A channel or thread; None: it no longer exists."""
+        """Return a channel or thread; None: it no longer exists."""
         ...
 
 
@@ -175,17 +175,17 @@ class Health:
         self.since = at
         self._heard_at = at
 
-    def up(self, at: float) -> None:
-        """A session has begun or was resumed."""
+    def note_connected(self, at: float) -> None:
+        """Note that a session has begun or was resumed."""
         self.connected, self.since, self._heard_at = True, at, at
 
-    def down(self, at: float) -> None:
-        """The connection is lost. Only the first of several failures counts."""
+    def note_disconnected(self, at: float) -> None:
+        """Note that the connection is lost. Only the first of several failures counts."""
         if self.connected:
             self.connected, self.since = False, at
 
     def refuse(self, why: str) -> None:
-        """Discord refuses the bot for good, and the process will end. `why`: one line without secrets."""
+        """Note that Discord refuses the bot for good, so that the process will end. `why`: one line without secrets."""
         self.refusal = why
         self.on_refusal()
 

@@ -40,7 +40,7 @@ class BadRecording(Exception):
 
 
 def read(*paths: Path) -> Iterator[Dispatch]:
-    """The dispatches of recordings and exports, read lazily.
+    """Yield the dispatches of recordings and exports, read lazily.
 
     One recording keeps its order. Several files are merged by time, without repeated messages. If all are exports,
     which name no bot, a READY with `NO_BOT_ID` comes first, as in a recording.
@@ -120,7 +120,7 @@ def _lines(path: Path) -> Iterator[Dispatch]:
 
 
 def _parsed(line: bytes, encoding: str) -> Dispatch | None:
-    """The dispatch of a line; None for an empty one. Raises BadLine."""
+    """Return the dispatch of a line; None for an empty one. Raises BadLine."""
     try:
         text = line.decode(encoding)
     except UnicodeDecodeError:
@@ -193,7 +193,7 @@ class RecordingFilter:
         return cleared
 
     def _without_name(self, thread: Mapping[str, object]) -> Mapping[str, object]:
-        """The thread, without its name if whoever opened it has opted out, or if its first message is hidden."""
+        """Return the thread, without its name if whoever opened it has opted out, or if its first message is hidden."""
         sent = wire.read(wire.Channel, thread)
         if sent.id not in self._hidden and (sent.owner_id is None or not self._opted_out(sent.owner_id, "")):
             return thread

@@ -55,7 +55,7 @@ class CallPhrases(Protocol):
     def language(self) -> str: ...
 
     def say(self, sentence: str) -> str:
-        """A sentence by its name."""
+        """Return a sentence by its name."""
         ...
 
 

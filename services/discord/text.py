@@ -43,7 +43,7 @@ PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\
 
 
 def render(message: Message, names: Mapping[int, str]) -> str:
-    """The text of a message, plain and trimmed, then a line for each attachment.
+    """Return the text of a message, plain and trimmed, then a line for each attachment.
 
     `names`: of people, roles and channels by id, in addition to the people that the message mentions.
     """
@@ -57,7 +57,7 @@ def escape_markup(text: str) -> str:
 
 
 def thread_name(text: str) -> str:
-    """A name for the thread that answers `text`: its first line with visible text, at most 100 UTF-16 units."""
+    """Return a name for the thread that answers `text`: its first line with visible text, at most 100 UTF-16 units."""
     for line in text.splitlines():
         if FENCE_LINE.fullmatch(line) is None:
             name = _bare(line[:LOOKED_AT])
@@ -91,7 +91,9 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
 
 
 def _token(name: str) -> str:
-    """A name as one token that is no address: a display name must not add words to the message that mentions it."""
+    """Return a name as one token that is no address: a display name must not add words to the message that mentions
+    it.
+    """
     return _NOT_OF_A_TOKEN.sub("_", name)
 
 
@@ -102,7 +104,7 @@ def _placeholder(file: Attachment) -> str:
 
 
 def _size(count: int) -> str:
-    """Decimal units: 12,345 bytes are 12 kB."""
+    """Return a size in decimal units: 12,345 bytes are 12 kB."""
     if count < KB:
         return f"{count} B"
     # From 999.5 kB on, rounding would print 1000 kB.
@@ -116,7 +118,7 @@ takes most of a second, in which nothing else runs.
 
 
 def _bare(line: str) -> str:
-    """A line without markup; empty if nothing of it can be seen."""
+    """Return a line without markup; empty if nothing of it can be seen."""
     text = _plain(PREFIX.sub("", line, count=1), {})[:READ_FOR_NAME]
     if "](" in text or "<" in text:
         text = ADDRESS.sub(r"\1", LINK.sub(r"\1", text))
@@ -157,18 +159,22 @@ looks like a fence could make or break one: it is made only in text of nothing b
 
 
 class Fence(NamedTuple):
+    """The beginning of a code block that is open. `mark`: the backticks or tildes that close it."""
+
     opening: str  # the whole line, to open it again
     mark: str
 
 
 class Piece(NamedTuple):
+    """A piece of a text. `reopened`, `closed`: the code block that is opened again before it, and closed after it."""
+
     reopened: Fence | None
     body: str
     closed: Fence | None
 
 
 def units(text: str) -> int:
-    """The length of `text` in UTF-16 code units."""
+    """Return the length of `text` in UTF-16 code units."""
     return len(text) + (0 if text.isascii() else sum(character > "\uffff" for character in text))
 
 
@@ -186,7 +192,7 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
 
 
 def pieces(text: str, limit: int = LIMIT) -> Iterator[Piece]:
-    """Give the pieces, each apart from the fences that are added to it."""
+    """Return the pieces, each with the fences that were added to it kept apart."""
     rest, fence, gap = text.rstrip(), None, BLANK_LINES
     while rest := rest[found.end() :] if (found := gap.match(rest)) else rest:
         if units(rest) - units(rest.lstrip()) > limit // 4:
@@ -249,7 +255,7 @@ def _rank_within(line: str, end: int, *, in_code: bool) -> int:
 
 
 def _after(line: str, fence: Fence | None, limit: int) -> Fence | None:
-    """The code block that is open after `line` (CommonMark, "Fenced code blocks", at any indentation)."""
+    """Return the code block that is open after `line` (CommonMark, "Fenced code blocks", at any indentation)."""
     found = FENCE.fullmatch(line)
     # What would fill a quarter of a piece when repeated is no fence but text.
     if found is None or units(line) > limit // 4:

@@ -278,7 +278,7 @@ class _KnownPlace:
 
 
 def _needed_to_read(channel_type: int) -> int:
-    """Give the permissions that reading a channel of this type takes."""
+    """Return the permissions that reading a channel of this type takes."""
     return VIEW_CHANNEL | CONNECT if channel_type in VOICE_TYPES else VIEW_CHANNEL
 
 
@@ -410,7 +410,7 @@ class GuildPlaces:
         return changed.place
 
 
-PEOPLES_TYPES = frozenset({0, 19})
+USER_MESSAGE_TYPES = frozenset({0, 19})
 """DEFAULT and REPLY: the only types that people write ("Message types", Discord API reference).
 
 All others are system messages here: announcements such as joins, pins and boosts, THREAD_STARTER_MESSAGE (21), which is
@@ -433,7 +433,7 @@ class Decoder:
         self._places = GuildPlaces()
 
     def decode(self, dispatch: Dispatch) -> Sequence[Event]:
-        """The events of one dispatch; none for types that are not used.
+        """Return the events of one dispatch; none for types that are not used.
 
         Never raises: an odd payload is logged without its content.
         """
@@ -447,7 +447,7 @@ class Decoder:
             return ()
 
     def place(self, payload: Payload) -> Place:
-        """A fetched channel object, decoded and remembered like one from the gateway.
+        """Return a fetched channel object, decoded and remembered like one from the gateway.
 
         Raises:
             OddPayload: it is no place to write in.
@@ -572,7 +572,7 @@ def _from_wire(sent: MessagePayload) -> Message:
         text=without_surrogates(sent.content or ""),
         at=snowflake_time(sent.id),
         guild_id=sent.guild_id,
-        is_system=sent.type is not None and sent.type not in PEOPLES_TYPES,
+        is_system=sent.type is not None and sent.type not in USER_MESSAGE_TYPES,
         reply_to=None if sent.message_reference is None else _reply_to(sent, sent.message_reference),
         # Most messages have neither: this is the hot path of a replay.
         mentions=_mentions(sent.mentions) if sent.mentions else (),
@@ -595,7 +595,7 @@ def _quoted_from_wire(sent: MessagePayload) -> Message | None:
 
 
 def _display_name(user: User, member: Member | None = None) -> str:
-    """The name that people see: the nickname in the guild, else the account's display name, else its handle."""
+    """Return the name that people see: the nickname in the guild, else the account's display name, else its handle."""
     return without_surrogates((member.nick if member else None) or user.global_name or user.username or str(user.id))
 
 

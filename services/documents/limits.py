@@ -62,7 +62,7 @@ class Chunk:
     heading: str | None = None  # the path of headings, ` › ` between them
     key_path: str | None = None  # `services.db.restart`: of a leaf its own path, of a section the parent's
     symbol: str | None = None
-    shown_by: int | None = None  # of a leaf: the index of the section around it
+    section_index: int | None = None  # of a leaf: the index of the chunk that holds the section around it
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
     """More metadata: `title`, `category`, `tags` and other fields of front matter; `topic`, `date`, `id`,
     `conversation_id`; `columns`; `rows`, their number; `count`, the number of lines of a pattern; `computed`, for

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from model.messages import AuthorType, Message, Part
 from services.conversations import ThreadAccess
 from services.documents.limits import display_name, format_size
-from services.documents.naming import told_apart
-from services.documents.posters import AskersFiles, SaidMessage
+from services.documents.naming import with_distinct_names
+from services.documents.posters import AskerMessage, AskersFiles
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
@@ -82,7 +82,7 @@ class Lookup:
             and (not opened or await self.viewing.can_view(asker_id, case_id, seen_in=place.id if in_view else None))
         )
         said = {
-            each.id: SaidMessage(each.id, each.text, each.reply_to and each.reply_to.message_id)
+            each.id: AskerMessage(each.id, each.text, each.reply_to and each.reply_to.message_id)
             for each in (*messages, *part.messages)
             if each.author.id == asker_id
         }
@@ -113,7 +113,7 @@ class Lookup:
         )
 
         async def wait() -> list[str] | None:
-            """The files as they are after waiting; None: there was nothing to wait for."""
+            """Return the files as they are after waiting; None: there was nothing to wait for."""
             unread = case_id is not None and bool(self.cases.unread(case_id))
             if case_id is not None:
                 await self.cases.wait(case_id, self.ready_wait_seconds)
@@ -140,7 +140,7 @@ class Lookup:
         unread = self.cases.unread(case_id)
         known = [doc for doc in await self._documents_of(case_id) if not any(each.is_in(doc) for each in unread)]
         names = {doc.doc_id: doc.filename for doc in known}
-        chosen = usable.choose((*told_apart(known, asker_id), *map(_pending, unread)))
+        chosen = usable.choose((*with_distinct_names(known, asker_id), *map(_pending, unread)))
         add_people(user_id for doc in chosen for user_id in doc.poster_ids)
         return [
             _described(doc, names.get(doc.doc_id, doc.filename), is_anothers=not usable.is_trusted(doc))

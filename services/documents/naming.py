@@ -43,8 +43,8 @@ def names_for(documents: Sequence[Document], asker_id: int | None = None) -> Map
     return names
 
 
-def told_apart(documents: Sequence[Document], asker_id: int | None = None) -> tuple[Document, ...]:
-    """Return the documents under the names that `names_for` gives them."""
+def with_distinct_names(documents: Sequence[Document], asker_id: int | None = None) -> tuple[Document, ...]:
+    """Return the documents with the names that `names_for` gives them, so that files of one name can be told apart."""
     names = names_for(documents, asker_id)
     return tuple(replace(doc, origin=replace(doc.origin, filename=names[doc.doc_id])) for doc in documents)
 

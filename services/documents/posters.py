@@ -10,7 +10,7 @@ from services.documents.asking.plan import find_files
 from services.documents.store.protocol import Document
 
 
-class SaidMessage(NamedTuple):
+class AskerMessage(NamedTuple):
     """A message of the asker. `reply_to_id`: the id of the message that it replies to."""
 
     id: int
@@ -28,7 +28,7 @@ class AskersFiles:
     """
 
     poster_ids: frozenset[int]
-    messages: tuple[SaidMessage, ...] = ()
+    messages: tuple[AskerMessage, ...] = ()
 
     def choose(self, documents: Sequence[Document]) -> tuple[Document, ...]:
         """Return the documents of which an answer may be made. `documents`: all of a thread, under their names for the

@@ -77,5 +77,5 @@ class QAResult:
     cached: bool = False
     timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     posters: Mapping[str, int] = field(default_factory=dict[str, int])
-    """By source: who posted the file, if that is neither the asker nor a team member."""
+    """Who posted each file, by source, if that is neither the asker nor a team member."""
     unverified: int = 0  # the number of the model's citations and quotes that are in no passage

@@ -286,7 +286,7 @@ def read_tombstones(path: Path) -> dict[str, bytes]:
 
 
 def render_tombstones(notes: Mapping[str, bytes]) -> bytes:
-    """The inverse of `read_tombstones`; other notes are left out."""
+    """Write tombstones as `read_tombstones` reads them; other notes are left out."""
     content: dict[str, dict[str, Any]] = {"files": {}, "closed": {}}
     for key, value in notes.items():
         if key.startswith(GONE):

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         topic_blocks,
         topic_for_model,
         topic_name,
+        whole_answer,
     )
     from services.knowledge.web_interface import FetchStatus, Page, WebError, WebFetchers
 

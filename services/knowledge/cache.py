@@ -91,7 +91,9 @@ class Record(ABC):
 
     @classmethod
     def new(cls, at: str, **facts: Any) -> Self:
-        """The record of a source that was first seen at the time `at`; `facts`: the field of the kind, by its name."""
+        """Return the record of a source that was first seen at the time `at`; `facts`: the field of the kind, by its
+        name.
+        """
         return cls(content_hash="", summary_text="", summary_key="", last_indexed_at=at, summary_pending=True, **facts)
 
     def with_content(self, content_hash: str) -> Self:
@@ -104,13 +106,13 @@ _VERSION = re.compile(r'"schema_version"\s*:\s*(\d+)\s*[,}]')
 
 
 def normalise(text: str) -> str:
-    r"""`text` with `\n` as line ends, no white space at the end of lines, and no blank lines at either end."""
+    r"""Return `text` with `\n` as line ends, no white space at the end of lines, and no blank lines at either end."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return "\n".join([line.rstrip() for line in text.split("\n")]).strip("\n")
 
 
 def hash_text(text: str) -> str:
-    """SHA-256, in hex, of the normalised text."""
+    """Return the SHA-256 of the normalised text, in hex."""
     return hashlib.sha256(normalise(text).encode("utf-8", "replace")).hexdigest()
 
 

@@ -24,7 +24,7 @@ PEOPLE = "it is a list of people"
 LICENCE = "it is a licence"
 PRIVATE = "it is a key, a configuration of this program or a record"
 NOT_DOCUMENTATION = frozenset({NO_TEXT, SOURCE_CODE, BUILD_FILE, PEOPLE, LICENCE, PRIVATE})
-"""Why a file is no documentation, by its name."""
+"""The reasons for which the name of a file shows that it is no documentation."""
 
 _ENDINGS = {
     NO_TEXT: """png jpg jpeg gif webp avif bmp ico icns tif tiff svg psd drawio excalidraw puml
@@ -228,7 +228,7 @@ def _indent_text(part: str, directive: re.Match[str]) -> str:
 
 
 def _candidate_paths(name: str, target: str) -> list[str]:
-    """The paths that the target of a directive may mean: beside the page, or below the folder of documents."""
+    """Return the paths that the target of a directive may mean: beside the page, or below the folder of documents."""
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target.lstrip("/")))
     top = posixpath.normpath(target.lstrip("/"))
     found = [top, beside] if target.startswith("/") else [beside, top]

@@ -30,7 +30,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9(][\x20-\x7e]*[\x21-\x7e]")
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
     id: str
-    """With its namespace: `kb:guides/setup.md`, `kb:https://…`, `team:tokens.txt`."""
+    """The id of the source with its namespace: `kb:guides/setup.md`, `kb:https://…`, `team:tokens.txt`."""
     description: str
 
 

@@ -20,7 +20,7 @@ class KindClass(Protocol):
 
 
 KINDS: list[KindClass] = [TextFiles, Repositories, WebPages]
-"""In the order of the index. A new kind is registered here."""
+"""All kinds of sources, in the order of the index. A new kind is registered here."""
 
 
 def web_address(name: str) -> str | None:

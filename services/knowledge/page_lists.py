@@ -29,7 +29,7 @@ _MOST_TIME_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class PageList:
-    """One document of a site: the pages that it lists, or the further lists.
+    """The content of one document that lists pages, such as a sitemap: pages, or further lists.
 
     Attributes:
         pages: the addresses of pages in order, with the time of their last change as the document has it, or empty.
@@ -93,7 +93,9 @@ def read_list(body: bytes, list_url: str, line: SiteLine, robots: str, most: int
 
 
 def _refusal(url: str, choices: tuple[PathFilter, PathFilter]) -> str | None:
-    """`choices`: the globs of a line, and what may be a document by its name, which holds beside them (pitfall 58)."""
+    """Return why the page of an address is left out; None: it is not. `choices`: the filter of the line's globs, and
+    the one of names that documents may have. A page has to pass both (pitfall 58).
+    """
     path = urlsplit(url).path.lstrip("/")
     by_globs, by_name = choices
     if by_globs.refusal(path) == NOT_CHOSEN:

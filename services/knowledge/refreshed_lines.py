@@ -177,7 +177,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         return require_web(self.setup.web and self.setup.web.reader)
 
     def path(self, source_id: str) -> Path:
-        """The file with the text of a source. Its name is a hash, as strangers choose the ids."""
+        """Return the file with the text of a source. Its name is a hash, as strangers choose the ids."""
         return self.setup.cache_dir / stored_name(source_id)
 
     def read(self, source_id: str) -> Text:

@@ -120,14 +120,16 @@ class TextFiles:
                 listing.left_out[name] = refusal
                 continue
             record = records.get(name)
-            # A partial that the page includes may have changed since.
-            older = newest_partial and record is not None and _nanoseconds_of(record.last_indexed_at) < newest_partial
+            # A partial that the page includes may have changed since the page was read.
+            read_before_partial = (
+                newest_partial and record is not None and _nanoseconds_of(record.last_indexed_at) < newest_partial
+            )
             same = record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps
             if (
                 record is not None
                 and same
                 and record.content_hash
-                and not (older and self._newest_partial != newest_partial)
+                and not (read_before_partial and self._newest_partial != newest_partial)
             ):
                 listing.unchanged.append(name)
             elif (refused := self._refused.get(name)) is not None and refused[0] == stamps:

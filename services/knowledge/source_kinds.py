@@ -269,7 +269,7 @@ def describe_left_out(left_out: Mapping[str, int]) -> str:
 
 
 def stored_name(source_id: str) -> str:
-    """The name of the file with a source's text."""
+    """Return the name of the file with a source's text."""
     return hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()
 
 

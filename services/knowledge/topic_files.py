@@ -287,8 +287,8 @@ def _truncate(name: str, most_bytes: int) -> str:
     return data[:most_bytes].decode("utf-8", "ignore").strip("-") if len(data) > most_bytes else name
 
 
-MOST_QUOTED_CHARS = 1_200
-"""The length of the longest answer that is quoted: whole, or not at all. So long a text is one passage of a search."""
+MOST_QUOTED_CHARS = 2_000
+"""The length of the longest answer that is quoted: whole, or not at all. A message of Discord holds no more."""
 MOST_ANSWER_CHARS = 3_000
 """The length of an answer; later messages are about another matter."""
 _SELF_CONTAINED_TERMS = 4
@@ -586,6 +586,14 @@ def read_topic(text: str) -> Article:
                 Section(headings, block.id, blocks, day=block.day, quotable=quotable, helped=bool(each.helped))
             )
     return Article("", tuple(sections))
+
+
+def whole_answer(text: str, pair_id: str, question: str) -> str:
+    """Return the team's answer to a question of a pair, whole, from a topic file; empty if it is not there. Search cuts
+    a long one in two.
+    """
+    sections = (each for each in read_topic(text).sections if each.anchor == pair_id and each.quotable)
+    return next((each.text for each in sections if each.headings[-1:] == (question,)), "")
 
 
 def answered_pairs(text: str) -> Iterator[tuple[str, str, str]]:

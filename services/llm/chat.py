@@ -167,7 +167,7 @@ def _as_dict(function: Function) -> dict[str, object]:
 
 
 def _count(figure: object) -> int:
-    """A number of usage as a count; 0 if it is none."""
+    """Return a number of usage as a count; 0 if it is none."""
     # Some servers write 12.0.
     if isinstance(figure, bool) or not isinstance(figure, int | float):
         return 0
@@ -190,7 +190,7 @@ def _of_status(error: openai.APIStatusError, who: str) -> LLMError:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """`Retry-After`, a number of seconds or an HTTP date (RFC 9110, 10.2.3), as seconds from now."""
+    """Return `Retry-After`, a number of seconds or an HTTP date (RFC 9110, 10.2.3), as seconds from now."""
     if retry_after is None:
         return None
     if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", retry_after.strip()):
@@ -202,7 +202,9 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
-    """Plain text if all parts are texts, for servers that take no lists; no empty text, which Crynux refuses."""
+    """Return plain text if all parts are texts, as some servers take no lists; never an empty text, which Crynux
+    refuses.
+    """
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     if len(texts) == len(parts):
         return "\n\n".join(str(text) for text in texts if text)
@@ -210,7 +212,7 @@ def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
 
 
 def _messages(tool_round: Round) -> Iterator[BaseMessage]:
-    """Give a round as the model's own message and the results of its calls."""
+    """Return a round as messages: the model's own one and the results of its calls."""
     calls = [(call, json_object(call.arguments)) for call in tool_round.calls]
     valid = [tool_call(name=call.name, args=args, id=call.id) for call, args in calls if args is not None]
     invalid = [

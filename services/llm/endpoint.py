@@ -160,7 +160,7 @@ class Reply:
 
 
 def json_object(text: str) -> dict[str, object] | None:
-    """`text` as one JSON object; None if it is not one."""
+    """Return `text` as one JSON object; None if it is not one."""
     try:
         read: object = json.loads(text)
     except (ValueError, RecursionError):

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 class ImageSource(Protocol):
     async def load(self, attachment: Attachment) -> Image:
-        """One image of at most `MAX_IMAGE_BYTES`, its type detected from its bytes.
+        """Load one image of at most `MAX_IMAGE_BYTES`. Its type is detected from its bytes.
 
         Raises:
             ImageFailed: it cannot be loaded now.
@@ -64,7 +64,7 @@ class AttachedImages:
 async def load_images(
     source: ImageSource, attachments: Iterable[Attachment], *, required: bool = True
 ) -> tuple[Image, ...]:
-    """The images among `attachments`, in order, without those that cannot be used, which are logged.
+    """Return the images among `attachments`, in order, without those that cannot be used, which are logged.
 
     Loaded one after another, so that a message with ten images holds one connection and stops at the first failure.
 
@@ -97,7 +97,7 @@ def choose_images(attachments: Iterable[Attachment]) -> frozenset[int]:
 
 
 def sniff(data: bytes) -> str | None:
-    """The media type by the first bytes (WHATWG MIME Sniffing, "Matching an image type pattern"), or None."""
+    """Return the media type by the first bytes (WHATWG MIME Sniffing, "Matching an image type pattern"), or None."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -114,7 +114,7 @@ ImageAdapter = Callable[[Image], Part]
 
 
 def openai_image(image: Image) -> Part:
-    """An image in OpenAI's chat completions; inline, as Crynux fetches no addresses."""
+    """Return an image in OpenAI's chat completions; inline, as Crynux fetches no addresses."""
     data = base64.b64encode(image.data).decode("ascii")
     return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{data}"}}
 
@@ -123,7 +123,7 @@ _ADAPTERS: dict[str, ImageAdapter] = {"OpenAIImageAdapter": openai_image}
 
 
 def image_adapter(name: str) -> ImageAdapter:
-    """The adapter that `ai_response.llm_image_adapter` names. Raises ValueError, which lists the known ones."""
+    """Return the adapter that `ai_response.llm_image_adapter` names. Raises ValueError, which lists the known ones."""
     if name not in _ADAPTERS:
         raise ValueError(f"unknown image adapter {name!r}; known: {', '.join(sorted(_ADAPTERS))}")
     return _ADAPTERS[name]

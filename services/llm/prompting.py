@@ -115,30 +115,34 @@ class Field(NamedTuple):
 
 
 def system(task: str, project_introduction: str, rules: str, *labels: str) -> str:
-    """The system text: the operator's `task` and introduction, the rules about data and `labels`, those of the step."""
+    """Return the system text: the operator's `task` and introduction, the rules about data and `labels`, those of the
+    step.
+    """
     parts = (task.strip(), project_introduction.strip(), " ".join([DATA_RULES, *labels]), rules)
     return "\n\n".join(part for part in parts if part)
 
 
 def conversation_rules(*, has_own_turns: bool, has_images: bool, has_others: bool = False) -> tuple[str, ...]:
-    """The sentences for `system` that explain the labels which occur in a conversation."""
+    """Return the sentences for `system` that explain the labels which occur in a conversation."""
     of_users = OTHERS_RULES if has_others else USER_RULES
     return (of_users, *([YOU_RULES] if has_own_turns else []), *([IMAGE_RULES] if has_images else []))
 
 
 def id_field(source_id: str) -> Field:
-    """A field with an id of ours, in one line, which can be copied letter by letter: its `team:` is not marked."""
+    """Return a field with an id of ours, in one line, which can be copied letter by letter: its `team:` is not
+    marked.
+    """
     return Field("Id", one_line(source_id), _OUR_ID)
 
 
 def section(name: str, fields: Iterable[Field]) -> str:
-    """One section of a prompt. `name` and labels are plain words of ours; the texts may be anything."""
+    """Render one section of a prompt. `name` and labels are plain words of ours; the texts may be anything."""
     body = "".join(f"{_rendered(field)}\n" for field in fields)
     return f"<<<{name}>>>\n{body}<<<end of {name}>>>"
 
 
 def parse(rendered: str) -> tuple[str, list[Field]]:
-    """The inverse of `section`, for tests and for reading recorded prompts: its name and its cleaned fields.
+    """Parse what `section` has rendered, for tests and recorded prompts. Returns the name and the cleaned fields.
 
     Raises:
         ValueError: `rendered` is not exactly one section.

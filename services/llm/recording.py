@@ -39,7 +39,7 @@ from services.telemetry import current_people
 log = logging.getLogger(__name__)
 
 FORMAT = 2
-"""Of a line; the first one had no number."""
+"""The number of the format of a line; the first format had none."""
 
 _KINDS: dict[str, type[LLMError]] = {kind.__name__: kind for kind in LLMError.__subclasses__()}
 
@@ -77,14 +77,14 @@ class Exchange(BaseModel):
         return self
 
     def outcome(self) -> Reply:
-        """The reply. Raises an `LLMError` of the recorded kind, if the call failed."""
+        """Return the reply. Raises an `LLMError` of the recorded kind, if the call failed."""
         if self.error is not None:
             raise _KINDS.get(self.error.kind, LLMError)(self.error.message)
         return replace(self.response or Reply(""), **dict(self.usage))
 
 
 def to_json(request: Request) -> dict[str, object]:
-    """The request as it is written to the file."""
+    """Return the request as it is written to the file."""
     plain: dict[str, object] = {
         "system": request.system,
         "user": [_without_data(part) for part in request.user],
@@ -100,7 +100,7 @@ def to_json(request: Request) -> dict[str, object]:
 
 
 def _calls(tool_round: Round) -> Iterator[dict[str, str]]:
-    """The calls of a round without their ids, which a server makes up anew each time."""
+    """Yield the calls of a round without their ids, which a server makes up anew each time."""
     for call, result in zip(tool_round.calls, tool_round.results, strict=True):
         yield {"name": call.name, "arguments": call.arguments, "result": result}
 
@@ -273,7 +273,7 @@ class ReplayEndpoint:
 
 
 def _lines(request: Mapping[str, object]) -> Iterator[str]:
-    """A request as lines of `key: text`, so that a change in a long prompt shows as the line it is in."""
+    """Yield a request as lines of `key: text`, so that a change in a long prompt shows as the line it is in."""
     for key, value in request.items():
         parts = cast("list[object]", value) if isinstance(value, list) else [value]
         for part in parts:

@@ -72,7 +72,7 @@ def import_client() -> None:
 
 
 def vectors_client(timeout_seconds: float) -> object:
-    """The HTTP client with which the OpenAI SDK fetches vectors. Blocks like `import_client`."""
+    """Return the HTTP client with which the OpenAI SDK fetches vectors. Blocks like `import_client`."""
     from services.llm.bounded import MAX_VECTORS_BYTES, BoundedClient  # noqa: PLC0415 (as below)
 
     return BoundedClient(timeout=timeout_seconds, max_bytes=MAX_VECTORS_BYTES)
@@ -135,7 +135,7 @@ ObserveCalls = Callable[[str, LLMError | None], object]
 def open_endpoint(
     settings: EndpointSettings, at_once: int | None = None, on_call: ObserveCalls | None = None
 ) -> Endpoint:
-    """The endpoint that `settings` describe. Nothing is imported or dialled before the first call. `at_once`,
+    """Return the endpoint that `settings` describe. Nothing is imported or dialled before the first call. `at_once`,
     `on_call`: as for `ModelEndpoint`.
 
     Open one for each configured model, use it from one loop, and close it at shutdown.

@@ -101,7 +101,7 @@ class ToolCalls:
         self.rounds = (*self.rounds, Round(tuple(calls), tuple(map(self._render, results)), text))
 
     def _render(self, result: str | tuple[str, CountedResult]) -> str:
-        """The text of a result for the model, made after the whole round: only then the calls left are known."""
+        """Return the text of a result for the model, made after the whole round: only then the calls left are known."""
         if isinstance(result, str):
             return result
         name, found = result
@@ -131,7 +131,7 @@ class ToolCalls:
         self._free_calls += 1
 
     def _check(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]] | str:
-        """The tool and its arguments, or the reason, for the model, why the call is not run."""
+        """Return the tool and its arguments, or the reason, for the model, why the call is not run."""
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
         if tool is None:
             log.warning("tools: the model called %.60r, which does not exist", call.name)
@@ -173,7 +173,7 @@ def _as_evidence(name: str, text: str) -> str:
 
 
 def argument_error(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """The reason why arguments do not fit the schema, without their values; empty if they fit."""
+    """Return the reason why arguments do not fit the schema, without their values; empty if they fit."""
     missing = [name for name in schema.get("required", ()) if name not in given]
     if missing:
         return f"{', '.join(missing)} is missing"

@@ -55,7 +55,7 @@ class TokenDays:
 
 @lru_cache(maxsize=4)
 def _day_of(number: int) -> str:
-    """The date of a number of days since 1970. Cached, as nearly all calls are of the same day."""
+    """Return the date of a number of days since 1970. Cached, as nearly all calls are of the same day."""
     return rfc3339(number * DAY)[:10]
 
 
@@ -175,8 +175,9 @@ class Refusals:
 
 
 def budget_day(seen: int, day: int) -> int:
-    """The day that a budget is counted on, in days since 1970, UTC: `day`, or `seen` if the clock was set back over
-    midnight since, which must not give a budget twice. A clock that is set back by more than a day was wrong before.
+    """Return the day that a budget is counted on, in days since 1970, UTC: `day`, or `seen` if the clock was set back
+    over midnight since, which must not give a budget twice. A clock that is set back by more than a day was wrong
+    before.
     """
     return day if day > seen or day < seen - 1 else seen
 

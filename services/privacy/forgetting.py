@@ -467,7 +467,9 @@ def planned_renames(shared: TeamData, servers: Sequence[TeamData], user_id: int)
 
 
 def _renames_in(servers: Sequence[TeamData], user_id: int, texts: list[str]) -> dict[str, str]:
-    """As `planned_renames`, in `servers`. The name of each folder is the id of its server."""
+    """Return what `planned_renames` returns, over the folders of `servers`. The name of each folder is the id of its
+    server.
+    """
     ids = dict[str, str]()
     for server in servers:
         renamed, _, _ = _topics_to_rename(server, user_id, texts)

@@ -189,7 +189,7 @@ class WordSequences:
                 self._rows.setdefault(row[0], {}).setdefault(row[1], {}).setdefault(size, set()).add(row)
 
     def found_in(self, pieces: Iterable[list[str]]) -> bool:
-        """True if a file, given piece by piece as words, contains one of the sequences."""
+        """Return True if a file, given piece by piece as words, contains one of the sequences."""
         if not self._rows and not self._single_words:
             return False
         before: list[str] = []

@@ -54,7 +54,7 @@ class Embedder(Protocol):
 ENDPOINT_BATCH = 64
 MAX_RETRIES = 2
 MAX_CHARS = 8000
-"""Of one text: many models refuse longer ones."""
+"""The longest text that is sent: many models refuse longer ones."""
 
 
 @dataclass(frozen=True, slots=True)

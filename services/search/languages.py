@@ -180,7 +180,8 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
     "zh": _word_set(_CHINESE),
     "ja": _word_set(_JAPANESE),
 }
-"""By ISO 639-1 code. For Chinese and Japanese pairs of characters, which are their terms."""
+"""The frequent words of each language, by its ISO 639-1 code. Chinese and Japanese have pairs of characters, which are
+their terms."""
 
 
 ENGLISH = "en"
@@ -188,7 +189,7 @@ ENGLISH = "en"
 _MOST_CHARS = 8_000
 _MOST_WORDS = 400
 _MIN_SCORE = 0.5
-"""Of a language other than English: a word that no other language has counts 1, one of two ½."""
+"""The least score of a language other than English. A word that no other language has counts 1, one of two ½."""
 
 _NOT_PROSE = re.compile(
     r"""```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<[^<>\n]{1,300}>|\[(?:image|file):[^\]\n]{0,1000}\]|:\w+:

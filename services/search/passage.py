@@ -11,14 +11,14 @@ from services.search.text.article import Article, Block, BlockKind, Section
 PASSAGE_CHARS = 1_000
 """About what the packaged model reads (256 tokens): the rest of a longer passage would be found by its words alone."""
 _MOST_PASSAGES = 20_000
-"""Of one source: a file of a few megabytes has fewer."""
+"""The most passages of one source: a file of a few megabytes has fewer."""
 _MIN_WORDS = 3
 _ANNOUNCEMENT_CHARS = 300
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LINK = re.compile(r"\[([^\[\]\n]*)\]\([^()\n]*\)")
 _MANY_LINKS = 4
 _SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|[。！？]|\Z)\s*", re.DOTALL)
-"""With the white space behind it. A `.` within a word, as in `docs.example.com` and `3.14`, ends no sentence."""
+"""A sentence with the white space behind it. A `.` within a word, as in `docs.example.com`, ends none."""
 
 
 class Passage(NamedTuple):

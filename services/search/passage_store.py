@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 10
+FORMAT = 11
 """Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: their key
 is the hash of the text.
 """
@@ -218,7 +218,7 @@ def delete_passages(path: Path) -> bool:
 
 
 def _error_code(error: Exception) -> int:
-    """SQLite's primary result code; 0 for other errors."""
+    """Return SQLite's primary result code; 0 for other errors."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
@@ -374,8 +374,8 @@ class PassageStore:
     def change(
         self, put: Sequence[PreparedSource], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
     ) -> None:
-        """In one transaction, store new and changed sources, delete those in `drop`, and update the stamps of
-        others.
+        """Store new and changed sources, delete those in `drop`, and update the stamps of others, in one
+        transaction.
         """
 
         def work(connection: sqlite3.Connection) -> None:

@@ -318,7 +318,7 @@ def is_follow_up(text: str) -> bool:
 
 
 def _is_wish_or_reply(prose: str) -> bool:
-    """Opinions count as wishes."""
+    """Return True if a text states a wish, an opinion, or replies to somebody."""
     return bool(_WISHES.search(prose) or _REPLIES.match(prose.lstrip("( ")))
 
 
@@ -487,8 +487,8 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     return tuple(tuple(frozenset(terms(side)) for side in each.split("/")) for each in groups if each)
 
 
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
-_WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)\b", re.IGNORECASE)
+_NUMBER_IN_QUESTION = re.compile(r"\d+(?:\.\d*[1-9])*")
+_WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
 
 
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
@@ -502,11 +502,14 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
         asked, said = ([at for at, side in enumerate(group) if side & words] for words in (own, other))
         if asked and said and set(asked).isdisjoint(said):
             return True
-    numbers = set(_NUMBERS.findall(question))
-    if numbers - set(_NUMBERS.findall(text)) and set(_NUMBERS.findall(earlier)) - numbers:
+    numbers = set(_NUMBER_IN_QUESTION.findall(question))
+    if numbers - set(_NUMBER_IN_QUESTION.findall(text)) and set(_NUMBER_IN_QUESTION.findall(earlier)) - numbers:
         return True
-    asks_without = bool(_WITHOUT.search(question))
-    return asks_without is not bool(_WITHOUT.search(earlier)) and not (asks_without and _WITHOUT.search(answer))
+    return bool(_left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question))
+
+
+def _left_out(text: str) -> set[str]:
+    return {term for words in _WITHOUT.findall(text) for term in terms(words)}
 
 
 def _has_number_near(thing: str, text: str) -> bool:

@@ -16,7 +16,7 @@ from services.search.tokenizer import terms
 # Statements
 
 _MIN_TERMS, _MIN_WORDS = 2, 5
-"""Of an answer without a link or code: its different terms, and all its words."""
+"""The fewest different terms, and the fewest words, of an answer without a link or code."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?…؟。！？])[ \t]+(?=\S)|(?<=[。！？])")

@@ -218,7 +218,7 @@ class SearchResult(NamedTuple):
 
 
 def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """The best passage of each source, in the order of `hits`."""
+    """Return the best passage of each source, in the order of `hits`."""
     best: dict[str, Hit] = {}
     for hit in hits:
         best.setdefault(hit.source_id, hit)
@@ -226,7 +226,9 @@ def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def best_passage(source_id: str, hits: Sequence[Hit]) -> StoredPassage:
-    """The passage of a source that comes first in `hits`; without one, a passage that says nothing but its source."""
+    """Return the passage of a source that comes first in `hits`; without one, a passage that says nothing but its
+    source.
+    """
     nothing = StoredPassage(source_id, title="", permalink="", section=0, headings=(), anchor="", text="")
     return next((hit.passage for hit in hits if hit.source_id == source_id), nothing)
 

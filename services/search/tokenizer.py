@@ -61,7 +61,7 @@ _ASCII_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PIECE = re.compile(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
 _CONTRACTION = re.compile(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
 _MAX_CHARS = 200
-"""Of a token that are read: longer ones are base64 or minified code."""
+"""The most characters of a token that are read: longer ones are base64 or minified code."""
 
 # Words that users and documentation write differently: the common form and the others.
 _SYNONYMS = {
@@ -250,7 +250,7 @@ def _smallest_tokens_of(run: str) -> tuple[str, ...]:
 
 
 def _has_letters_and_digits(field: str) -> bool:
-    """The pieces of such a field (`0x34f1`, `e1042`) would be noise."""
+    """Return True for a field such as `0x34f1` or `e1042`, whose pieces would be noise."""
     return any(char.isdigit() for char in field) and any(char.isalpha() for char in field)
 
 

@@ -67,7 +67,7 @@ from services.team.library import (
     topic_files,
 )
 from services.team.opening import check_library, open_library
-from services.team.rebuilding import WORDLESS, Build, RebuildPlan, Task
+from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, Task
 from services.team.teaching import (
     MOST_ANSWER_CHARS,
     MOST_QUESTION_CHARS,

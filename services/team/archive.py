@@ -189,8 +189,8 @@ class Pair:
 
 
 def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
-    """True if both the community and the team have a turn; the team alone is enough if the kind of conversation needs
-    no question.
+    """Return True if both the community and the team have a turn; the team alone is enough if the kind of conversation
+    needs no question.
     """
     speakers = {turn.speaker for turn in turns}
     return Speaker.TEAM in speakers and (Speaker.USER in speakers or not kind.needs_question)
@@ -227,8 +227,8 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
 
 
 def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
-    """Reduce a pair to the given messages; None if it has none of them. `messages=None` keeps all. It is as certain as
-    in the whole pair to whom the team's turns are, or less (`without_questions`).
+    """Reduce a pair to the given messages; None if it has none of them. `messages=None` keeps all. To whom the team's
+    turns are can become less certain by that (`without_questions`), never more.
     """
     if messages is None:
         return pair
@@ -332,7 +332,7 @@ def _pair_in(piece: str) -> Pair | Malformed:
 
 
 def _is_earlier(lines: Sequence[str]) -> bool:
-    """True if these lines, which follow the marker, were written by an earlier program."""
+    """Return True if these lines, which follow the marker, were written by an earlier program."""
     return any(line.startswith("conversation_id: ") for line in lines[2:3])
 
 
@@ -364,8 +364,9 @@ def has_several_askers(pair: Pair) -> bool:
 
 
 def addressees_of(pair: Pair) -> tuple[int, ...]:
-    """Return whom each turn is to: of the team's, a user, or its own author if that is not certain, or `UNKNOWN` if no
-    user has written before; of a user's, `UNKNOWN`, or its own author if it is no part of the question.
+    """Return the addressee of each turn. A turn of the team has a user; its own author if it is not certain to whom it
+    is; or `UNKNOWN` if no user has written before. A turn of a user has `UNKNOWN`, or its own author if it is no part
+    of the question.
     """
     return pair.addressee_ids or _addressees_of_earlier(pair)
 
@@ -395,9 +396,9 @@ def _addressees_of_earlier(pair: Pair) -> tuple[int, ...]:
 
 
 def with_addressees(pair: Pair, to_ids: Sequence[int]) -> Pair:
-    """Return a pair with addressees (`addressees_of`); without them, if the other fields say the same, or if all are
-    `UNKNOWN`. Nobody is named who has not written in the pair, and a turn of the team after one of a user is to that
-    user or not certain to be.
+    """Return a pair with these addressees (`addressees_of`). They are left out if the other fields say the same, or if
+    all are `UNKNOWN`. An addressee who has not written in the pair before is replaced by the turn's own author, which
+    means that it is not certain.
     """
     users, found = set[int](), list[int]()
     for to, author, turn in zip(to_ids, pair.author_ids, pair.turns, strict=True):

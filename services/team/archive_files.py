@@ -84,7 +84,7 @@ def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
 
 
 def is_archive(path: Path) -> bool:
-    """True if a file begins like an archive file, of this program or an earlier one."""
+    """Return True if a file begins like an archive file, of this program or an earlier one."""
     with path.open("rb") as file:
         return file.read(len(MARKER) + 3).decode(errors="replace").removeprefix("\ufeff").startswith(MARKER)
 
@@ -194,7 +194,7 @@ class ArchiveReader:
                 self._wait(sorted(filter(wanted, pairs), key=attrgetter("key")))
 
     def peek(self, wanted: PairFilter, ready: PairFilter = accept_all) -> Pair | None:
-        """As `oldest`, from memory only."""
+        """Return what `oldest` returns, from the pairs in memory only."""
         while self._waiting and not wanted(self._waiting[0]):
             unwanted = self._waiting.popleft()
             if self._latest.get(unwanted.conversation_id) is unwanted:

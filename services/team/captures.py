@@ -77,7 +77,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The text of a message since it was edited or deleted.
+    """The new text of a message that was edited or deleted.
 
     Attributes:
         text: None: the message was deleted.
@@ -171,11 +171,13 @@ def _remove_unasked(messages: Iterable[CapturedMessage]) -> tuple[CapturedMessag
 def _join_messages(
     stored: Sequence[CapturedMessage], captured: Iterable[CapturedMessage]
 ) -> tuple[CapturedMessage, ...]:
-    """Join the messages of a conversation. The newer text wins, except of what was removed and of questions that were
-    answered. To whom a stored message of the team is, can only become less certain: if a message turns out to be no
-    part of the question, it is no longer certain to whom the stored answers to its author are. Neither is it for new
-    ones if an answered question reads differently now, if new messages are older than a stored answer, or if it was
-    decided without all that is stored of their user.
+    """Join the stored messages of a conversation with newly captured ones. The newer text wins, except for removed
+    texts and for questions that were answered.
+
+    It can only become less certain to whom a stored message of the team is. If a message turns out to be no part of the
+    question, it is no longer certain to whom the stored answers to its author are. To whom new answers are is uncertain
+    if an answered question reads differently now, if new messages are older than a stored answer, or if that was
+    decided without all stored messages of their user.
     """
     answered = max((each.message_id for each in stored if each.turn.speaker is Speaker.TEAM), default=0)
     newer = {each.message_id: each for each in captured}
@@ -355,7 +357,7 @@ class Captures:
         return replace(capture, messages=apply_revisions(messages, self._revisions, capture.kind.opening))
 
     def is_withheld(self, message: CapturedMessage) -> bool:
-        """True if a message must not be captured: it was deleted, or its author does not want it."""
+        """Return True if a message must not be captured: it was deleted, or its author does not want it."""
         revision = self._revisions.get(message.message_id)
         return (revision is not None and revision.text is None) or self._unwanted(message)
 
@@ -512,7 +514,7 @@ def _with_text_ids(fields: list[tuple[str, Any]]) -> dict[str, object]:
 
 
 def parse_pending(data: bytes) -> PendingCapture:
-    """The inverse of `render_pending`. Raises DamagedCapture."""
+    """Parse what `render_pending` has written. Raises DamagedCapture."""
     line, end, rest = data.partition(b"\n")
     if not end:
         raise DamagedCapture("its first line has no end")
@@ -562,7 +564,7 @@ class PendingFolder:
         files.remove(self.folder / waiting.name)
 
     def is_empty(self) -> bool:
-        """True if nothing waits. Never raises: False if the folder cannot be read."""
+        """Return True if nothing waits. Never raises: False if the folder cannot be read."""
         try:
             return not any(map(_PENDING_NAME.fullmatch, os.listdir(self.folder)))  # noqa: PTH208 (names are enough)
         except OSError as error:

@@ -61,8 +61,8 @@ class DescriptionSchedule:
             self._grown.clear()
 
     def would_be_due(self, topics: Mapping[str, Topic], more: Mapping[str, int]) -> bool:
-        """True if one of these `topics` would be due for a new description after the given number of pairs were added
-        to each, by name.
+        """Return True if one of these `topics` would be due for a new description after the given number of pairs were
+        added to each, by name.
         """
         names = [name for name in {*self._grown, *more} if name in topics and name in self.described]
         return any(self._doubled(name, len(topics[name].pairs) + more.get(name, 0)) for name in names)

@@ -73,7 +73,7 @@ class TeamState:
     announced: str = ""
 
     def announces(self, decisions: bytes) -> bool:
-        """True if this is the decisions file of a rebuilt library."""
+        """Return True if this is the decisions file of a rebuilt library."""
         return self.announced == digest_of_decisions(decisions)
 
     def start(self, *, begun: bool) -> str:
@@ -224,12 +224,12 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
 
 
 def _is_exchange(pair: Pair) -> bool:
-    """As `archive.is_exchange`, without removed texts."""
+    """Return what `archive.is_exchange` returns, without removed texts."""
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 
 
 def has_changed_text(pair: Pair, earlier: Pair) -> bool:
-    """True if a text of an earlier capture was changed or removed."""
+    """Return True if a text of an earlier capture was changed or removed."""
     texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
     turns = zip(earlier.message_ids, earlier.turns, strict=True)
     return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in turns)
@@ -354,7 +354,7 @@ def remove_words(topic: str, words: Collection[str], taken: Collection[str]) -> 
 
 
 def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool:
-    """True if a word of the topic's name contains one of `words` that has `least_chars` letters or more."""
+    """Return True if a word of the topic's name contains one of `words` that has `least_chars` letters or more."""
     for word in map(fold_name_word, topic.split("-")):
         parts = (word[at : at + size] for size in range(least_chars, len(word)) for at in range(len(word) - size + 1))
         if any(part in words for part in parts):
@@ -588,7 +588,7 @@ class TeamLibrary:
         return {name: topics[name] for name in self.team_index.described if name in topics}
 
     def find_undescribed(self, topics: Sequence[Topic]) -> Sequence[Topic]:
-        """As `undescribed`, among some topics."""
+        """Return what `undescribed` returns, among some topics only."""
         with self._lock:
             found = self.team_index.find_undescribed(topics, self.time())
             self._retry()
@@ -706,7 +706,7 @@ class TeamLibrary:
             self.flush()
 
     def _taken_part_in(self, author_id: int) -> set[Decimal]:
-        """The keys of the archived pairs in which this person took part."""
+        """Return the keys of the archived pairs in which this person took part."""
         archived = self.reader.survey(self.fold.placement.is_undecided)
         return {pair.key for pair in archived if author_id in pair.author_ids}
 

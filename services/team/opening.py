@@ -137,8 +137,8 @@ class _TopicContent(NamedTuple):
         return frozenset(key for key, _ in self.parts)
 
     def may_correct(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
-        """True if a block has the corrections of that time, possibly from before people were forgotten. `pairs`: the
-        pairs of the archive, by key.
+        """Return True if a block has the corrections of that time, possibly from before people were forgotten. `pairs`:
+        the pairs of the archive, by key.
         """
         own = [(pairs[by], what) for key, by, what in self.corrections if key == pair.key and by in pairs]
         own = [(by, what) for by, what in own if sort_key(by) > sort_key(pair)]
@@ -160,7 +160,9 @@ class TopicHistory:
     since: Sequence[Decision]
 
     def includes(self, topic: str, text: str) -> bool:
-        """True if `text` was the topic's file after one of these decisions, possibly before people were forgotten."""
+        """Return True if `text` was the topic's file after one of these decisions, possibly before people were
+        forgotten.
+        """
         try:
             blocks = {archive.instant(block.id): block for block in topic_blocks(text)}
         except archive.BadId:
@@ -170,7 +172,9 @@ class TopicHistory:
         return any(self._fits(blocks, then) for then in self._contents_of(topic) if blocks.keys() <= then.keys)
 
     def _fits(self, blocks: Mapping[Decimal, TopicBlock], then: _TopicContent) -> bool:
-        """True if these are the blocks of a topic with the content `then`, as far as the archive has its pairs."""
+        """Return True if these are the blocks of a topic with the content `then`, as far as the archive has its
+        pairs.
+        """
         found = self.reader.find(then.keys)
         parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
         pairs = {key: part for key, part in parts.items() if part is not None}
@@ -202,7 +206,7 @@ class TopicHistory:
 
 
 def _is_block_of(block: TopicBlock, pair: Pair) -> bool:
-    """True if this is a block of the pair, possibly from before texts were removed, or in the earlier format."""
+    """Return True if this is a block of the pair, possibly from before texts were removed, or in the earlier format."""
     if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
     current = topic_block(pair)

@@ -135,7 +135,7 @@ class BuildStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class LibraryBuild:
     """A library that is built in `folder`, next to the live one. All methods raise OSError."""
 
     folder: Path

@@ -21,7 +21,7 @@ MOST_QUESTION_CHARS, MOST_ANSWER_CHARS = 1_000, 4_000
 
 
 class LessonRefused(ValueError):
-    """It cannot be taught: one sentence that says why, and what to do."""
+    """A lesson cannot be taught. The message is one sentence that says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class LessonForm:
     """A question and its answer as somebody wrote them.
 
     Attributes:
-        number: an id that nothing else has, such as that of the form; 0: one is made. Twice the same is stored once.
+        lesson_id: an id that nothing else has, such as that of the form; 0: one is made. Twice the same is stored once.
         place_id: where on Discord it was written; 0: elsewhere.
         author_id: who wrote the answer; `archive.UNKNOWN` if that is not known.
         asker_id: who wrote the question, if it is in a user's words; None: the author did. So whoever is forgotten
@@ -39,7 +39,7 @@ class LessonForm:
     guild_id: int | None
     question: str
     answer: str
-    number: int = 0
+    lesson_id: int = 0
     place_id: int = 0
     author_id: int = archive.UNKNOWN
     asker_id: int | None = None
@@ -61,9 +61,11 @@ def share_of_wording(text: str, other: str) -> float:
 
 
 def asker_among(question: str, asked: Iterable[tuple[int, str]]) -> int | None:
-    """Return in whose wording a question is: of those who `asked`, the one who has most of it, if that is more than
-    half, and of several the one who asked the least besides; None: in nobody's. `asked`: ids of people with their
-    questions.
+    """Return the person in whose wording a question is; None: it is in nobody's. `asked`: ids of people, each with a
+    question of theirs.
+
+    It is the person whose question has most of its wording, if that is more than half. Of several, it is the one whose
+    question has the least besides.
     """
     pairs, best, asker_id = _pairs_of(question), (1 / 2, 1.0), None
     for author_id, text in asked:
@@ -85,7 +87,9 @@ def _pairs_of(text: str) -> _Pairs:
 
 
 class Taught(NamedTuple):
-    """Sentences about what has become of a lesson; and True if it is in a topic by now."""
+    """The result of teaching. `text`: sentences about what has become of the lesson; `is_filed`: it is in a topic by
+    now.
+    """
 
     text: str
     is_filed: bool = False

@@ -64,17 +64,17 @@ class Topic:
         return any(pair.key == key for pair in reversed(self.pairs))  # mostly a new one is looked for
 
     def quotes(self, author_id: int) -> bool:
-        """True if the topic holds a text of this person."""
+        """Return True if the topic holds a text of this person."""
         return any(pair != remove_texts(pair, author_id) for pair in self.pairs if author_id in pair.author_ids)
 
 
 def sort_key(pair: Pair) -> tuple[Decimal, Decimal]:
-    """The sort key of pairs: when the conversation took place, then when it was captured."""
+    """Return the sort key of pairs: when the conversation took place, then when it was captured."""
     return archive.timestamp_instant(pair.said_at), pair.key
 
 
 def has_team_text(pair: Pair) -> bool:
-    """True if the pair has a text of the team that was not removed."""
+    """Return True if the pair has a text of the team that was not removed."""
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
 

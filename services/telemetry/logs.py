@@ -33,8 +33,8 @@ def add_people(user_ids: Iterable[int]) -> None:
 
 
 def fields() -> dict[str, str]:
-    """The ids of the part that the running code works on; empty if there is none, or for a question from the command
-    line, which has no ids.
+    """Return the ids of the part that the running code works on; empty if there is none, or for a question from the
+    command line, which has no ids.
     """
     part = current_part.get()
     if part is None or not part.last.id:

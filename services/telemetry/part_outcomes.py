@@ -131,7 +131,7 @@ def recorded_question(texts: Iterable[str], redact: Callable[[str], str]) -> str
 
 
 def _asks(outcome: Outcome) -> bool:
-    """True if somebody asked the bot something, as far as the gate could tell."""
+    """Return True if somebody asked the bot something, as far as the gate could tell."""
     traits = traits_of(outcome.reason)
     if outcome.part.author_type is AuthorType.TEAM_MEMBER or traits.is_textless:
         return False

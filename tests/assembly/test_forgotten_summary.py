@@ -10,7 +10,7 @@ from typing import cast
 from unittest.mock import Mock
 
 from assembly.forgetting import TeamKnowledgeFiles
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.slash_commands import Privacy, summary
 from model.servers import Servers
 from services.conversations import InFlight, Posts, phrases
@@ -48,7 +48,7 @@ async def test_a_topic_that_is_renamed_elsewhere_is_so_in_files_and_in_memory(tm
         folder=folder, record=OutcomeRecord(None, str), budgets={}, forget_messages=Mock(), drafts=Mock()
     )
     services = SimpleNamespace(posts=Posts([kept]), in_flight=InFlight())
-    parts = cast("Parts", SimpleNamespace(services=services, state=state, servers={}))
+    parts = cast("GraphParts", SimpleNamespace(services=services, state=state, servers={}))
     privacy = Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}))
     done = await privacy.remove(999, until=1, renamed=renamed)
     assert done.renamed == renamed

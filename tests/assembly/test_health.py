@@ -90,7 +90,7 @@ async def test_discord_is_lost_since_the_connection_went_or_fell_silent(monitor:
     began = now()
     monitor.gateway = gateway = Health(began)
     assert (await of(monitor, Topic.DISCORD)).since == began
-    gateway.up(now())
+    gateway.note_connected(now())
     assert (await of(monitor, Topic.DISCORD)).is_well
     await asyncio.sleep(170)
     gateway.note_frame(heard := now())
@@ -98,7 +98,7 @@ async def test_discord_is_lost_since_the_connection_went_or_fell_silent(monitor:
     assert (await of(monitor, Topic.DISCORD)).is_well
     await asyncio.sleep(20)
     assert (await of(monitor, Topic.DISCORD)).since == heard
-    gateway.down(now())
+    gateway.note_disconnected(now())
     assert (await of(monitor, Topic.DISCORD)).since == now()
 
 

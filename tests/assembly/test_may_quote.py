@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from assembly.teaching import Teaching
 from model.events import Deleted, PlaceSeen, Posted
 from model.messages import Author, Message, Place, PlaceKind
@@ -57,7 +57,7 @@ def teaching(history: History, *, capture_channels: frozenset[int] = frozenset()
     people = people_of(frozenset(), frozenset(), None)
     context = Context(history, people, ConversationTracker(), ContextRules(withheld=withheld))
     services = SimpleNamespace(context=context, router=SimpleNamespace(rules=rules))
-    return Teaching(cast("Parts", SimpleNamespace(services=services)), Redactor())
+    return Teaching(cast("GraphParts", SimpleNamespace(services=services)), Redactor())
 
 
 def live(discord: Discord, *places: Place) -> History:

@@ -65,9 +65,9 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
     monkeypatch.setattr(files, "replace", slowly)
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
     async with autosave(state):
-        state.seen.note_guild(1, 1_500_000_000.0)
+        state.watermarks.note_guild(1, 1_500_000_000.0)
         await began.wait()
-        state.seen.note_guild(2, 1_500_000_000.0)
+        state.watermarks.note_guild(2, 1_500_000_000.0)
         going_on = asyncio.ensure_future(go_on_soon())
     await going_on
     assert at_once == []
@@ -85,8 +85,8 @@ async def test_the_marks_of_quiet_places_are_kept_no_longer_than_catch_up_may_lo
     discord = settings.discord.model_copy(update={"catch_up_minutes": catch_up_minutes})
     state = read_state(settings.model_copy(update={"discord": discord}))
     for message in (said(1, 1_480_000_000), said(2, 1_499_999_000)):
-        state.seen.note_arrival(message.channel_id, message.id)
-        state.seen.note_result(Removed(message.channel_id, message.id))
+        state.watermarks.note_arrival(message.channel_id, message.id)
+        state.watermarks.note_result(Removed(message.channel_id, message.id))
     await asyncio.sleep(1_600_000_000)
     await state.save()
     assert set(read_watermarks(state.folder.seen)) == kept
@@ -99,7 +99,7 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
 
     async def saves(number: int) -> None:
         state = read_state(load(config))
-        state.seen.note_guild(number, 1_500_000_000.0)
+        state.watermarks.note_guild(number, 1_500_000_000.0)
         await state.budgets.default.begin_chain(number, now())
         await state.save()
 
@@ -152,19 +152,22 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
     ahead, hour = 1_500_000_000.0, 3600.0
     await asyncio.sleep(ahead)
     state = read_state(load(config))
-    state.seen.note_guild(7, ahead)
+    state.watermarks.note_guild(7, ahead)
     before = said(1, ahead - hour)
-    state.seen.note_arrival(before.channel_id, before.id)
-    state.seen.note_result(Removed(1, before.id))
+    state.watermarks.note_arrival(before.channel_id, before.id)
+    state.watermarks.note_result(Removed(1, before.id))
     while await state.budgets.default.begin_chain(5, ahead) is None:
         pass
     await state.save()
     again = read_state(load(config))
-    again.seen.note_guild(7, ahead - hour)
-    assert again.seen_before.has_outcome(1, before.id)
-    assert not again.seen_before.has_outcome(1, said(1, ahead - hour + 60).id)
+    again.watermarks.note_guild(7, ahead - hour)
+    assert again.watermarks_at_start.has_outcome(1, before.id)
+    assert not again.watermarks_at_start.has_outcome(1, said(1, ahead - hour + 60).id)
     starting = ids_to_read_after(
-        again.seen.below(), [CatchUpPlace(1)], since=ahead - 2 * hour, guild_mark=again.seen.below()[-7]
+        again.watermarks.by_place(),
+        [CatchUpPlace(1)],
+        since=ahead - 2 * hour,
+        guild_mark=again.watermarks.by_place()[-7],
     )
     assert starting == {1: before.id}
     assert await again.budgets.default.begin_chain(5, ahead - hour) is not None

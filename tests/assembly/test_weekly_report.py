@@ -183,7 +183,7 @@ def two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def said(_: Report) -> str:
         return f"**The last week.** {'a' * 1500}\n{'b' * 1500}"
 
-    monkeypatch.setattr("assembly.reports.posted", said)
+    monkeypatch.setattr("assembly.reports.render_message", said)
 
 
 @pytest.mark.usefixtures("two_pieces")

@@ -20,7 +20,7 @@ from services.storage.data_folder import DataFolder, lock
 from services.team import archive
 from services.team.archive import Pair
 from services.team.decisions import Action, Actor, Decision
-from services.team.rebuilding import Build
+from services.team.rebuilding import LibraryBuild
 from tests.services.storage.test_files import PowerCut, cut_at
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
@@ -396,11 +396,11 @@ def test_500_pairs_make_500_classifications_and_an_integration_for_each_that_mee
 CALLS = ("open", "write", "fsync", "close", "rename", "unlink")
 
 
-def built(data: Path) -> Build:
+def built(data: Path) -> LibraryBuild:
     """An old library, and a build that is ready to be swapped in."""
     old_library(data)
     opened(data, key=KEY)
-    build = Build(DataFolder(data).regeneration, places_in(data))
+    build = LibraryBuild(DataFolder(data).regeneration, places_in(data))
     lines: list[Decision] = [added(PAIRS[1], "new"), added(PAIRS[2], "old"), decided(PAIRS[3], Action.SKIPPED)]
     store(data, PAIRS[4])
     found = regen.plan_rebuild(build)
@@ -427,7 +427,7 @@ def test_a_crash_at_any_system_call_of_the_swap_leaves_the_old_library_or_the_ne
     for number in range(1, 200):
         data = tmp_path / str(number) / "data"
         shutil.copytree(first, data)
-        build = Build(DataFolder(data).regeneration, places_in(data))
+        build = LibraryBuild(DataFolder(data).regeneration, places_in(data))
         with pytest.MonkeyPatch.context() as monkeypatch:
             was_cut = cut_at(monkeypatch, call, number)
             with contextlib.suppress(PowerCut):
@@ -458,7 +458,7 @@ def test_a_run_after_a_crash_in_the_swap_comes_to_the_same(
         raise PowerCut
 
     with monkeypatch.context() as patch:
-        patch.setattr(Build, "clear", crash)
+        patch.setattr(LibraryBuild, "clear", crash)
         with pytest.raises(PowerCut):
             run(config)
     again = thinks(ScriptedCurator())

@@ -137,7 +137,7 @@ def test_every_message_ends_exactly_once_and_the_sums_hold(lines: list[Line]) ->
     assert len(world.lines) == len(world.outcomes) == world.tally.parts.total()
     in_flight = world.parts.services.in_flight
     assert (len(in_flight), in_flight._tokens, in_flight._in_threads) == (0, {}, {})
-    assert all(not mark.open for mark in world.parts.services.marks.marks().values())
+    assert all(not mark.open for mark in world.parts.services.watermarks.marks().values())
 
 
 @QUICKLY

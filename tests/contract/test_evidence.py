@@ -715,7 +715,7 @@ async def test_a_file_that_two_have_posted_stays_until_the_last_of_them_takes_it
         case "forget":
             assert await world.documents.forget(ANNA.id) == (1, 0)
         case "opt-out":
-            await world.documents.leave_alone(BEN.id)
+            await world.documents.stop_reading_of(BEN.id)
         case _:
             await stage.commands.delete(call(BEN, question.id), "app.log")
     await world.wait(1)

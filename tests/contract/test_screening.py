@@ -208,4 +208,4 @@ async def test_memory_is_free_of_what_has_its_end(tmp_path: Path) -> None:
     assert len(in_flight) == 0
     assert not in_flight._tokens
     assert not in_flight._in_threads
-    assert all(not mark.open and not mark.done for mark in world.parts.services.marks.marks().values())
+    assert all(not mark.open and not mark.done for mark in world.parts.services.watermarks.marks().values())

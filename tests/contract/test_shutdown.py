@@ -36,7 +36,7 @@ async def test_what_is_not_finished_in_time_is_cancelled_and_left_for_catch_up(t
     world.says(ANNA, "Another?")
     assert not await world.close(20)
     assert world.story == ["replied", "cancelled: shutdown", "cancelled: shutdown"]
-    assert world.parts.services.marks.below() == {HELP: before.id}
+    assert world.parts.services.watermarks.by_place() == {HELP: before.id}
     assert world.tally.failed
     assert world.tally.adds_up
 
@@ -48,7 +48,7 @@ async def test_a_reply_that_is_being_posted_may_finish_after_the_grace_period(tm
     message = world.says(ANNA, "How?")
     assert not await world.close(20)
     assert world.story == ["replied"]
-    assert world.parts.services.marks.below() == {HELP: message.id}
+    assert world.parts.services.watermarks.by_place() == {HELP: message.id}
 
 
 async def test_captures_are_kept_although_the_grace_period_is_over(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_the_flow_moves_during_a_replay_and_its_question_can_be_followed(shown: 
 def test_a_question_is_followed_step_by_step_while_it_is_on_its_way(shown: Page, served: Served) -> None:
     shown.goto(f"{served.address}/flow")
     expect(shown.locator("#live")).to_have_text("Live")
-    expect(shown.locator("#in-hand-none")).to_be_visible()
+    expect(shown.locator("#in-progress-none")).to_be_visible()
     part, meter = part_of(10), served.box.meter
     assert meter is not None
 
@@ -105,10 +105,10 @@ def test_a_question_is_followed_step_by_step_while_it_is_on_its_way(shown: Page,
         expect(shown.locator(f'[data-op="{name}"]')).to_have_class(re.compile(r"\bbusy\b"))
         served.tell(step, name)
         served.tell(meter, name, 0)
-        expect(shown.locator("#in-hand .steps")).to_have_text(so_far)
+        expect(shown.locator("#in-progress .steps")).to_have_text(so_far)
         expect(shown.locator(f'[data-op="{name}"]')).not_to_have_class(re.compile(r"\bbusy\b"))
     served.tell(meter.add, ended(part))
-    expect(shown.locator("#in-hand li")).to_have_count(0)
+    expect(shown.locator("#in-progress li")).to_have_count(0)
     expect(shown.locator('[data-count="replied"]')).to_have_text("1")
 
 
@@ -134,7 +134,53 @@ def test_where_discord_goes_the_open_page_says_so_and_is_not_live(shown: Page, m
             expect(shown.locator("#live")).to_have_text("" if path == "/" else re.compile("Discord is not connected"))
         shown.goto(served.address)
         expect(shown.locator("#verdict")).to_have_class("verdict-line is-ill")
-        expect(shown.locator('[data-topic="discord"] [data-cell="remedy"]')).to_contain_text("discordstatus.com")
+        expect(shown.locator("#steps li").first).to_contain_text("discordstatus.com")
+
+
+def test_what_to_do_next_changes_on_an_open_page(shown: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "HEALTH_SECONDS", 0.0)
+    monkeypatch.setattr(pages, "STEPS_SECONDS", 0.0)
+    well = Condition(topic=Topic.DISCORD, detail="since 2026-02-01 00:00 UTC")
+    gone = Condition(topic=Topic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    with served_to_browsers(Box(conditions=[well], texts=True)) as served:
+        assert served.box.meter is not None
+        shown.goto(served.address)
+        expect(shown.locator("#live")).to_have_text("Live")
+        link = shown.get_by_role("link", name="Write what is missing: Does the quota")
+        link.focus()
+        served.box.conditions = [gone]
+        served.tell(served.box.meter, "gate", 0)
+        expect(shown.locator("#steps li")).to_have_count(2)
+        assert shown.locator("#steps a").first.inner_text() == "Discord is not connected"
+        link.click()
+        assert shown.url.endswith("/gaps#gap-b1")
+        shown.go_back()
+        served.box.conditions = [well]
+        served.box.dismissed.ids.add(0xB1)
+        served.tell(served.box.meter, "gate", 0)
+        expect(shown.locator("#steps-none")).to_be_visible()
+        expect(shown.locator("#steps li")).to_have_count(0)
+
+
+def test_what_was_not_known_is_shown_when_it_is_and_trouble_moves_up(
+    shown: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "HEALTH_SECONDS", 0.0)
+    full = Condition(topic=Topic.DISK, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    with served_to_browsers(Box(conditions=[])) as served:
+        assert served.box.meter is not None
+        shown.goto(served.address)
+        expect(shown.locator("#verdict")).to_contain_text("cannot be found out")
+        expect(shown.locator("#steps a").first).to_have_text("Find out whether all is well")
+        for conditions, first in (
+            ([Condition(topic=Topic.DISCORD), Condition(topic=Topic.DISK)], "Discord"),
+            ([Condition(topic=Topic.DISCORD), full], "Disk"),
+        ):
+            served.box.conditions = conditions
+            served.tell(served.box.meter, "gate", 0)
+            expect(shown.locator("#health h3")).to_have_count(3)  # the model was not asked
+            expect(shown.locator("#health h3").first).to_have_text(first)
+        expect(shown.locator('#health [data-topic="disk"]')).to_have_class("card is-ill")
 
 
 def test_a_gap_is_dismissed_and_restored_without_a_script(browser: Browser, served: Served) -> None:

@@ -88,7 +88,7 @@ async def test_who_was_faster_is_told_by_a_pseudonym(action: str, changed: dict[
 @pytest.mark.parametrize("texts", [False, True])
 async def test_the_list_shows_what_waits_and_texts_only_where_asked_for(texts: bool) -> None:
     async with served(Box(texts=texts, drafts=FakeDrafts())) as client:
-        assert "1 waits for approval, the oldest for 60.0 min" in await page(client, "/answers")
+        assert '1 answer waits for approval, the oldest for <span class="number">1 h<' in await page(client, "/answers")
         shown = await page(client, "/drafts")
     assert "1 answer waits for approval" in shown
     assert "confidence 0.42" in shown

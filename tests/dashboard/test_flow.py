@@ -67,7 +67,8 @@ def test_every_edge_leads_into_a_box(more: int) -> None:
 def test_figures_are_written_in_few_words() -> None:
     assert cells(Figures()).line == "–"
     shown = cells(Figures(in_flight=1, waiting=2, done=3, failed=4, median=0.0123, p95=75.0))
-    assert shown.line == "3 done · 2 waiting · 4 failed · 12 ms / 1.2 min"
+    assert (shown.line, shown.times) == ("3 done · 2 waiting · 4 failed", "12 ms / 1.2 min")
+    assert cells(Figures(done=20_991)).line == "20,991 done"
     assert (shown.in_flight, shown.state) == ("1 now", "busy hurt")
     assert (cells(Figures()).in_flight, cells(Figures()).state) == ("", "idle")
 
@@ -78,8 +79,8 @@ def test_who_is_on_the_way_is_a_pseudonym_with_the_steps_so_far() -> None:
     meter.on_begin("gate")(None)
     current_part.reset(token)
     view = now_view(meter, showing(), AT)
-    (row,) = view.in_hand
+    (row,) = view.in_progress
     assert (row.kind, row.who, row.where, row.steps) == ("question", "abababab", "#channel-11", "gate 0 ms")
     assert row.link == ""
-    assert view.ends == dict.fromkeys((name for name in chain.from_iterable(flow.ENDS)), 0)
+    assert view.ends == dict.fromkeys((name for name in chain.from_iterable(flow.ENDS)), "0")
     assert view.cells["gate"].line.startswith("1 done")

@@ -42,3 +42,13 @@ async def test_a_gap_whose_search_found_nothing_names_no_page() -> None:
     assert gap_view(gap, showing()).title == "Something in #channel-20"
     (other,) = await find_gaps([replace(UNANSWERED, path={"select": 3})], None)
     assert gap_view(other, showing()).nearest == ""
+
+
+async def test_equal_questions_are_shown_once_and_addresses_are_no_titles() -> None:
+    words = "why is https://docs.example.org/a/b?c=1 empty, as it was <@171>?"
+    (gap,) = await find_gaps(
+        [asked(number, words if number < 3 else f"{words} Please!") for number in range(1, 5)], None
+    )
+    shown = gap_view(gap, showing(texts=True))
+    assert shown.title == "Why is docs.example.org empty, as it was @abababab?"
+    assert [bool(each.text) for each in shown.asked] == [True, False, True, False]

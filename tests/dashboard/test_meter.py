@@ -76,11 +76,11 @@ def test_a_part_is_followed_from_step_to_step_until_its_result(meter: FlowMeter,
         end = meter.on_begin(name)
         at[0] += seconds
         end(None)
-    (one,) = meter.in_hand()
+    (one,) = meter.in_progress()
     assert (one.part, one.steps) == (part, (StepDuration("gather", 0.5), StepDuration("gate", 1.5)))
     assert meter.steps_of((10,)) == ()
     meter.add(ended(part))
-    assert meter.in_hand() == []
+    assert meter.in_progress() == []
     assert meter.steps_of((10,)) == one.steps
     assert meter.results == {"replied": 1}
 
@@ -93,14 +93,14 @@ def test_a_result_without_steps_and_ignored_messages_count(meter: FlowMeter) -> 
 
 
 def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metering, "IN_HAND", 2)
+    monkeypatch.setattr(metering, "MOST_IN_PROGRESS", 2)
     monkeypatch.setattr(metering, "FOLLOWED", 1)
     parts = [part_of(number, author_id=number) for number in (10, 11, 12)]
     for part in parts:
         current_part.set(part)
         meter.on_begin("gate")(None)
-    assert [one.part for one in meter.in_hand()] == [parts[2], parts[1]]
+    assert [one.part for one in meter.in_progress()] == [parts[2], parts[1]]
     meter.add(ended(parts[1]))
     meter.add(ended(parts[2]))
-    assert meter.in_hand() == []
+    assert meter.in_progress() == []
     assert (meter.steps_of((11,)), len(meter.steps_of((12,)))) == ((), 1)

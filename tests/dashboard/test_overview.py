@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from dashboard import overview, views
 from dashboard.charts import HEIGHT, WIDTH, Series, draw_columns
-from dashboard.overview import activity_view, health_view, next_steps, period_of
+from dashboard.overview import (
+    FAILING_SOURCES,
+    activity_view,
+    first_steps,
+    health_view,
+    next_steps,
+    period_of,
+    with_troubles,
+)
 from model.health import TOPICS, Condition, Topic, Trouble
 from model.outcomes import OutcomeKind
 from reporting.reading import VotedQuestion
@@ -46,7 +54,7 @@ def test_trouble_comes_first_with_since_when_and_what_to_do() -> None:
     view = health_view([*ALL_WELL[1:], condition(Topic.DISCORD, "")], showing(), NOW)
     first = view.rows[0]
     assert (view.state, first.topic, first.state) == ("ill", "discord", "ill")
-    assert first.since == "since 2026-02-02 03:36 (4 min ago)"
+    assert first.since == "since 2026-02-02 03:36 (4\N{NO-BREAK SPACE}min\N{NO-BREAK SPACE}ago)"
     assert view.verdict == f"Discord is not connected {first.since}"
     assert first.remedy.startswith("Look at https://discordstatus.com")
 
@@ -66,18 +74,21 @@ def test_where_nothing_is_known_nothing_counts_as_well() -> None:
     view = health_view([], showing(), NOW)
     assert (view.state, view.rows) == ("unknown", [])
     assert "cannot be found out" in view.verdict
+    assert [step.link for step in with_troubles(view, ())] == ["/processes"]
 
 
 def test_several_troubles_are_counted_and_minor_ones_are_no_alarm() -> None:
     both = [condition(Topic.DISCORD, ""), condition(Topic.DISK, ""), condition(Topic.SOURCES, "a")]
-    assert health_view(both, showing(), NOW).verdict.endswith("(4 min ago), and 1 more")
+    assert health_view(both, showing(), NOW).verdict.endswith("ago); 1 more thing is wrong")
+    three = health_view([*both, condition(Topic.BUDGET, "a day")], showing(), NOW)
+    assert three.verdict.endswith("ago); 2 more things are wrong")
     minor = [condition(Topic.SOURCES, "a"), condition(Topic.ERRORS, "")]
     assert health_view(minor, showing(), NOW).verdict == "It works; worth a look: sources and last error"
 
 
 def test_of_many_subjects_some_are_named() -> None:
     (row,) = health_view([condition(Topic.SOURCES, "a", "b", "c", "d", "e", detail="5 fail")], showing(), NOW).rows
-    assert row.detail == "a, b, c and 2 more: 5 fail"
+    assert row.detail == "a, b and 3 more: 5 fail"
 
 
 def test_an_error_may_name_a_file_so_its_text_is_a_text() -> None:
@@ -89,7 +100,35 @@ def test_an_error_may_name_a_file_so_its_text_is_a_text() -> None:
 def test_a_model_that_nobody_has_asked_is_neither_well_nor_ill() -> None:
     view = health_view([condition(Topic.DISCORD)], showing(), NOW)
     assert [(row.topic, row.state) for row in view.rows] == [("discord", "well"), ("model", "unknown")]
-    assert view.state == "well"
+    assert (view.state, view.verdict) == ("well", "Nothing is wrong so far; no model has been asked since the start")
+    without = health_view([condition(Topic.DISCORD)], showing(), NOW, has_model=False)
+    assert ([row.topic for row in without.rows], without.verdict) == (["discord"], "All is well")
+
+
+def test_each_trouble_is_something_to_do_and_the_alarms_come_first() -> None:
+    ill = [condition(topic, "it") for topic in (Topic.ERRORS, Topic.SOURCES, Topic.DISK, Topic.DISCORD)]
+    view = health_view([*ill, condition(Topic.BUDGET)], showing(), NOW)
+    drafts = steps(drafts=[NOW - 60])
+    found = with_troubles(view, drafts)
+    assert [(step.text, step.link) for step in found] == [
+        ("Discord is not connected", "#well"),
+        ("The disk is nearly full, or cannot be written", "#well"),
+        ("Post or discard 1 draft", "/drafts"),
+        ("Sources cannot be read", FAILING_SOURCES),
+        ("An error was logged", "#well"),
+    ]
+    assert found[0].more.startswith("Look at https://discordstatus.com")
+    sources = [overview.NextStep("See to 3 sources that cannot be read", FAILING_SOURCES, "a: HTTP 404")]
+    assert [step.text for step in with_troubles(view, sources)].count("Sources cannot be read") == 0
+    assert with_troubles(None, drafts) == drafts
+
+
+def test_a_new_bot_needs_knowledge_and_a_question() -> None:
+    assert [step.link for step in first_steps(has_knowledge=False, was_asked=False)] == [
+        "/knowledge#sources",
+        "/answers",
+    ]
+    assert first_steps(has_knowledge=True, was_asked=True) == []
 
 
 def vote(downs: int, ups: int = 0, *, asked_id: int | None = None, at: float = AT) -> VotedQuestion:
@@ -116,8 +155,8 @@ def test_what_waits_for_a_person_comes_before_what_can_be_written() -> None:
     found = steps([gap("How much?", 7)], [broken], [vote(2, asked_id=REPLIED.message_ids[-1])], [NOW - 60, NOW - 7200])
     assert [(step.text, step.link, step.more) for step in found] == [
         ("Post or discard 2 drafts", "/drafts", "the oldest was made 2 h ago"),
-        ("Check an answer voted down: Where is it?", "/answers/a1", "2 down; 1 h ago"),
-        ("Write what is missing: How much?", "/gaps#gap-b1", "asked 7 ×, 2 people"),
+        ("Check an answer voted down: Where is it?", "/answers/a1", "votes: 2 down; 1 h ago"),
+        ("Write what is missing: How much?", "/gaps#gap-b1", "asked 7 times by 2 people"),
         (
             "See to 1 source that cannot be read",
             "/knowledge?state=failing#sources",
@@ -129,7 +168,7 @@ def test_what_waits_for_a_person_comes_before_what_can_be_written() -> None:
 def test_the_most_voted_and_the_largest_are_named_and_no_more_than_three_of_each() -> None:
     found = steps([gap(str(at), at) for at in range(9)], votes=[vote(at) for at in range(1, 6)])
     assert len(found) == 6
-    assert found[0].more.startswith("5 down")
+    assert found[0].more.startswith("votes: 5 down")
     assert found[0].link == "/answers"  # nothing tells which one
 
 

@@ -15,7 +15,7 @@ import pytest
 from aiohttp.test_utils import TestClient
 from yarl import URL
 
-from dashboard import KnownSource, serving
+from dashboard import KnownSource, pages, serving
 from dashboard.access import FREE_TRIES, SESSIONS
 from model.health import Condition, Topic, Trouble
 from reporting.cost import Prices
@@ -244,7 +244,7 @@ async def test_a_library_that_cannot_be_read_hides_nothing_else_on_the_first_pag
     async with served(box) as client:
         text = await page(client, "/")
     assert "decisions.jsonl: line 3 is damaged" in text
-    assert "All is well" in text
+    assert "Nothing is wrong so far" in text
 
 
 async def test_a_gap_becomes_a_search_without_its_words_in_the_address() -> None:
@@ -264,7 +264,7 @@ async def test_cost_is_shown_with_and_without_a_price() -> None:
         text = await page(client, "/cost")
         assert "price_per_million" in text
     async with served(Box(days={}, entries=[])) as client:
-        assert "No model was asked." in await page(client, "/cost")
+        assert "No model was asked in the last 30 days." in await page(client, "/cost")
 
 
 async def test_what_cannot_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +291,7 @@ async def test_a_gap_is_dismissed_stays_so_and_can_be_restored() -> None:
         left = await page(client, "/gaps")
         assert f'action="{UNDISMISS}"' in left
         assert f'action="{DISMISS}"' not in left
-        assert "0 of the last questions" in left
+        assert "None is left: all were dismissed." in left
         assert "Write what is missing" not in await page(client, "/")
         async with client.post(UNDISMISS, data={"key": await key_on(client, "/gaps")}) as response:
             assert response.status == 200
@@ -596,6 +596,36 @@ async def test_what_is_ill_is_the_first_thing_to_do_even_where_nothing_else_wait
     ill = [Condition(topic=each, troubles={"": Trouble(AT, AT)}) for each in (Topic.DISCORD, Topic.MODEL)]
     async with served(Box(entries=[], held=[], conditions=ill)) as client:
         to_do = (await page(client, "/")).partition("What to do next")[2]
-    assert "First: Discord is not connected" in to_do
-    assert (to_do.count("First: "), to_do.count('href="#well"')) == (1, 2)
-    assert "Nothing waits for you" not in to_do
+    assert re.findall(r'href="([^"]+)">([^<]+)', to_do) == [
+        ("#well", "Discord is not connected"),
+        ("#well", "The model does not answer"),
+        ("/answers", "Ask it something in Discord"),
+    ]
+    assert 'id="steps-none" hidden' in to_do
+
+
+async def test_an_overview_that_stays_open_learns_what_is_new_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "STEPS_SECONDS", 0.0)
+    box = Box(texts=True, conditions=[Condition(topic=Topic.DISCORD)])
+    async with served(box) as client:
+        assert "Write what is missing: Does the quota" in await page(client, "/")
+        async with client.get("/events?steps") as response:
+            assert [step["link"] for step in (await next_event(response))["steps"]] == ["/gaps#gap-b1"]
+        box.dismissed.ids.add(0xB1)
+        async with client.get("/events?steps") as response:
+            assert (await next_event(response))["steps"] == []
+        async with client.get("/events") as response:  # of the page "Flow"
+            assert "steps" not in await next_event(response)
+
+
+async def test_many_gaps_have_pages_and_those_of_nobody_say_so() -> None:
+    asked = [replace(UNANSWERED, message_ids=(0xB00 + at,), question=f"word{at}?") for at in range(90)]
+    async with served(Box(texts=True, entries=asked)) as client:
+        first = await page(client, "/gaps")
+        assert (first.count('class="card gap"'), "1 to 40 of 90" in first) == (40, True)
+        assert 'href="/gaps?from=40">Smaller ones' in first
+        assert "90 of the last questions got no answer, about 90 different things" in first
+    async with served(Box(entries=[])) as client:
+        assert "Nobody has asked anything yet" in await page(client, "/gaps")
+    async with served(Box(entries=[REPLIED])) as client:
+        assert "Every question was answered" in await page(client, "/gaps")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dashboard import views
-from dashboard.display import HIDDEN_FILE, DisplayRules, ago, link_to, plain, seconds, size
+from dashboard.display import HIDDEN_FILE, DisplayRules, ago, link_to, plain, seconds, size, whole
 from dashboard.meter import StepDuration
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
@@ -73,7 +73,7 @@ def test_the_time_taken_is_that_of_the_work() -> None:
     assert views.work_seconds(replace(held, path={"hold": {"seconds": "odd"}}), ()) == 42.0
     assert views.work_seconds(replace(REPLIED, path={"hold": 3}), ()) == 1.5
     # A recording without a model takes none of its own time.
-    assert views.answer_row(replace(REPLIED, seconds=0.0), showing()).took == "–"
+    assert views.answer_row(replace(REPLIED, seconds=0.0), showing()).took == ""
 
 
 def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> None:
@@ -247,7 +247,19 @@ def test_without_a_price_there_is_no_money_and_of_nothing_there_is_nothing() -> 
 
 def test_durations_sizes_and_ages_are_short() -> None:
     assert [seconds(each) for each in (None, 0.0004, 1.25, 90)] == ["–", "0 ms", "1.2 s", "1.5 min"]
+    assert [seconds(each) for each in (3600, 200_000)] == ["1.0 h", "2.3 d"]
+    assert [whole(each) for each in (59, 3599, 3600, 86_399, 172_800)] == ["", "59 min", "1 h", "23 h", "2 d"]
     assert [size(each) for each in (None, 5, 2048, 3 * 1024 * 1024)] == ["–", "5 B", "2 KiB", "3.0 MiB"]
     assert [ago(AT - past, AT) for past in (5, 120, 90_000, -5)] == ["just now", "2 min ago", "1 d ago", "just now"]
     assert link_to(None, 5) == ""
     assert plain("a\u202eb\x1b\n") == "ab\n"
+
+
+def test_who_is_mentioned_in_a_question_is_a_pseudonym() -> None:
+    most = "<@18446744073709551615> <@99999999999999999999>"
+    asked = replace(UNANSWERED, question=f"<@!171> is it there, {most}?")
+    row = views.answer_row(asked, showing(texts=True))
+    assert row.excerpt.startswith("@abababab is it there, @ffffffff @")
+    assert "<@" not in (views.answer_view(asked, (), showing(texts=True)).question or "<@")
+    assert views.answer_row(asked, showing()).excerpt == ""
+    assert views.answer_rows([asked], showing(texts=True), "abababab")

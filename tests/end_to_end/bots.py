@@ -16,7 +16,7 @@ import assembly.bot
 import assembly.graph_parts
 import assembly.opening
 import commands.live
-from assembly.graph_parts import Parts, assemble
+from assembly.graph_parts import GraphParts, assemble
 from commands.live import LiveOptions, run_bot
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Result
 from services.discord.attachments import CDNAttachments
@@ -46,7 +46,7 @@ class RunningBot:
         self.settings = settings
         self._options = options
         self.ends: list[Result] = []
-        self.parts: Parts | None = None
+        self.parts: GraphParts | None = None
         self.task: asyncio.Task[int] | None = None
 
     def begin(self, patch: pytest.MonkeyPatch, *, learning: bool = False) -> None:
@@ -56,7 +56,7 @@ class RunningBot:
         """
         tasks_before = asyncio.all_tasks()
 
-        def listened_in(*args: Any, results: Sequence[Callable[[Result], object]], **kwargs: Any) -> Parts:
+        def listened_in(*args: Any, results: Sequence[Callable[[Result], object]], **kwargs: Any) -> GraphParts:
             self.parts = assemble(*args, results=[self.ends.append, *results], **kwargs)
             return self.parts
 

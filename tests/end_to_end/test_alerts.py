@@ -254,7 +254,7 @@ async def test_a_budget_that_is_used_up_is_told_and_so_is_the_next_one(
         assert isinstance(budget, Budget)
         budget.spent.day -= 1  # as at midnight
         await asyncio.sleep(OVER)
-        assert beginnings(hook.texts)[1:] == ["There is a budget for the day again."]
+        assert beginnings(hook.texts)[1:] == ["There is budget left for the day again."]
         assert await bot.stop() == 0
 
 

@@ -303,7 +303,7 @@ async def test_a_form_that_comes_twice_is_stored_once(
     bot = await begun(start, discord_server, kim)
     assert bot.parts is not None
     teaching = Teaching(bot.parts, Redactor())
-    form = LessonForm(discord_server.guild.id, f"<#{help_.id}>: {ASKED}", ANSWERED, number=5 << 22, author_id=kim.id)
+    form = LessonForm(discord_server.guild.id, f"<#{help_.id}>: {ASKED}", ANSWERED, lesson_id=5 << 22, author_id=kim.id)
     assert (await teaching.teach(form, "ana")).is_filed
     assert await teaching.teach(form) == Taught("It was stored already.")
     audited = [(each.by, each.action, each.about) for each in read_audit(DataFolder(data).audit)]
@@ -312,9 +312,9 @@ async def test_a_form_that_comes_twice_is_stored_once(
     assert pair.turns[0].text == f"#help: {ASKED}"
     await bot.parts.state.opt_outs.add(1)
     with pytest.raises(LessonRefused, match="Whoever asked this has opted out"):
-        await teaching.teach(replace(form, number=0, asker_id=1))
+        await teaching.teach(replace(form, lesson_id=0, asker_id=1))
     with pytest.raises(LessonRefused, match="the mark that says so"):
-        await teaching.teach(replace(form, number=0, answer=f"{ANSWERED} !nobot"))
+        await teaching.teach(replace(form, lesson_id=0, answer=f"{ANSWERED} !nobot"))
     assert len(read_audit(DataFolder(data).audit)) == len(audited)  # nothing of what was refused
     assert await bot.stop() == 0
 

@@ -37,7 +37,7 @@ def sound(found: Prepared) -> None:
     for chunk in found.chunks:
         assert 1 <= chunk.line_start <= chunk.line_end <= found.n_lines
         assert all(1 <= line <= found.n_lines for line in chunk.lines)
-        assert chunk.shown_by is None or 0 <= chunk.shown_by < len(found.chunks)
+        assert chunk.section_index is None or 0 <= chunk.section_index < len(found.chunks)
         "\n".join([chunk.text, chunk.heading or "", chunk.key_path or "", chunk.symbol or ""]).encode()
     for record in found.lines:
         assert lines[record.line_no - 1] == found.text[record.text_offset :].split("\n", 1)[0]

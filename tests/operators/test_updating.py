@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from clock import now, rfc3339
-from operators.updating import GONE_SECONDS, TAKEN, begin, discover, event_of, fetch, summarise
+from operators.updating import GONE_SECONDS, NAME_TAKEN, begin, discover, event_of, fetch, summarise
 from services.assistant import NotDescribed, SaysNothing
 from services.knowledge import (
     CannotList,
@@ -198,7 +198,7 @@ async def test_a_name_that_belongs_to_another_kind_is_left_out(tmp_path: Path) -
     ledger = ledger_of(tmp_path, kind, others=[questions()])
     assert await look(ledger) == [
         Discovered({"note": 2}),
-        LeftOut("faq:why", TAKEN),
+        LeftOut("faq:why", NAME_TAKEN),
         Due(kind, "a"),
     ]
 

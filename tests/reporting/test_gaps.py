@@ -62,6 +62,12 @@ async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
         ("lantern will not light", "Lantern will not light"),
         ("?!", "?!"),
         ("x" * 200, f"X{'x' * 89}…"),
+        ("Why is https://docs.example.org/en/lantern?page=3#wick empty?", "Why is docs.example.org empty?"),
+        (
+            "see http://me@docs.example.org/a/b. Why is it dark, as in https://docs.example.org?",
+            "Why is it dark, as in docs.example.org?",
+        ),
+        ("https://docs.example.org/x", "Docs.example.org"),
         (f"Why does {'the old lantern ' * 20}smoke?", f"Why does {'the old lantern ' * 4}the old lantern…"),
     ],
 )
@@ -92,6 +98,11 @@ async def test_of_two_questions_the_shorter_names_their_gap(order: int) -> None:
 async def test_addresses_do_not_make_questions_alike() -> None:
     entries = [asked(f"https://paste.example/{word} {word}?") for word in ("walrus", "teapot")]
     assert len(await find_gaps(entries, None)) == 2
+
+
+async def test_equal_questions_without_a_word_to_search_for_are_one_gap() -> None:
+    found = await find_gaps([asked(text) for text in ("can you?", "what is this?", "Can  you?")], None)
+    assert [len(gap.asked) for gap in found] == [2, 1]
 
 
 async def test_without_gaps_nobody_is_asked_for_vectors() -> None:

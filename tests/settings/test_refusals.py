@@ -439,3 +439,9 @@ def test_answers_that_would_wait_where_nobody_is_shown_them_are_refused(tmp_path
         load(config, {})
     assert says in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_variable_that_lacks_an_underscore_is_not_passed_over(refused: Failure) -> None:
+    told = "APP_DISCORD__TOKEN: app_discord is not a known key; did you mean APP__DISCORD__TOKEN?"
+    assert refused(environ={"APP_DISCORD__TOKEN": "x"}) == f"environment variable {told}"
+    assert refused(dotenv="APP_DISCORD__TOKEN=x\n") == f".env:1: {told}"

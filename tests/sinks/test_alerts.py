@@ -29,10 +29,10 @@ from sinks.alerts import (
     MOST_WAITING,
     POST_SECONDS,
     Alerts,
-    Kept,
+    SavedAlerts,
     message_of,
-    parse_kept,
-    render_kept,
+    parse_alerts,
+    render_alerts,
     send_to_channel,
     send_to_webhook,
 )
@@ -253,7 +253,7 @@ def test_what_waits_is_bounded_and_what_is_dropped_is_logged(tmp_path: Path, cap
             )
 
     play(year)
-    kept = parse_kept((tmp_path / "state" / "alerts.json").read_bytes(), tmp_path)
+    kept = parse_alerts((tmp_path / "state" / "alerts.json").read_bytes(), tmp_path)
     assert len(kept.waiting["away"]) == MOST_WAITING
     assert caplog.text.count("too many wait; dropped: Discord is connected again.") == 3
 
@@ -385,8 +385,8 @@ INCIDENTS = st.builds(
 )
 def test_what_is_written_can_be_read(notices: list[Notice], troubles: dict[str, float]) -> None:
     state = TopicState(troubles=troubles, incident=notices[0].incident if notices else None, well_since=1.5, repeats=2)
-    kept = Kept({Topic.DISK: state}, {"webhook_url": tuple(notices)})
-    assert parse_kept(render_kept(kept), Path("alerts.json")) == kept
+    kept = SavedAlerts({Topic.DISK: state}, {"webhook_url": tuple(notices)})
+    assert parse_alerts(render_alerts(kept), Path("alerts.json")) == kept
 
 
 # The targets

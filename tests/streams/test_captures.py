@@ -15,7 +15,7 @@ from reactivex.subject import Subject
 
 import streams.captures
 from assembly.data_folder import read_state
-from assembly.graph_parts import DiscordAPI, Parts, ServerParts, assemble, capture_parts
+from assembly.graph_parts import DiscordAPI, GraphParts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
@@ -277,7 +277,7 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
     return load(config, {}).for_replay(data)
 
 
-def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> Parts:
+def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> GraphParts:
     state = read_state(settings, durable=False)
     curation = curation_parts(settings, None, state.usages.default)
     return assemble(

@@ -26,7 +26,7 @@ from services.team.archive import Pair
 from services.team.archive_files import pairs_in
 from services.team.captures import Captures, PendingFolder
 from sinks.team import RawArchive
-from streams.captures import Images, captures
+from streams.captures import ImageServices, captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
 from tests.team import ScriptedCurator
 
@@ -65,7 +65,7 @@ class Office:
         archive = RawArchive(self.folder / "raw", Captures(pairs_in(self.folder / "raw", 2)))
         self.pending = PendingFolder(self.folder / "pending")
         work = summarise_images(self.curator, self.shots, self.pending, Usage())
-        images = Images(work, self.pending, archive.store_late, lambda _: False, TICK)
+        images = ImageServices(work, self.pending, archive.store_late, lambda _: False, TICK)
         context = Context(self.talk.history, self.talk.people, self.talk.tracker, ContextRules())
         stream = captures(self.source, context, archive.keep, Servers({None: images}))
         self.subscription = stream.subscribe(self.ends.append, on_completed=self.done.set)

@@ -44,7 +44,7 @@ def gateway(client: Client, token: str, marks: PublishWatermarks, turn: Callable
         client,
         token,
         fetcher=RestFetcher(client.http),
-        marks=marks.by_place,
+        watermarks=marks.by_place,
         rules=GatewayRules(catch_up_minutes=60, most_waiting=1),
         hooks=GatewayHooks(on_guild=marks.note_guild, before_identify=turn),
         pause=lambda _: 0.0,
@@ -118,7 +118,7 @@ async def test_while_nobody_takes_what_was_read_no_more_is_read(
         one,
         discord_server.token,
         fetcher=RestFetcher(one.http),
-        marks=dict[int, int],
+        watermarks=dict[int, int],
         rules=GatewayRules(catch_up_minutes=0, most_waiting=2),
         hooks=GatewayHooks(),
     )

@@ -173,19 +173,19 @@ async def test_a_pair_is_corrected_where_the_archive_is_kept(
 async def test_what_became_of_a_lesson_is_told_where_it_was_written(
     client: Client, settings: Settings, library: TeamLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form, number = LessonForm(None, "Where is the key?", "Under the mat."), 77
-    told = await ask_filing(client, None, number)
+    form, lesson_id = LessonForm(None, "Where is the key?", "Under the mat."), 77
+    told = await ask_filing(client, None, lesson_id)
     waits = "Taken: it is stored and filed as soon as the archive has it"
     assert told.text == f"{waits} (no process keeps the archive now; start one with --role team)."
     keeper = keeper_of(client, library)
-    outcome = Outcome(part_of(form, number), time.time(), OutcomeKind.CAPTURED, qa_id=FILED.id)
+    outcome = Outcome(part_of(form, lesson_id), time.time(), OutcomeKind.CAPTURED, qa_id=FILED.id)
     async with answering(client, ARCHIVE, keeper.answer):
-        asked = asyncio.create_task(ask_filing(client, None, number))
+        asked = asyncio.create_task(ask_filing(client, None, lesson_id))
         await asyncio.sleep(0)
         keeper.on_result(outcome)
         filed = await asked
         monkeypatch.setattr(keepers, "FILING_SECONDS", 0.05)
-        unknown = await ask_filing(client, None, number + 1)
+        unknown = await ask_filing(client, None, lesson_id + 1)
     assert filed == (f"Stored as `{FILED.id}` and filed under `lamp`: who asks this next gets the answer.", True)
     assert unknown == (f"{waits} (its topic is not decided yet).", False)
 

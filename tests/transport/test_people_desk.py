@@ -17,7 +17,7 @@ from assembly.distributed import people_commands as module
 from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
-from assembly.graph_parts import Parts
+from assembly.graph_parts import GraphParts
 from services.conversations import InFlight, Withdrawn
 from services.knowledge import LibrarySearch
 from services.privacy import pseudonym_key
@@ -117,7 +117,7 @@ def people_services(
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     state = SimpleNamespace(record=OutcomeRecord(None, str), folder=DataFolder(tmp_path / "worker"))
     services = SimpleNamespace(history=SimpleNamespace(newest_id=0), in_flight=InFlight())
-    parts = cast("Parts", SimpleNamespace(servers={}, state=state, services=services))
+    parts = cast("GraphParts", SimpleNamespace(servers={}, state=state, services=services))
     teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one", folder=tmp_path / "nats" / "1"))
     return PeopleServices(process=process, people=people, parts=parts, team_files=[teachings], documents=None)

@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from assembly.documents import Documents, documents_for
 from model.messages import Attachment
 from services.documents import Candidate
-from services.documents.store import Origin, StoreUnavailable, Together, protocol
+from services.documents.store import Origin, SharedDocuments, StoreUnavailable, protocol
 from services.documents.store.collection_files import SqliteCollections
 from settings import Settings
 from tests.loopback.nats_server import NatsServer
@@ -51,7 +51,7 @@ async def process(name: str, client: Client, folder: Path, stack: AsyncExitStack
     store, notes = open_bucket_store(client, root, SqliteCollections(cases.folders(root))), SharedFlags(client)
     stack.push_async_callback(store.close)
     stack.push_async_callback(notes.aclose)
-    together = Together(store, notes)
+    together = SharedDocuments(store, notes)
     settings = Settings().resolve_paths(root)
     documents = await stack.enter_async_context(documents_for(settings, None, Uploads(), None, shared=together))
     assert documents is not None
@@ -148,7 +148,7 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     nats_server.end()
     copies = SqliteCollections(cases.folders(tmp_path))
-    together = Together(open_bucket_store(client, tmp_path, copies), SharedFlags(client))
+    together = SharedDocuments(open_bucket_store(client, tmp_path, copies), SharedFlags(client))
     async with documents_for(Settings().resolve_paths(tmp_path), None, Uploads(), None, shared=together) as documents:
         assert documents is None
     assert "documents: NATS does not serve" in caplog.text

@@ -11,13 +11,14 @@ from services.assistant.answering import AnswerResult, GatingResult, M, Selectio
 from services.assistant.prompts import Choice, Tasks
 from services.assistant.quoting import Quote, choose_hits, compose, extend, in_known_languages, other_pages, quote_team
 from services.conversations import in_language, phrases
-from services.knowledge import Search, Source
+from services.knowledge import Search, Source, whole_answer
 from services.llm import Prompt, Usage
 from services.search import (
     EARLIER_QUESTION,
     Hit,
     Level,
     SearchResult,
+    StoredPassage,
     asks_for_something,
     is_follow_up,
     is_question,
@@ -119,10 +120,11 @@ class ExtractiveAssistant:
         found = await self._search.find(query)
         if found.level is not Level.ANSWER:
             return AnswerResult(answer=None, citations=[])
-        loaded = {source.id for source in sources}
+        loaded = {source.id: source for source in sources}
         taught = found.answer_of_team
         if taught is not None and taught.hit.source_id in loaded:
-            answer = quote_team(taught.hit.passage, say, max_chars)
+            said = await self._whole_answer(taught.hit.passage, loaded[taught.hit.source_id])
+            answer = quote_team(taught.hit.passage, said, say, max_chars)
             return AnswerResult(answer=answer or None, citations=[taught.hit.passage.anchor or taught.hit.source_id])
         quotes = [await self._quote(hit) for hit in await self._to_quote(found, query) if hit.source_id in loaded]
         also = [
@@ -161,6 +163,12 @@ class ExtractiveAssistant:
         ]
         return choose_hits([*fit[:1], *in_known_languages(fit[1:], query)])
 
+    async def _whole_answer(self, passage: StoredPassage, topic: Source) -> str:
+        """Return the answer of the team that a passage is from; empty if the topic does not have it any more."""
+        if len(await self._search.section(passage)) == 1:
+            return passage.text
+        return whole_answer(topic.text, passage.anchor, passage.headings[-1])
+
     async def _quote(self, hit: Hit) -> Quote:
         section = await self._search.section(hit.passage)
         text = extend(hit.passage, section, _SECTION_CHARS)
@@ -173,7 +181,7 @@ def _others(found: SearchResult, quoted: Sequence[str], query: str) -> list[Hit]
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:
-    """The text of the question, and the latest earlier texts of users."""
+    """Return the text of the question, and the latest earlier texts of users."""
     now = [turn.text for turn in conversation.turns if turn.asked_now]
     earlier = [turn.text for turn in conversation.turns if turn.role is Role.USER and not turn.asked_now]
     if not now:

@@ -159,7 +159,7 @@ class TopicVectors:
         self._topics = {name: self._replace_pairs(name, pairs) for name, pairs in present.items()}
 
     def subjects(self, topic: str, pairs: Sequence[Pair]) -> list[Subject]:
-        """The subjects of pairs of this topic and its continuations. Pairs that came since `update` are read."""
+        """Return the subjects of pairs of this topic and its continuations. Pairs that came since `update` are read."""
         known = {
             id(pair): subject
             for name, topic_pairs in self._topics.items()
@@ -184,7 +184,7 @@ class TopicVectors:
         return _TopicPairs(new, (*subjects[:start], *came, *subjects[len(old) - end :]))
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
-        """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
+        """Return the topic whose conversations are most like this one on average, and their likeness, 0 to 1.
 
         The average keeps topics from growing without end: the more pairs a topic has, the less it is like any other.
         """
@@ -196,7 +196,7 @@ class TopicVectors:
         return max(near.items(), key=lambda item: item[1], default=("", 0.0))
 
     def name(self, subject: Subject) -> str:
-        """The name of a new topic: the users' rarest words, above all those that both sides use."""
+        """Return the name of a new topic: the users' rarest words, above all those that both sides use."""
         stems: dict[str, str] = {}
         for word in subject.words:
             stems.setdefault(stem(word), word)
@@ -234,12 +234,12 @@ def _common_prefix(one: Sequence[Pair], other: Sequence[Pair]) -> int:
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """The share of `part` that is in `whole`, 0 to 1; 0 for an empty part, which shows no likeness."""
+    """Return the share of `part` that is in `whole`, 0 to 1; 0 for an empty part, which shows no likeness."""
     return len(part & whole) / (len(part) or 1)
 
 
 def content_words(sentence: str) -> tuple[str, ...]:
-    """The words of a question in lower case, without stop words and phrases that every question has."""
+    """Return the words of a question in lower case, without stop words and phrases that every question has."""
     words = (word.lower() for word in _WORD.findall(sentence))
     return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in _SAYS_NOTHING))
 

@@ -65,7 +65,7 @@ def describe_topic(source_id: str, text: str) -> str:
 
 
 def _shared(asked: list[str]) -> str:
-    """The most frequent words that most of several questions share, in the order of the first question."""
+    """Return the most frequent words that most of several questions share, in the order of the first question."""
     words: dict[str, str] = {}  # as first written
     holders: Counter[str] = Counter()
     for question in asked:
@@ -108,7 +108,7 @@ def _with_mentions(said: str, words: str) -> str:
 
 
 def _question(asked: str) -> str:
-    """The sentence that asks, or else the first one."""
+    """Return the sentence that asks, or else the first one."""
     asking, others = asking_sentences(asked)
     return _cut(plain(next(iter([*asking, *others]), "")), _HEADING_CHARS)
 

@@ -36,7 +36,7 @@ _WORTH_SAYING: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_
 
 
 def about_unreadable(files: Sequence[str]) -> str | None:
-    """One sentence about the unreadable files, if all are unreadable; else None."""
+    """Return one sentence about the unreadable files, if all are unreadable; else None."""
     if not files or any(not isinstance(each, UnreadableFile) for each in files):
         return None
     return f"{'; '.join(files)}."
@@ -78,7 +78,9 @@ def _answer(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_cha
 
 
 def _in_vain(toolset: Toolset, evidence: QAResult | None, say: Phrases, max_chars: int) -> AnswerResult | None:
-    """The answer if nothing was found: that files were searched, or cannot be read; None if neither is the case."""
+    """Return the answer if nothing was found: that files were searched, or cannot be read; None if neither is the
+    case.
+    """
     said = about_unreadable(toolset.files)
     if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
         said = evidence.answer
@@ -96,7 +98,7 @@ def _holds(result: QAResult, asked: str) -> bool:
 
 
 def _question(query: str) -> str:
-    """The sentences that ask, if they say enough by themselves: the text around them names other things.
+    """Return the sentences that ask, if they say enough by themselves: the text around them names other things.
 
     Earlier questions are left out: the tools know the conversation, and recognise what refers to it.
     """
@@ -107,7 +109,7 @@ def _question(query: str) -> str:
 
 
 def _shown(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_chars: int) -> str:
-    """The answer as it is posted: lines of files in a code block that they cannot end, runbooks as Markdown."""
+    """Return the answer as it is posted: lines of files in a code block that they cannot end, runbooks as Markdown."""
     if name != _CASE_TOOL:
         return _with_notice(toolset.render(name, result), say, max_chars)
     tail = f"{toolset.render(name, result).removeprefix(result.answer).strip()}\n{say.no_model_notice}"
@@ -123,7 +125,7 @@ def _with_notice(text: str, say: Phrases, max_chars: int) -> str:
 
 
 def _cited(result: QAResult) -> list[str]:
-    """The citations of an answer: the best line of the first file, and the other files."""
+    """Return the citations of an answer: the best line of the first file, and the other files."""
     first = next((f"{each.source}:{each.line_start}" for each in result.citations), None)
     named = [source for source in result.sources if first is None or not first.startswith(f"{source}:")]
     return named if first is None else [first, *named]

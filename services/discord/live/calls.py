@@ -66,7 +66,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def seconds_to_wait(error: BaseException) -> float:
-    """The seconds to leave Discord alone after a failure."""
+    """Return the seconds to leave Discord alone after a failure."""
     if isinstance(error, discord.RateLimited):
         return error.retry_after
     banned = isinstance(error, discord.HTTPException) and error.status == TOO_MANY
@@ -139,7 +139,7 @@ def reason(error: BaseException) -> str:
 
 
 def _explained(error: discord.HTTPException) -> str:
-    """The first line of Discord's message; empty for a proxy's page. Further lines may repeat the request."""
+    """Return the first line of Discord's message; empty for a proxy's page. Further lines may repeat the request."""
     first = error.text.partition("\n")[0].strip()
     return f": {first[:MOST_SAID]}" if first.isprintable() and first and not first.startswith("<") else ""
 
@@ -167,7 +167,7 @@ UNAUTHORIZED = 401
 
 
 def refusal(error: BaseException) -> str | None:
-    """The message for the operator when a retry cannot help, else None."""
+    """Return the message for the operator when a retry cannot help, else None."""
     if isinstance(error, discord.LoginFailure):
         return CLOSED[4004]
     if isinstance(error, discord.ConnectionClosed):

@@ -63,16 +63,19 @@ class Server:
 
 
 async def identity(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> Identity:
+    """Ask Discord who the bot with this token is. Never raises: the result says what is wrong."""
     return await _ask(token, _read_identity, timeout_seconds)
 
 
 async def servers_of(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> tuple[Server, ...] | Identity:
-    """The servers that the bot is in, with their roles; or an `Identity` that says why they are unknown."""
+    """Return the servers that the bot is in, with their roles; or an `Identity` that says why they are unknown."""
     return await _ask(token, _read_servers, timeout_seconds)
 
 
 async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SECONDS) -> str | Identity | None:
-    """The name of a user; None if there is no such user; an `Identity` with the reason if Discord was not reached."""
+    """Return the name of a user; None if there is no such user; an `Identity` with the reason if Discord was not
+    reached.
+    """
 
     async def read_name(session: aiohttp.ClientSession) -> str | Identity | None:
         user = await _get(session, f"/users/{user_id}")
@@ -195,8 +198,8 @@ async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...] | 
 
 
 async def _get(session: aiohttp.ClientSession, path: str, *, gone: bool = False) -> Any:
-    """The JSON of the answer; None: there is no such user, or with `gone` nothing that the bot can see there; or an
-    `Identity` that says what is wrong.
+    """Return the JSON of the answer; None: there is no such user, or with `gone` nothing that the bot can see there; or
+    an `Identity` that says what is wrong.
     """
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)

@@ -21,15 +21,17 @@ _NAMES = {
 
 
 def invitation(application_id: int, *, feedback: bool) -> str:
-    """The address at which a server's owner invites the bot, with the permissions that it needs. `feedback`: it also
-    reacts to its own answers.
+    """Return the address at which a server's owner invites the bot, with the permissions that it needs. `feedback`: it
+    also reacts to its own answers.
     """
     needed = discord.Permissions(**dict.fromkeys(_NAMES, True), add_reactions=feedback)
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=("bot", "applications.commands"))
 
 
 def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
-    """The channels of a guild in which people write and which the lists of ids allow; an empty list allows all."""
+    """Return the channels of a guild in which people write and which the lists of ids allow; an empty list allows
+    all.
+    """
     return [
         channel
         for channel in guild.channels
@@ -38,14 +40,14 @@ def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: 
 
 
 def readable_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
-    """The chosen channels whose history the bot may read."""
+    """Return the chosen channels whose history the bot may read."""
     needed = discord.Permissions(view_channel=True, read_message_history=True)
     chosen = chosen_channels(guild, allowlist, denylist)
     return [channel for channel in chosen if needed <= channel.permissions_for(guild.me)]
 
 
 def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> str | None:
-    """One line that names the permissions that the bot lacks, by channel; None if it lacks none.
+    """Return one line that names the permissions that the bot lacks, by channel; None if it lacks none.
 
     A channel that the bot cannot see counts only if the allowlist names it.
     """

@@ -117,7 +117,7 @@ class RestFetcher:
         return None if payload is None else _decoded(self._place, payload)
 
     async def active_threads(self, guild_id: int) -> Sequence[Mapping[str, Any]]:
-        """The undecoded threads and posts of a guild that are not archived and that the bot can view.
+        """Return the undecoded threads and posts of a guild that are not archived and that the bot can view.
 
         Raises:
             LookupFailed: Discord could not be asked.

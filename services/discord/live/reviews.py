@@ -31,7 +31,7 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class DiscordReviews:
-    """`Reviews`. `client`: knows the bot's own user."""
+    """Shows drafts in the review channel (`Reviews`). `client`: knows the bot's own user."""
 
     poster: DiscordPoster
     fetcher: RestFetcher
@@ -52,7 +52,8 @@ class DiscordReviews:
         for _ in range(PAGES):
             page = await self.fetcher.payloads(channel_id, limit=PAGE, after=after)
             for payload in page:
-                # Its texts are anybody's, and other bots may write there too.
+                # A card is known by its buttons, not by its texts: it quotes people, who may write what they like. Only
+                # the bot's own messages count, as other bots could post a card with the same buttons.
                 if self._is_own(payload) and any(each.draft_id == draft_id for each in buttons_on(payload)):
                     return int(payload["id"])
             if len(page) < PAGE:
@@ -103,10 +104,10 @@ class ReviewDesk(Protocol):
 
 
 def watch_presses(client: discord.Client, desk: ReviewDesk) -> None:
-    """Have each press of a button of a draft, and each form, carried out by `desk`.
+    """From now on have `desk` carry out each press of a draft's button, and each form of *Edit* that is sent.
 
-    The id of the button says all, so that presses work after a restart and in any process; so `discord.ui` dispatches
-    nothing here, which would need the view or the form in memory.
+    A press carries the id of its button, which names the draft and the action. So it can be carried out after a restart
+    and in any process. `discord.ui` could not do that: it knows only buttons and forms that it has in memory.
     """
 
     async def on_interaction(interaction: discord.Interaction[discord.Client]) -> None:

@@ -33,7 +33,7 @@ NOT_CACHED = ("MESSAGE_", "TYPING_")
 
 
 def intents(*, feedback: bool) -> discord.Intents:
-    """The gateway intents that the bot needs, and no others; reactions only with `feedback`."""
+    """Return the gateway intents that the bot needs, and no others; reactions only with `feedback`."""
     wanted = discord.Intents(guilds=True, guild_messages=True, message_content=True, guild_typing=True)
     wanted.guild_reactions = feedback
     return wanted
@@ -86,8 +86,8 @@ class Client(discord.Client):
             self._seconds_ahead = now() - parsedate_to_datetime(ended.response.headers["Date"]).timestamp()
 
     def discord_time(self) -> float:
-        """Discord's time, by its last answer, in seconds since 1970: ids go by it, and this machine's clock may be
-        wrong.
+        """Return Discord's time, by its last answer, in seconds since 1970: ids go by it, and this machine's clock may
+        be wrong.
         """
         return now() - self._seconds_ahead
 
@@ -122,13 +122,13 @@ class Client(discord.Client):
             log.warning("discord.py cannot read one %s (%s); it is dropped", type_, type(error).__name__)
 
     def own_payload(self) -> Mapping[str, Any]:
-        """The bot itself in the form of READY, once it is logged in."""
+        """Return the bot itself in the form of READY, once it is logged in."""
         assert self.user is not None, "it is not logged in"  # noqa: S101 (for the type checker)
         return {"id": str(self.user.id), "username": self.user.name, "bot": True}
 
     async def concurrent_identifies(self) -> int:
-        """The number of shards that may begin a session at a time: of those whose numbers are equal modulo this number,
-        only one. Call it after `log_in`.
+        """Return the number of shards that may begin a session at a time: of those whose numbers are equal modulo this
+        number, only one. Call it after `log_in`.
 
         Raises:
             discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
@@ -308,7 +308,7 @@ async def keep_session(
             if not _is_passing_refusal(error, client, resume=resume) and (remedy := refusal(error)):
                 raise GatewayRefused(remedy) from error
             _report(error)
-        health.down(now())
+        health.note_disconnected(now())
         failures = 1 if now() - began >= QUIET_SECONDS else failures + 1
         await asyncio.sleep(pause(failures))
 

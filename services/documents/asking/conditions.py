@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from services.documents.asking.line_query import LineQuery
-from services.documents.asking.passages import RECORDS, Scope, ids_of, list_files
+from services.documents.asking.passages import LOG_KINDS, Scope, ids_of, list_files
 from services.documents.asking.plan import Aggregate, NameMention, Plan
 from services.documents.store.protocol import Document, LineWhere
 
@@ -129,9 +129,9 @@ async def find_names_elsewhere(
 
 
 async def note_absent_names(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """Return a note that names the names of the question which are in no log."""
+    """Return a note with the names of the question that are in no log; nothing if there are none."""
     documents = scope.named_documents(plan)
-    if any(doc.kind not in RECORDS for doc in documents):
+    if any(doc.kind not in LOG_KINDS for doc in documents):
         return ()
     absent = [name.text for name in plan.mentions if await _form(scope, name, documents) is None]
     return (f"no entry mentions {', '.join(absent)}",) if absent else ()
@@ -139,7 +139,7 @@ async def note_absent_names(scope: Scope, plan: Plan) -> tuple[str, ...]:
 
 async def selective_names(scope: Scope, plan: Plan) -> tuple[str, ...]:
     """Return the selective names of a question: ids and codes, and names that are in few chunks."""
-    logs = any(doc.kind in RECORDS for doc in scope.documents)
+    logs = any(doc.kind in LOG_KINDS for doc in scope.documents)
     certain = {mention.text for mention in plan.mentions if mention.required and logs}
     counts, whole = await scope.store.count_chunks_with(
         scope.name, [name for name in plan.identifiers if name not in certain]
@@ -155,13 +155,13 @@ async def is_in_any(scope: Scope, text: str, documents: Sequence[Document]) -> b
 
 async def _is_path(scope: Scope, mention: NameMention, documents: Sequence[Document]) -> bool:
     """Return True if a dotted name may be the path of a key: a file other than a log contains all its parts."""
-    others = [doc for doc in documents if mention.path and doc.kind not in RECORDS]
+    others = [doc for doc in documents if mention.path and doc.kind not in LOG_KINDS]
     return any([all([await is_in_any(scope, part, [doc]) for part in mention.text.split(".")]) for doc in others])
 
 
 def _is_only_condition(plan: Plan, mention: NameMention, documents: Sequence[Document]) -> bool:
     """Return True if a question about logs asks for this name only: "look up pay_ff", "how often does E_LOST occur"."""
-    if plan.words or any(doc.kind not in RECORDS for doc in documents):
+    if plan.words or any(doc.kind not in LOG_KINDS for doc in documents):
         return False
     return not mention.text.isalpha() and (plan.aggregate is not None or not (plan.period or plan.severity))
 

@@ -13,7 +13,7 @@ from services.documents.results import Citation
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 
-RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
+LOG_KINDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 MOST_NAMED = 3  # more files are not named but counted
 CONTEXT_LINES = 10
 _JOINED = 2 * CONTEXT_LINES  # matches no further apart are shown in one passage: else their contexts would overlap
@@ -216,7 +216,7 @@ def _moment(line: StoredLine) -> str:
 
 
 def logs_of(documents: Sequence[Document]) -> tuple[Document, ...]:
-    return tuple(doc for doc in documents if doc.kind in RECORDS)
+    return tuple(doc for doc in documents if doc.kind in LOG_KINDS)
 
 
 def ids_of(documents: Sequence[Document]) -> tuple[str, ...]:

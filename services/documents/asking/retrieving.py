@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from services.documents.asking import conditions, exact, vocabulary
-from services.documents.asking.passages import RECORDS, CitedPassage, Findings, Scope, without_placeholder_year
+from services.documents.asking.passages import LOG_KINDS, CitedPassage, Findings, Scope, without_placeholder_year
 from services.documents.asking.plan import Plan
 from services.documents.limits import ChunkType, DocumentKind
 from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights
@@ -72,7 +72,7 @@ async def _rank(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vect
     documents = scope.named_documents(plan)
     embedded = await vector()
     text = plan.text
-    if any(doc.kind in RECORDS for doc in documents):
+    if any(doc.kind in LOG_KINDS for doc in documents):
         text = f"{text} {vocabulary.words_in_logs(text)}"
     search = ChunkSearch(
         text=text,
@@ -159,8 +159,8 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
     document = scope.document(chunk.doc_id)
     text, start, end = chunk.text, chunk.line_start, chunk.line_end
     if chunk.type is ChunkType.LEAF:
-        shown_by = [] if chunk.shown_by is None else [chunk.shown_by]
-        for section in (await scope.store.chunks(scope.name, chunk.doc_id, shown_by))[:1]:
+        indexes = [] if chunk.section_index is None else [chunk.section_index]
+        for section in (await scope.store.chunks(scope.name, chunk.doc_id, indexes))[:1]:
             start, end = section.line_start, section.line_end
         lines = await scope.lines(LineWhere((chunk.doc_id,), first=start, last=end), end - start + 1)
         text = "\n".join(line.text for line in lines.lines)
@@ -181,7 +181,7 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
         timestamp=timestamp,
         severity=chunk.severities[0] if chunk.severities else None,
         metadata={**{name: value for name, value in facts.items() if value}, **chunk.extra},
-        has_numbers=document.kind in {*RECORDS, DocumentKind.CONFIG, DocumentKind.CODE},
+        has_numbers=document.kind in {*LOG_KINDS, DocumentKind.CONFIG, DocumentKind.CODE},
         values=(chunk.text,) if chunk.type is ChunkType.LEAF else (),
         score=hit.score,
         rank_score=hit.rank_score,

@@ -71,7 +71,7 @@ def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) ->
             leaf.line_end,
             embedded=count < MOST_EMBEDDED,
             key_path=redacted.part(dotted(leaf.path)) or None,
-            shown_by=max(0, bisect_right(starts, leaf.line_start) - 1),
+            section_index=max(0, bisect_right(starts, leaf.line_start) - 1),
         )
         chunks.append(chunk)
     return chunks

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from services.documents.store.chroma import chroma_store, chroma_unreachable_because
     from services.documents.store.collection_files import SUFFIX, Folders, OpenFile, SqliteCollections, personal_files
     from services.documents.store.disk_space import DiskFull, DiskSpace
-    from services.documents.store.document_store import DocumentStore, SharedStore, Together, sqlite_store
+    from services.documents.store.document_store import DocumentStore, SharedDocuments, SharedStore, sqlite_store
     from services.documents.store.protocol import (
         Collection,
         CollectionSummary,

@@ -445,7 +445,7 @@ class ChromaCollections:
 
 
 def connected(address: str, seconds: float) -> Any:
-    """A client of the server at `address` (`http://host:port`). Blocking.
+    """Return a client of the server at `address` (`http://host:port`). Blocking.
 
     Raises what the client, sockets and `http.client` raise if there is no server, or it does not answer.
     """
@@ -468,7 +468,9 @@ def disconnect(client: Any) -> None:
 
 
 def _wait_for_heartbeat(host: str, port: int, seconds: float, *, safe: bool) -> None:
-    """The client asks for several things as soon as it is made, before its time limit can be set."""
+    """Wait until the server answers. The client itself asks for several things as soon as it is made, before its time
+    limit can be set.
+    """
     kind = http.client.HTTPSConnection if safe else http.client.HTTPConnection
     connection = kind(host, port, timeout=seconds)
     try:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 SUFFIX = ".sqlite"
 _TAILS = "", "-wal", "-shm"
-"""Of the names of a collection's file, and of those that SQLite puts beside it."""
+"""The endings of a collection's file, and of the files that SQLite puts beside it."""
 KEPT_BYTES = 256 * 1024 * 1024
 KEPT_OPEN = 32
 KEPT_ENDED = 10_000
@@ -235,7 +235,7 @@ class CollectionFiles:
 
     @contextlib.contextmanager
     def _shut(self, name: str) -> Generator[None]:
-        """While this is open, nobody has the file open or can open it."""
+        """Close a collection's file until the end of the block: nobody has it open, or can open it."""
         with self._guard:
             self._ending.add(name)
             file = self._opened.pop(name, None)
@@ -309,16 +309,16 @@ class ReadOnlyFiles(CollectionFiles):
             before = confined.read_signature(path)
             if before is None:
                 return nothing
-            alone = not path.with_name(f"{path.name}-wal").exists()
+            immutable = not path.with_name(f"{path.name}-wal").exists()
             try:
-                with contextlib.closing(open_to_read(path, alone=alone)) as connection:
+                with contextlib.closing(open_to_read(path, immutable=immutable)) as connection:
                     made = connection.execute("PRAGMA user_version").fetchone()[0] != 0
                     result = work(OpenFile(path, connection)) if made else nothing
             except sqlite3.Error:
-                if left == 1 or (alone and confined.read_signature(path) == before):
+                if left == 1 or (immutable and confined.read_signature(path) == before):
                     raise
                 continue
-            if not alone or confined.read_signature(path) == before:
+            if not immutable or confined.read_signature(path) == before:
                 return result
         raise sqlite3.OperationalError("the file changes all the time")
 
@@ -326,11 +326,11 @@ class ReadOnlyFiles(CollectionFiles):
         raise sqlite3.OperationalError(f"{name} is only read here")
 
 
-def open_to_read(path: Path, *, alone: bool) -> sqlite3.Connection:
-    """Open a file to be read only. `alone`: nobody else has it open, so SQLite is told that it does not change and
+def open_to_read(path: Path, *, immutable: bool) -> sqlite3.Connection:
+    """Open a file to be read only. `immutable`: nobody else has it open, so SQLite is told that it does not change and
     makes no files beside it; the caller has to check that this was true.
     """
-    how = "immutable=1" if alone else "mode=ro"
+    how = "immutable=1" if immutable else "mode=ro"
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?{how}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )

@@ -12,9 +12,9 @@ from services.documents.limits import FileRefused, display_name, format_size
 from services.documents.store.collection_files import SUFFIX, open_to_read
 from services.documents.store.protocol import Origin, StoreUnavailable
 
-PEOPLE = 20
-"""So many people can take all of the disk that there is, none of them more than such a part: 256 MiB of 5 GiB, which a
-thread full of logs takes.
+PERSONAL_SHARE = 1 / 20
+"""The most that the documents of one person may take of all disk space: 256 MiB of 5 GiB, as much as a thread full of
+logs.
 """
 
 _SIZES = "SELECT uploader_id, sum(size) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY uploader_id"
@@ -26,22 +26,29 @@ class DiskFull(StoreUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """Bounds what the files in some folders take of the disk. The size of a collection counts for those who brought its
-    documents, by the sizes of these.
+    """Bounds the disk space of collections, in all and for each person.
+
+    A collection may hold documents of several people. The size of its file is divided among them in proportion to the
+    sizes of their documents.
+
+    Attributes:
+        folders: those of the collections.
+        most_bytes: the most that all files in them may take.
     """
 
     folders: Sequence[Path]
     most_bytes: int
-    _parts: dict[Path, tuple[tuple[float, ...], dict[int | None, float]]] = field(
+    _shares: dict[Path, tuple[tuple[float, ...], dict[int | None, float]]] = field(
         default_factory=dict[Path, tuple[tuple[float, ...], dict[int | None, float]]], init=False
     )
-    """By collection: its sizes and times when it was read, and the part of each uploader."""
+    """By the path of a collection: its sizes and times when it was read, and the bytes that count for each uploader."""
 
     def check_room(self, origin: Origin) -> None:
-        """Look whether another document is taken in. Blocking.
+        """Check that there is room for another document. `origin`: who brings it. Blocking.
 
-        Raises DiskFull: the files take what all may take. Raises FileRefused: those of its uploader take one person's
-        part.
+        Raises:
+            DiskFull: all files together take as much as they may.
+            FileRefused: those of its uploader take as much as one person's may.
         """
         found: dict[Path, tuple[int, float]] = {}
         for path in (each for folder in self.folders for each in folder.rglob("*")):
@@ -52,30 +59,30 @@ class DiskSpace:
             raise DiskFull("no more files and runbooks are taken in (documents.max_disk_bytes)")
         if origin.uploader_id is None:
             return
-        taken, most = 0.0, self.most_bytes // PEOPLE
-        for gone in [path for path in self._parts if path not in found]:
-            self._parts.pop(gone, None)
+        taken, most = 0.0, int(self.most_bytes * PERSONAL_SHARE)
+        for gone in [path for path in self._shares if path not in found]:
+            self._shares.pop(gone, None)
         for path, state in found.items():
             if path.suffix == SUFFIX:
                 log = found.get(path.with_name(f"{path.name}-wal"))
-                parts = self._parts_of(path, (*state, *(log or (0, 0.0))), has_log=log is not None)
-                taken += parts.get(origin.uploader_id, 0.0)
+                shares = self._shares_of(path, (*state, *(log or (0, 0.0))), has_log=log is not None)
+                taken += shares.get(origin.uploader_id, 0.0)
         if taken >= most:
             name = display_name(origin.filename)
             raise FileRefused(
                 "your_part_is_full", "delete_one", name=name, size=format_size(int(taken)), most=format_size(most)
             )
 
-    def _parts_of(self, path: Path, state: tuple[float, ...], *, has_log: bool) -> dict[int | None, float]:
-        known = self._parts.get(path)
+    def _shares_of(self, path: Path, state: tuple[float, ...], *, has_log: bool) -> dict[int | None, float]:
+        known = self._shares.get(path)
         if known is not None and known[0] == state:
             return known[1]
         try:
-            with contextlib.closing(open_to_read(path, alone=not has_log)) as connection:
+            with contextlib.closing(open_to_read(path, immutable=not has_log)) as connection:
                 sizes: dict[int | None, int] = dict(connection.execute(_SIZES).fetchall())
         except sqlite3.Error:  # it is being made, or deleted
             return {}
         per_byte = (state[0] + state[2]) / max(1, sum(sizes.values()))
-        parts = {uploader: size * per_byte for uploader, size in sizes.items()}
-        self._parts[path] = state, parts
-        return parts
+        shares = {uploader: size * per_byte for uploader, size in sizes.items()}
+        self._shares[path] = state, shares
+        return shares

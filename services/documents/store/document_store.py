@@ -265,8 +265,8 @@ class SharedStore(DocumentStore):
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """The store and the flags that are shared with other processes, in place of files in this one's data folder."""
+class SharedDocuments:
+    """The store of documents and the flags that processes share, in place of files in the data folder of each."""
 
     store: SharedStore
     notes: SharedNotes

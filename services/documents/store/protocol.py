@@ -266,7 +266,7 @@ class StoredChunk:
     heading: str | None = None
     key_path: str | None = None
     symbol: str | None = None
-    shown_by: int | None = None
+    section_index: int | None = None
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -338,8 +338,8 @@ class SharedNotes(Protocol):
     """
 
     async def follow(self, prefix: str, heard: Callable[[str, bytes | None], None]) -> None:
-        """Like `SharedCollections.follow`, for the keys that begin with `prefix` (a word with a dot), which is cut off.
-        None: the value was deleted. Raises StoreUnavailable.
+        """Follow the values whose keys begin with `prefix` (a word with a dot), as `SharedCollections.follow` does.
+        `prefix` is cut off; None: the value was deleted. Raises StoreUnavailable.
         """
         ...
 

@@ -187,7 +187,7 @@ def origins_text(first: Origin, others: Sequence[Origin]) -> str:
 
 def chunk_of(row: Row) -> StoredChunk:
     (doc_id, index, text, start, end, ts_min, ts_max, severities, kind, *rest) = row
-    heading, key_path, symbol, shown_by, components, lines, extra, doc_extra, filename = rest
+    heading, key_path, symbol, section_index, components, lines, extra, doc_extra, filename = rest
     facts: dict[str, str] = {"filename": filename, **json.loads(doc_extra)}
     facts.pop(_OTHERS, None)
     return StoredChunk(
@@ -206,7 +206,7 @@ def chunk_of(row: Row) -> StoredChunk:
         heading=heading,
         key_path=key_path,
         symbol=symbol,
-        shown_by=shown_by,
+        section_index=section_index,
         extra={**facts, **json.loads(extra)},
     )
 
@@ -242,7 +242,7 @@ def _chunk_row(chunk: Chunk, n_tokens: int, embedded: bool) -> Row:
         chunk.heading,
         chunk.key_path,
         chunk.symbol,
-        chunk.shown_by,
+        chunk.section_index,
         list_text(chunk.components),
         list_text(chunk.lines),
         mapping_text(chunk.extra),

@@ -17,7 +17,7 @@ from services.documents.asking.retrieving import (
     spread_by_document,
 )
 from services.documents.asking.rewriting import ResolvedQuestion
-from services.documents.naming import told_apart
+from services.documents.naming import with_distinct_names
 from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
@@ -115,7 +115,7 @@ class FileShelf:
             return Status.NOT_INDEXED
         if asker is not None and described.collection.guild_id not in {None, asker.guild_id}:
             return Status.DENIED
-        documents = told_apart(described.documents, None if asker is None else asker.asker_id)
+        documents = with_distinct_names(described.documents, None if asker is None else asker.asker_id)
         posters: dict[str, int] = {}
         if asker is not None and asker.files is not None:
             documents = asker.files.choose(documents)

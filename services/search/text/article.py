@@ -95,7 +95,7 @@ class Article(NamedTuple):
 
 
 _CHANGELOG_TITLE = "Changelog"
-"""Of a document whose highest headings are versions: the first version is not the title of the others."""
+"""The title of a document whose highest headings are versions: the first version is not the title of the others."""
 _VERSION = re.compile(r"(?:version |release )?[\[(]?v?\d+\.\d+", re.IGNORECASE)
 
 
@@ -230,7 +230,9 @@ def anchor_by(generator: SiteGenerator, title: str, anchor: str) -> str:
 
 
 def _mkdocs(title: str) -> str:
-    """Where nothing is left of a title (in Chinese), return GitHub's anchor, as the other generators give it."""
+    """Return the anchor as MkDocs makes it. If nothing is left of a title (in Chinese), return GitHub's, as other
+    generators do.
+    """
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     slug = _MKDOCS_BREAKS.sub("-", _NOT_MKDOCS.sub("", plain).strip().lower())
     return slug if slug.strip("-") else _github(title)
@@ -241,7 +243,9 @@ def _github(title: str) -> str:
 
 
 def _vitepress(title: str) -> str:
-    """As @mdit-vue's `slugify`: punctuation parts words, and a leading digit gets `_` before it."""
+    """Return the anchor as @mdit-vue's `slugify` makes it: punctuation parts words, and a leading digit gets `_` before
+    it.
+    """
     letters = unicodedata.normalize("NFKD", title)
     plain = "".join(each for each in letters if unicodedata.category(each)[0] not in {"M", "C"} or each in "\t\n")
     slug = _VITEPRESS_BREAKS.sub("-", plain).strip("-").lower()
@@ -249,13 +253,13 @@ def _vitepress(title: str) -> str:
 
 
 def _docutils(title: str) -> str:
-    """As docutils' `make_id`, by which Sphinx names the sections of Markdown too."""
+    """Return the anchor as docutils' `make_id` makes it, by which Sphinx names the sections of Markdown too."""
     plain = unicodedata.normalize("NFKD", title.lower()).encode("ascii", "ignore").decode()
     return _DOCUTILS_START.sub("", _DOCUTILS_BREAKS.sub("-", plain)).strip("-") or _github(title)
 
 
 def _mdbook(title: str) -> str:
-    """Letters, digits, `_` and `-` stay; a space is a hyphen."""
+    """Return the anchor as mdBook makes it: letters, digits, `_` and `-` stay, and a space becomes a hyphen."""
     return "".join("-" if each.isspace() else each for each in title.lower() if each.isalnum() or each in "_- \t")
 
 

@@ -526,7 +526,9 @@ def read_web_text(text: str, title: str = "") -> Article:
 
 
 def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:
-    """If there is no heading, make short lines that do not end like a sentence headings, the first one the title."""
+    """Make short lines that do not end like a sentence headings, if there is no heading. The first one becomes the
+    title.
+    """
     if any(isinstance(piece, Heading) for piece in pieces):
         return list(pieces)
     return [

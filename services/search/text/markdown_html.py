@@ -444,9 +444,9 @@ def _is_closed(state: StateBlock, start: int) -> bool:
 
 
 MAX_INLINE_CHARS = 20_000
-"""Of one paragraph. People write no longer ones; such a paragraph stays as it is written."""
+"""The longest paragraph that is parsed. People write no longer ones; such a paragraph stays as it is written."""
 _MOST_BRACKETS = 400
-"""Of one kind in a paragraph: for each one that nothing closes, the parser looks through the rest of it."""
+"""The most brackets of one kind in a paragraph: for each one that nothing closes, the parser reads the rest of it."""
 _FREE_SECONDS, _SECONDS_PER_CHAR = 0.5, 2e-6
 """For all paragraphs of a text, on one core; documentation takes a twentieth of that."""
 

@@ -214,7 +214,8 @@ def _read_html(name: str, text: str) -> Article:
 
 
 _MAX_ELEMENTS = 50_000
-"""Of a larger page the whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
+"""The most elements of a page whose main text is looked for. Of a larger page all text is taken: trafilatura needs
+seconds for so many, and minutes for four times as many."""
 
 
 class _Element(Protocol):

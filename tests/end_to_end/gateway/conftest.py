@@ -105,7 +105,7 @@ async def connect(client: Client, discord_server: DiscordServer) -> AsyncIterato
             client,
             token or discord_server.token,
             fetcher=RestFetcher(client.http, wait=wait_none()),
-            marks=marks,
+            watermarks=marks,
             rules=rules,
             hooks=hooks,
             pause=no_pause,

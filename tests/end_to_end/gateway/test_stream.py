@@ -93,7 +93,7 @@ async def test_a_subscriber_that_raises_is_reported_and_disconnected(
         client,
         discord_server.token,
         fetcher=fetcher,
-        marks=dict[int, int],
+        watermarks=dict[int, int],
         rules=GatewayRules(catch_up_minutes=0),
         hooks=GatewayHooks(),
     )

@@ -55,10 +55,12 @@ def test_an_answer_of_the_team_is_called_that_with_its_question_and_its_day_and_
     text = "@anna, @ben: the left one. Not @ben but @types/lever.\n```\n@wraps\ndef f(): ...\n```"
     said = kept(text, source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
     head = f"> @… @… which lever (image: x.png)?\n\n@…, @…: {text[13:]}\n\n".replace("Not @ben", "Not @…")
-    assert quote_team(said, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
+    assert quote_team(said, said.text, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
     dated = said._replace(day="2026-02-01")
-    assert quote_team(dated, SAY, 2_000).startswith(f"From an answer that the team gave on 2026-02-01:\n{head}")
-    assert quote_team(dated, SAY, 60) == ""
+    assert quote_team(dated, dated.text, SAY, 2_000).startswith(
+        f"From an answer that the team gave on 2026-02-01:\n{head}"
+    )
+    assert quote_team(dated, dated.text, SAY, 60) == ""
 
 
 def test_an_earlier_question_turns_no_writing_and_hides_nothing() -> None:
@@ -130,7 +132,8 @@ def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
 
 def test_the_frame_is_in_the_language_asked_for() -> None:
     """Pitfall 57."""
-    answer = quote_team(kept(source_id="team:a.txt", headings=(), text="So ist es."), phrases("de"), 2_000)
+    passage = kept(source_id="team:a.txt", headings=(), text="So ist es.")
+    answer = quote_team(passage, passage.text, phrases("de"), 2_000)
     assert answer.startswith("Aus einer früheren Antwort des Teams:\n\nSo ist es.")
 
 

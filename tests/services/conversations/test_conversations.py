@@ -26,8 +26,8 @@ from services.conversations.people import TeamActivity
 from services.conversations.posts import (
     Post,
     Posts,
-    Seen,
     Watermark,
+    Watermarks,
     read_posts,
     read_watermarks,
     render_post,
@@ -284,7 +284,7 @@ def test_a_refusal_is_told_once_per_user_and_window() -> None:
     assert [budget.first_time(daily, 1, at) for at in (0.0, 86_399.0, 86_400.0)] == [True, False, True]
 
 
-# Seen
+# Watermarks
 
 
 @QUICKLY
@@ -294,12 +294,12 @@ def test_a_refusal_is_told_once_per_user_and_window() -> None:
 def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, int]]) -> None:
     """Pitfall 8, against sets."""
     changes: list[None] = []
-    seen = Seen({1: Watermark(9)}, on_change=lambda: changes.append(None))
+    seen = Watermarks({1: Watermark(9)}, on_change=lambda: changes.append(None))
     arrived, ended = set[int](), set[int]()
     for what, number in steps:
         if what == "arrives":
             seen.note_arrival(1, number)
-            if number > seen.below()[1]:  # what comes below the mark has been overtaken: the mark does not go back
+            if number > seen.by_place()[1]:  # what comes below the mark has been overtaken: the mark does not go back
                 arrived.add(number)
         elif number in arrived:
             match what:
@@ -313,7 +313,7 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
                     seen.note_result(Outcome(part_of(message(number)), 0.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
             if what != "shutdown":
                 ended.add(number)
-        below = seen.below()[1]
+        below = seen.by_place()[1]
         assert all(each in ended or each > below for each in arrived)
         assert all(seen.has_outcome(1, each) for each in ended)
         assert not any(seen.has_outcome(1, each) for each in arrived - ended if each > below)
@@ -321,27 +321,27 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
 
 
 def test_the_mark_follows_the_first_message_without_an_end() -> None:
-    seen = Seen({1: Watermark(9)})
+    seen = Watermarks({1: Watermark(9)})
     for number in (10, 12, 11, 14):
         seen.note_arrival(1, number)
     below: list[int] = []
     for number in (11, 10, 14, 12):
         seen.note_result(Removed(1, number))
-        below.append(seen.below()[1])
+        below.append(seen.by_place()[1])
     assert below == [9, 11, 11, 14]
     assert seen.marks() == {1: Watermark(14)}
 
 
 def test_the_mark_of_a_guild_stands_where_the_bot_met_it() -> None:
     changes: list[None] = []
-    seen = Seen(on_change=lambda: changes.append(None))
+    seen = Watermarks(on_change=lambda: changes.append(None))
     since = 1_800_000_000 << 22
     seen.note_guild(5, snowflake_time(since))
     seen.note_guild(5, snowflake_time(since) + 60.0)  # after a reconnect
-    assert seen.below() == {-5: since}
+    assert seen.by_place() == {-5: since}
     assert len(changes) == 1
     seen.note_guild(6, 0.0)  # a clock from before there was Discord
-    assert seen.below()[-6] == 0
+    assert seen.by_place()[-6] == 0
 
 
 def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor_a_guilds() -> None:
@@ -355,16 +355,16 @@ def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor
         6: Watermark(newest),
         -7: Watermark(1),
     }
-    seen = Seen(marks)
+    seen = Watermarks(marks)
     seen.note_arrival(3, old.id)
     seen.forget_quiet(120)
     assert sorted(seen.marks()) == [-7, 3, 4, 5, 6]
 
 
 def test_ends_in_unknown_places_change_nothing() -> None:
-    seen = Seen()
+    seen = Watermarks()
     seen.note_result(Removed(3, 5))
-    assert (seen.below(), seen.has_outcome(3, 5)) == ({}, False)
+    assert (seen.by_place(), seen.has_outcome(3, 5)) == ({}, False)
 
 
 # State files

@@ -138,8 +138,8 @@ def test_each_value_is_shown_by_the_section_that_holds_it() -> None:
     found = chunks("compose.yaml", COMPOSE.replace("true", "x" * 700))
     for chunk in found:
         if chunk.type is ChunkType.LEAF:
-            assert chunk.shown_by is not None
-            section = found[chunk.shown_by]
+            assert chunk.section_index is not None
+            section = found[chunk.section_index]
             assert section.type is ChunkType.SECTION
             assert section.line_start <= chunk.line_start <= section.line_end
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.naming import names_for, told_apart
+from services.documents.naming import names_for, with_distinct_names
 from services.documents.store.protocol import Document, Origin, State
 
 ADA, EVE, BOB = 311, 312, 313
@@ -67,4 +67,4 @@ def test_what_two_have_posted_is_each_ones_own_until_they_post_another() -> None
 def test_what_cannot_be_searched_keeps_its_name_and_counts_for_none() -> None:
     files = document("app.log", EVE, state=State.FAILED), document("app.log", ADA), document("app.log", BOB)
     assert named(None, *files) == ["app.log", "app.log", "app-2.log"]
-    assert [each.filename for each in told_apart(files)] == ["app.log", "app.log", "app-2.log"]
+    assert [each.filename for each in with_distinct_names(files)] == ["app.log", "app.log", "app-2.log"]

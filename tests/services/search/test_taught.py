@@ -81,7 +81,6 @@ def test_of_answers_to_one_question_that_are_as_sure_the_oldest_comes_first() ->
         ("Which lever does the press have on Linux?", "Which lever does the press have on Windows?"),
         ("Which lever does version 4 of the press have?", "Which lever does version 3 of the press have?"),
         ("Can I pull the lever without gloves?", "Can I pull the lever with gloves?"),
-        ("Can I pull the lever?", "Can I pull the lever without gloves?"),
     ],
 )
 def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: str) -> None:

@@ -20,7 +20,7 @@ from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.library import LibraryUnusable, TeamLibrary, UnknownPair, read_state
 from services.team.opening import open_library
-from services.team.rebuilding import Build
+from services.team.rebuilding import LibraryBuild
 from services.team.topics import Topic
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import (
@@ -531,7 +531,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
     rebuilt.decide(decided(ONE, Action.SKIPPED), ONE)
     rebuilt.describe(rebuilt.topics["gpu"], "About GPUs.", "key")
     before = topic_files(tmp_path)
-    Build(places.state.parent, places_in(tmp_path)).adopt()
+    LibraryBuild(places.state.parent, places_in(tmp_path)).adopt()
     assert topic_files(tmp_path) == before
     library = opened(tmp_path)
     assert is_whole(tmp_path, library)
@@ -545,7 +545,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
 
 
 def test_a_rebuild_of_an_empty_archive_is_an_empty_library(tmp_path: Path) -> None:
-    Build(tmp_path / "rebuild", places_in(tmp_path)).adopt()
+    LibraryBuild(tmp_path / "rebuild", places_in(tmp_path)).adopt()
     assert dict(opened(tmp_path).topics) == {}
 
 

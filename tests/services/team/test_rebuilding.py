@@ -12,7 +12,7 @@ from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.decisions import Action, Actor, Decision
 from services.team.opening import open_library
-from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keep_in_topic, plan
+from services.team.rebuilding import SUPERSEDED, WORDLESS, LibraryBuild, RebuildPlan, Task, keep_in_topic, plan
 from services.team.topics import Placement
 from tests.services.team.pairs import added, captured, decided, opened, places_in, store
 
@@ -122,11 +122,11 @@ def test_a_block_that_stands_there_twice_is_worked_through_once() -> None:
 # The folder
 
 
-def build_in(folder: Path) -> Build:
-    return Build(folder / "regen", places_in(folder))
+def build_in(folder: Path) -> LibraryBuild:
+    return LibraryBuild(folder / "regen", places_in(folder))
 
 
-def note(build: Build, *made: Decision) -> None:
+def note(build: LibraryBuild, *made: Decision) -> None:
     files.append(build.paths.decisions, "".join(map(grammar.render, made)).encode())
 
 

@@ -131,6 +131,23 @@ async def test_of_equal_passages_the_teams_comes_first_whatever_the_order_of_sou
         assert given.citations == ["qa_1"]
 
 
+async def test_an_answer_of_the_team_that_search_has_cut_is_quoted_whole() -> None:
+    """What takes it back may stand at its end; code keeps its lines."""
+    steps = "\n".join(f"Step {number}: press F{number} and wait for the lamp of the cache." for number in range(1, 35))
+    text = f"{steps}\n```\nif dark:\n    press F9\n```\nNever do this on a Sunday."
+    asked = "which key to press to purge the cache of thumbnails?"
+    inside = text.replace("\n", "\n  ")
+    team = Source("team:cache.txt", f"--- QA ---\nid: qa_1\nUser: {asked}\nTeam: {inside}\n\n")
+    search = search_over(books(team, *SOURCES))
+    best = (await search.find(asked)).team_answers[0].hit.passage
+    assert len(best.text) < len(text) < 2_000
+    given = await generated_by(ExtractiveAssistant(search), asked, [team])
+    assert text in (given.answer or "")
+    # A topic that has changed meanwhile is not quoted in part.
+    changed = Source("team:cache.txt", team.text.replace("qa_1", "qa_2"))
+    assert (await generated_by(ExtractiveAssistant(search), asked, [changed])).answer is None
+
+
 async def test_no_answer_is_longer_than_asked_for() -> None:
     assistant = assistant_over(Bookcase())
     for max_chars in (0, 80, 150, 200, 400, 3000):
