@@ -88,7 +88,6 @@ def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
     )
 
 
-_MENTION = re.compile(r"<@!?([0-9]{1,20})>")
 _EMPHASIS = re.compile(r"\*(\w+)\*")
 
 
@@ -97,8 +96,7 @@ def told_here(told: str, text: str, showing: DisplayRules) -> str:
     without markup. `text`: what the operator has sent, which may be given back at the end and stays as it is.
     """
     said = told.removesuffix(text)
-    plain_said = _EMPHASIS.sub(r"\1", _MENTION.sub(lambda found: showing.person(int(found[1])), said))
-    return plain_said + told[len(said) :]
+    return _EMPHASIS.sub(r"\1", showing.with_pseudonyms(said)) + told[len(said) :]
 
 
 async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList, showing: DisplayRules) -> str:

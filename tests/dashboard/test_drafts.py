@@ -79,7 +79,7 @@ async def test_who_was_faster_is_told_by_a_pseudonym(action: str, changed: dict[
 
     async with served(Box(drafts=Slow())) as client:
         _, shown = await send(client, action, text="Ask <@5> for *more*.")
-    who = (f"{ANNA:x}" * 8)[:8]
+    who = "@" + (f"{ANNA:x}" * 8)[:8]
     assert says.format(who) in html.unescape(shown)
     assert str(ANNA) not in shown
     assert ("Ask <@5> for *more*." in html.unescape(shown)) is (action == "edit")
