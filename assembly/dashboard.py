@@ -270,9 +270,9 @@ class LocalOutcomeHistory:
         return with_recent(await in_thread(read_newest, self.folder.outcomes, RECENT), self.record)
 
     async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
-        return await in_thread(read_outcomes, self.folder.outcomes, period) or join_drafts(
-            entry for entry in self.record.recent if entry.at in period
-        )
+        written = await in_thread(read_outcomes, self.folder.outcomes, period)
+        since = written[-1].at + MOMENT if written else 0.0  # the file has times cut to milliseconds
+        return join_drafts((*written, *(each for each in self.record.recent if each.at in period and each.at >= since)))
 
     async def votes(self, period: TimeSpan) -> Sequence[VotedQuestion]:
         votes = with_asked(await in_thread(read_voted, self.folder.feedback, period), self.post)

@@ -17,6 +17,7 @@ from pathlib import Path
 from assembly.running import in_background
 from clock import now, run_blocking
 from model.messages import Message, snowflake_time
+from model.outcomes import OutcomeKind
 from model.servers import Servers
 from services.conversations import (
     Drafts,
@@ -271,7 +272,8 @@ class RunState:
         for path, counted in spent.items():
             await run_blocking(files.replace, path, counted)
         await run_blocking(files.replace, self.folder.token_days, tokens)
-        await self.record.save()
+        written = await self.record.save()
+        await self.drafts.note_recorded(each.message_ids[-1] for each in written if each.result is not OutcomeKind.HELD)
 
 
 def read_state(

@@ -399,6 +399,7 @@ def assemble(
         opted_out=state.opt_outs,
         redact=Redactor(settings.secrets).text,
         audit=state.audit,
+        has_outcome=lambda draft: state.record.has_end(draft.reply.asked_ids, draft.ended_at),
     )
     feedback = Feedback(
         state.folder,

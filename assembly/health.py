@@ -125,10 +125,10 @@ class UpdateWatch:
         since = {name: self._since.get(name, at) for name in sorted(self._failing)}
         self._since = dict(sorted(since.items(), key=lambda each: each[1])[:MOST_SUBJECTS])
         troubles = {name: Trouble(since, at) for name, since in self._since.items()}
-        of = number_of(len(self.ledger.records), "source")
-        return Condition(
-            topic=Topic.SOURCES, troubles=troubles, detail=f"{len(self._failing)} fail, of {of}" if troubles else of
-        )
+        detail = number_of(len(self.ledger.records), "source")
+        if self._failing:
+            detail = f"{number_of(len(self._failing), 'failure')} among {detail}"
+        return Condition(topic=Topic.SOURCES, troubles=troubles, detail=detail)
 
     def _find_failing(self, records: list[Record], failed: tuple[str, ...]) -> set[str]:
         """Name what the last update could not read, and what an earlier one could not and is not yet due again.

@@ -22,7 +22,7 @@ from reporting.cost import Costs, Price, Prices, costs
 from reporting.dismissed import DismissedQuestions
 from reporting.document import summary
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, team_answer
+from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, lessons_among, team_answer
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
 from services.discord import Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
@@ -30,7 +30,7 @@ from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
 from services.storage import DataFolder, Record, files, in_thread, read_object
-from services.team import LibraryUnusable, overview
+from services.team import LibraryUnusable, Pair, overview
 from services.telemetry import PartOutcome
 from settings import LLMSettings, Settings
 
@@ -52,9 +52,11 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
         ended = [entry for entry in ended if entry.guild_id == guild_id]
         votes = await in_thread(_about, votes, ended, folder.posts)
     pages, taught, answered = list[str](), dict[str, Taught](), dict[int, Taught]()
+    lessons = dict[int | None, list[tuple[Pair, Taught]]]()
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
-    for team in settings.servers.values() if guild_id is None else [settings.servers[guild_id]]:
+    for owner in settings.servers if guild_id is None else [settings.servers.owner_of(guild_id)]:
+        team = settings.servers[owner]
         found = await in_thread(overview, team_paths(team), team.kb.qa_raw_last_processed_id, now())
         taught |= {
             pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
@@ -67,6 +69,8 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
             for pair in topic.pairs
             for message_id in pair.message_ids
         }
+        pairs = [pair for topic in found.topics.values() for pair in topic.pairs]
+        lessons[owner] = lessons_among((pair, taught[pair.id]) for pair in pairs)
     token_days = (await in_thread(read_token_days, folder.token_days)).days
     dismissed = await in_thread(DismissedQuestions(folder.dismissed).read)
 
@@ -75,7 +79,7 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
             ended,
             period,
             voted_down=votes,
-            knowledge=Knowledge(pages, taught, answered, dismissed),
+            knowledge=Knowledge(pages, taught, answered, lessons, dismissed),
             token_days=token_days,
             prices=prices_of(settings),
             embed=embed,

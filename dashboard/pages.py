@@ -33,7 +33,7 @@ from model.permissions import Act
 from model.processes import Fleet
 from reporting.cost import Costs
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import Gap, OwnerOf, find_gaps, is_gap, without_owner
+from reporting.report import Gap, OwnerOf, answered_by_lessons, find_gaps, is_gap, without_owner
 from services.knowledge import Search
 from services.storage import in_thread
 from services.team import (
@@ -235,17 +235,16 @@ class Gaps:
         self._sources = sources
         self._showing = showing
         self._groups = _Recent(self._find, GROUPS_SECONDS)  # grouping takes a thread for seconds
-        self._taught = _Recent(self._topics, ACTIVITY_SECONDS)
+        self._team = _Recent(sources.team.overview, ACTIVITY_SECONDS)
 
     async def _find(self) -> Sequence[Gap]:
         return await find_gaps(await self._sources.history.last(), None, self._sources.owner_of)
 
-    async def _topics(self) -> Mapping[int, str]:
-        return views.topics_by_message(await self._sources.team.overview())
-
     async def views(self) -> tuple[list[views.GapView], list[views.GapView]]:
         """Return the gaps, those with the most open questions first, and the dismissed ones."""
-        found, taught = await self._groups.get(), await self._taught.get()
+        found, team = await self._groups.get(), await self._team.get()
+        lessons = await in_thread(answered_by_lessons, found, {None: views.lessons(team)}, self._sources.owner_of)
+        taught = {**lessons, **views.topics_by_message(team)}
         dismissed = await self._sources.dismissed.read()
         shown = [(gap.is_dismissed(dismissed), views.gap_view(gap, self._showing, taught)) for gap in found]
         left = sorted((view for is_out, view in shown if not is_out), key=lambda view: -view.open)

@@ -8,13 +8,11 @@ from typing import Protocol
 from model.messages import is_snowflake
 from reporting.report import Gap
 from services.storage import in_thread
-from services.team import LessonForm, LessonRefused, Taught, asker_among, share_of_wording
+from services.team import SAME_WORDING, LessonForm, LessonRefused, Taught, asker_among, share_of_wording
 from services.telemetry import PartOutcome
 
 MOST_LOOKED_UP = 20
 """The most questions of a gap that Discord is asked for, to fill in one."""
-SAME_WORDING = 0.75
-"""The share of a question's wording from which on a text counts as that question."""
 
 
 class Teacher(Protocol):

@@ -15,7 +15,7 @@ from model.processes import Fleet, ProcessStatus
 from model.steps import DECISIONS, STEPS
 from reporting.cost import Costs, Expense
 from reporting.reading import VotedQuestion
-from reporting.report import Gap, reason_of, team_answer, title_of
+from reporting.report import Gap, lessons_among, reason_of, team_answer, title_of
 from services.knowledge import Source
 from services.search import SearchResult
 from services.team import AuditEntry, Overview, Pair, labelled_turns
@@ -361,6 +361,11 @@ def topics_by_message(held: Overview) -> dict[int, str]:
         for pair in topic.pairs
         for message_id in pair.message_ids
     }
+
+
+def lessons(held: Overview) -> list[tuple[Pair, str]]:
+    """Return what the team wrote to teach, with the topics."""
+    return lessons_among((pair, name) for name, topic in held.topics.items() for pair in topic.pairs)
 
 
 def _asked(entry: PartOutcome, showing: DisplayRules, taught: Mapping[int, str]) -> Asked:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from model.conversations import TAUGHT
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason, traits_of
 from reporting.cost import Costs, Prices, costs
@@ -22,6 +23,7 @@ from services.llm import StepTokens
 from services.search import ENGLISH, asking_sentences, terms, without_greeting
 from services.search.embedding import Vectors
 from services.storage import in_thread
+from services.team import REMOVED, Pair, worded_alike
 from services.telemetry import PartOutcome
 
 MOST = 2_000
@@ -117,6 +119,32 @@ def team_answer(entry: PartOutcome, taught: Mapping[int, T]) -> T | None:
     return next((taught[each] for each in entry.message_ids if each in taught), None)
 
 
+Lessons = Mapping[int | None, Sequence[tuple[Pair, T]]]
+"""The lessons that are in a topic, each with what is told of it, by whose knowledge they are in (`OwnerOf`)."""
+
+
+def lessons_among(pairs: Iterable[tuple[Pair, T]]) -> list[tuple[Pair, T]]:
+    """Return those that were written to teach and not captured, and whose question is not forgotten."""
+    return [each for each in pairs if each[0].kind is TAUGHT and each[0].turns[0].text != REMOVED]
+
+
+def answered_by_lessons(gaps: Sequence[Gap], lessons: Lessons[T], owner_of: OwnerOf) -> dict[int, T]:
+    """Return what is told of the lessons that answer questions of gaps, by the ids of the messages: a lesson with a
+    question of the gap, to all of its questions that were asked before. Blocks, for a second with thousands of them.
+    """
+    answered = dict[int, T]()
+    for owner, known in lessons.items():
+        own = [gap for gap in gaps if owner_of(gap.asked[0].guild_id) == owner]
+        questions = [pair.turns[0].text for pair, _ in known]
+        alike = iter(worded_alike([entry.question for gap in own for entry in gap.asked], questions))
+        for gap in own:
+            found = [known[at] for at in sorted(set[int]().union(*(next(alike) for _ in gap.asked)))]
+            for entry in gap.asked:
+                since = [told for pair, told in found if pair.key > entry.at]
+                answered |= dict.fromkeys(entry.message_ids, since[-1]) if since else {}
+    return answered
+
+
 def is_gap(entry: PartOutcome) -> bool:
     """Return True if a question got no answer. A pointer to a page counts as none."""
     if not entry.question:
@@ -138,7 +166,7 @@ async def find_gaps(
 
     Raises what `embed` raises.
     """
-    unanswered = [entry for entry in entries if is_gap(entry)][-MOST:]
+    unanswered = [entry for entry in entries if is_gap(entry) and entry.question.replace(REMOVED, "").strip()][-MOST:]
     if not unanswered:
         return []
     texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
@@ -263,13 +291,15 @@ class Knowledge:
 
     Attributes:
         pages: ids of the index, without topics.
-        taught: captured conversations by id; answered: the same by the ids of their messages.
+        taught: captured conversations by id; answered: the same by the ids of their messages; lessons: those of them
+            that were written to teach.
         dismissed: the questions whose gaps are not reported, by the ids of their first messages.
     """
 
     pages: Collection[str] = ()
     taught: Mapping[str, Taught] = field(default_factory=dict[str, Taught])
     answered: Mapping[int, Taught] = field(default_factory=dict[int, Taught])
+    lessons: Lessons[Taught] = field(default_factory=dict[int | None, Sequence[tuple[Pair, Taught]]])
     dismissed: Collection[int] = ()
 
 
@@ -284,7 +314,8 @@ class Report:
         seconds: the median time from question to reply; None: there was no reply.
         used: the number of times that each source was shown; unused: the pages that were never shown.
         dismissed: the number of gaps that an operator has dismissed; they are not among `gaps`.
-        answered_since: the conversations in which the team answered, by the ids of their messages.
+        answered_since: the conversations in which the team answered, by the ids of their messages, and what it taught
+            to these questions, by theirs.
     """
 
     period: TimeSpan
@@ -328,6 +359,7 @@ async def build_report(
     waits = sorted(entry.seconds for entry in replies if "end" not in entry.path.get("approve", ()))
     found = await find_gaps(entries, embed, owner_of)
     gaps = [gap for gap in found if not gap.is_dismissed(knowledge.dismissed)]
+    lessons = await in_thread(answered_by_lessons, gaps, knowledge.lessons, owner_of)
     return Report(
         period=period,
         asked=len(questions),
@@ -344,7 +376,7 @@ async def build_report(
         pages=len(knowledge.pages),
         costs=costs(token_days or {}, entries, period, prices or Prices()),
         dismissed=len(found) - len(gaps),
-        answered_since=knowledge.answered,
+        answered_since={**lessons, **knowledge.answered},
     )
 
 

@@ -73,6 +73,10 @@ class DecisionRefused(Exception):
     """A decision is not carried out; the message is one sentence for whoever made it."""
 
 
+async def has_none(_draft: Draft) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class DraftSink:
     """Handles the requests about the drafts of one data folder, those about one draft one after another.
@@ -93,6 +97,7 @@ class DraftSink:
             while the bot was away has not been heard.
         redact: removes secrets from what a person enters.
         audit: where people's decisions are noted before they are carried out.
+        has_outcome: returns True if the outcome that says how a draft ended is on the disk.
     """
 
     drafts: Drafts
@@ -107,8 +112,10 @@ class DraftSink:
     opted_out: Container[int] = frozenset[int]()
     redact: Callable[[str], str] = str
     audit: AuditLog = field(default_factory=AuditLog)
+    has_outcome: Callable[[Draft], Coroutine[Any, Any, bool]] = has_none
     _warned: set[int] = field(default_factory=set[int], init=False)  # review channels
     _public: set[int] = field(default_factory=set[int], init=False)  # review channels, as was said
+    _ended: set[int] = field(default_factory=set[int], init=False)  # the drafts whose outcome this run has given
 
     async def handle(self, request: DraftRequest) -> Outcome | None:
         """Carry out one request. Returns the outcome of a draft that has ended by it."""
@@ -176,9 +183,7 @@ class DraftSink:
 
     async def _resume(self, draft: Draft) -> Outcome | None:
         if draft.state is DraftState.ENDED:
-            await self._show_end(draft)
-            # If a crash came after the draft had ended, its outcome is not recorded yet.
-            return None if draft.end is None else outcome_of(draft, draft, draft.end)
+            return await self._finish(draft)
         if draft.state is DraftState.WAITING and self.posts.has_answered(draft.id):  # as in an older backup
             return await self._end(draft, DraftEnd.POSTED)
         if draft.state is DraftState.APPROVED:
@@ -187,6 +192,18 @@ class DraftSink:
             return await self._post(draft)
         await self._offer(draft)
         return None
+
+    async def _finish(self, draft: Draft) -> Outcome | None:
+        """Do what a crash has left undone of an end: show it, and give its outcome, unless that is recorded."""
+        if not draft.is_shown:
+            await self._show_end(draft)
+        if draft.is_recorded or draft.end is None or draft.id in self._ended:
+            return None
+        if await self.has_outcome(draft):
+            await self.drafts.note_recorded([draft.id])
+            return None
+        self._ended.add(draft.id)
+        return outcome_of(draft, draft, draft.end)
 
     async def _offer(self, draft: Draft) -> None:
         """Show a draft in the review channel, unless it is there; if that fails, try again later."""
@@ -310,6 +327,7 @@ class DraftSink:
         await self.drafts.put(ended)
         if end is DraftEnd.WITHDRAWN:  # the question may quote whoever is forgotten
             draft = replace(draft, reply=replace(draft.reply, post=replace(draft.reply.post, question="")))
+        self._ended.add(draft.id)
         outcome = outcome_of(draft, ended, end)
         await self._show_end(ended)
         return outcome

@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +17,14 @@ from clock import from_rfc3339, now, rfc3339, run_blocking
 from model.events import Event, Posted
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result, traits_of
 from services.storage import files, replace_strings
-from services.telemetry import PartOutcome, current_part, number_of, part_outcome_of, render_part_outcome
+from services.telemetry import (
+    PartOutcome,
+    current_part,
+    number_of,
+    parse_part_outcome,
+    part_outcome_of,
+    render_part_outcome,
+)
 
 log = logging.getLogger(__name__)
 
@@ -226,10 +233,11 @@ class OutcomeRecord:
         if self._on_change is not None:
             self._on_change()
 
-    async def save(self) -> None:
-        """Append the new entries. Raises OSError: they wait for the next call."""
+    async def save(self) -> Sequence[PartOutcome]:
+        """Append the new entries, and return them. Raises OSError: they wait for the next call."""
+        written: list[PartOutcome] = []
         if self._folder is None:
-            return
+            return written
         async with self._writing:
             # Parts that end at one instant come in any order: a replay is to write the same bytes each time.
             self._waiting = deque(sorted(self._waiting, key=lambda entry: (entry.at, entry.message_ids)))
@@ -243,7 +251,15 @@ class OutcomeRecord:
                     raise
                 for _ in batch:
                     self._waiting.popleft()
+                written += batch
             await self._prune(self._folder)
+        return written
+
+    async def has_end(self, message_ids: tuple[int, ...], since: float) -> bool:
+        """Return True if the files hold another outcome of a part than that it was held. `since`: the time before which
+        there was none, in seconds since 1970. Raises OSError.
+        """
+        return self._folder is not None and await run_blocking(_has_end, self._folder, message_ids, _day(since))
 
     async def forget(self, user_id: int, until: int) -> None:
         """Drop a person's entries from memory, and outcomes that are still to come of their messages with ids up to
@@ -294,6 +310,12 @@ def _with_sources_renamed(entry: PartOutcome, ids: Mapping[str, str]) -> PartOut
 
 def _day(at: float) -> str:
     return rfc3339(at)[:10]
+
+
+def _has_end(folder: Path, message_ids: tuple[int, ...], day: str) -> bool:
+    paths = (path for path in folder.glob("????-??-??.jsonl") if path.stem >= day)
+    entries = (parse_part_outcome(line) for path in paths for line in path.read_bytes().splitlines())
+    return any(each and each.message_ids == message_ids and each.result is not OutcomeKind.HELD for each in entries)
 
 
 def _delete_before(folder: Path, day: str) -> None:

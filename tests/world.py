@@ -343,7 +343,7 @@ class World:
         self._in_order = OrderedOutcomes(lambda outcome: self.lines.append(render(outcome)))
         self._events: Subject[Event] = Subject()
         self._said = 0
-        sinks = replace(parts.sinks, archive=self._archive, results=[self._end])
+        sinks = replace(parts.sinks, archive=self._archive, results=[self._end, parts.state.record.add])
         self.running = GraphRun(graph(self._events, parts.services, sinks, parts.rules), parts.services.in_flight)
 
     @classmethod
@@ -456,6 +456,8 @@ class World:
         """The stream ends, as at a shutdown. True when everything was finished in time."""
         self._events.on_completed()
         drained = await self.running.drain(grace_seconds)
+        if self.parts.state.durable:  # as `autosave` does at its end
+            await self.parts.state.save()
         self._in_order.flush()
         await self._stack.aclose()
         return drained

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -69,6 +69,7 @@ class Draft:
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
         is_shown: the message in the review channel says how it ended.
+        is_recorded: the outcome that says how it ended is on the disk.
         asked_texts: the text of each of `reply.asked_ids`; none in a draft of an earlier version, which has them
             together, as the question of `reply`.
     """
@@ -90,6 +91,7 @@ class Draft:
     end: DraftEnd | None = None
     keeps: bool = False
     is_shown: bool = False
+    is_recorded: bool = False
     asked_texts: tuple[str, ...] = ()
     editors: tuple[int, ...] = ()
 
@@ -109,6 +111,11 @@ class Draft:
         last = replace(part.last, text=self.reply.post.question)
         place = replace(part.place, parent_id=self.channel_id) if part.place.is_thread else part.place
         return replace(part, messages=(*part.messages[:-1], last), place=place, closed_at=self.held_at)
+
+    @property
+    def ended_at(self) -> float:
+        """Return the time of its end, if it has ended."""
+        return self.until - KEPT_SECONDS
 
     @property
     def version(self) -> str:
@@ -250,6 +257,12 @@ class Drafts:
             await run_blocking(files.replace, self._path(draft.id), render_draft(draft))
         self._note(draft)
 
+    async def note_recorded(self, draft_ids: Iterable[int]) -> None:
+        """Note that outcomes are on the disk, so that no start repeats those of ended drafts. Raises OSError."""
+        for draft in filter(None, map(self.find, draft_ids)):
+            if draft.state is DraftState.ENDED and not draft.is_recorded:
+                await self.put(replace(draft, is_recorded=True))
+
     async def drop_old(self, at: float) -> None:
         """Remove what is kept of drafts that ended long ago, once that is shown. Raises OSError."""
         for draft in [each for each in self._by_id.values() if each.is_shown and each.until <= at]:
@@ -282,7 +295,7 @@ class Drafts:
         for draft in sorted(self._by_id.values(), key=_age):
             if draft.state is DraftState.WAITING:
                 self.watch(draft, in_flight.hold_for_draft(draft.part, draft.reply.place_id))
-            if draft.state is DraftState.WAITING or not draft.is_shown:
+            if draft.state is DraftState.WAITING or not (draft.is_shown and draft.is_recorded):
                 yield DraftRequest(draft.id, DraftAction.RESUME)
 
     def ask_in(self, seconds: float, request: DraftRequest) -> None:
@@ -408,7 +421,7 @@ def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], b
         texts = "\n".join((draft.reply.post.question, *draft.asked_texts, draft.text))
         is_over = draft.state is DraftState.ENDED
         if not is_over and (draft.holds_words_of(user_id) or has_their_words(texts)):
-            draft = draft.ended(DraftEnd.WITHDRAWN, 0, draft.until)
+            draft = draft.ended(DraftEnd.WITHDRAWN, 0, draft.held_at)  # there is no clock here; it was not before
         return draft.without_person(user_id)
 
     drafts = {folder / f"{draft.id}.json": draft for draft in read_drafts(folder)}

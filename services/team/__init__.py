@@ -71,6 +71,7 @@ from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, Task
 from services.team.teaching import (
     MOST_ANSWER_CHARS,
     MOST_QUESTION_CHARS,
+    SAME_WORDING,
     Lesson,
     LessonForm,
     LessonRefused,
@@ -78,5 +79,6 @@ from services.team.teaching import (
     asker_among,
     lesson_of,
     share_of_wording,
+    worded_alike,
 )
 from services.team.topics import Correction, Topic, exchanges_of, has_team_text

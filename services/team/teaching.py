@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,6 +18,9 @@ from services.team.captures import Capture, CapturedMessage
 
 MOST_QUESTION_CHARS, MOST_ANSWER_CHARS = 1_000, 4_000
 """The second is the most that Discord takes in a form."""
+
+SAME_WORDING = 0.75
+"""The share of a question's wording from which on a text counts as that question."""
 
 
 class LessonRefused(ValueError):
@@ -58,6 +61,17 @@ def share_of_wording(text: str, other: str) -> float:
     page shows, do not count.
     """
     return _share(_pairs_of(text), _pairs_of(other))
+
+
+def worded_alike(questions: Sequence[str], others: Sequence[str]) -> list[set[int]]:
+    """Return for each question the positions of the others that are the same question, as each has the wording of the
+    other. Blocks, for a second with thousands of them.
+    """
+    known = [(at, pairs) for at, pairs in enumerate(map(_pairs_of, others)) if pairs]
+    return [
+        {at for at, pairs in known if min(_share(own, pairs), _share(pairs, own)) >= SAME_WORDING}
+        for own in map(_pairs_of, questions)
+    ]
 
 
 def asker_among(question: str, asked: Iterable[tuple[int, str]]) -> int | None:

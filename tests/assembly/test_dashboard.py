@@ -91,6 +91,15 @@ async def test_without_files_there_is_what_is_in_memory(tmp_path: Path) -> None:
     assert await kept.of(TimeSpan(AT + 1, AT + DAY)) == []
 
 
+async def test_a_period_has_what_is_not_written_yet(tmp_path: Path) -> None:
+    first, last = replace(REPLIED, at=AT + 0.0004), replace(UNANSWERED, at=AT + 2)
+    written(tmp_path / "state" / "outcomes", first)
+    record = OutcomeRecord(None, str)
+    record.recent += [first, last]
+    found = await local_history(tmp_path, record).of(TimeSpan(AT, AT + DAY))
+    assert [entry.message_ids for entry in found] == [first.message_ids, last.message_ids]
+
+
 async def test_a_vote_leads_to_the_question_of_the_answer(tmp_path: Path) -> None:
     row: dict[str, object] = {"at": rfc3339(AT), "voter": "v", "question": "q", "sources": [], "vote": "down"}
     lines = [json.dumps({**row, "message_id": str(message_id)}) for message_id in (71, 72)]

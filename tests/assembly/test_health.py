@@ -209,7 +209,7 @@ async def test_a_source_fails_from_its_first_failure_until_it_is_read(shelf: She
     first = now()
     found = await watch.failing(first)
     assert found.troubles == {"https://one.example/a": Trouble(first, first)}
-    assert found.detail == "1 fail, of 2 sources"
+    assert found.detail == "1 failure among 2 sources"
     await asyncio.sleep(100)
     await updated(shelf, watch)
     assert shelf.web.asked == []  # not due again
@@ -264,7 +264,7 @@ async def test_no_more_sources_are_named_than_a_message_between_processes_holds(
     found = await watch.failing(now())
     assert len(found.troubles) == health.MOST_SUBJECTS
     assert found.troubles["https://two.example/old"].since == first
-    assert found.detail.startswith("5001 fail")
+    assert found.detail.startswith("5001 failures among")
 
 
 async def test_an_update_that_ends_while_its_forerunner_is_looked_through_is_looked_through_next(

@@ -14,7 +14,7 @@ import pytest
 from model.messages import Message, Place, PlaceKind
 from model.outcomes import OutcomeKind, Reason
 from reporting.reading import TimeSpan, read_outcomes
-from services.conversations import UNKNOWN_DRAFT, Draft, DraftAction, Drafts, DraftState
+from services.conversations import UNKNOWN_DRAFT, Draft, DraftAction, DraftRequest, Drafts, DraftState
 from services.conversations.drafts import STOPPING
 from services.discord.protocols import PostFailed
 from services.discord.review_cards import ReviewCard, version_of
@@ -375,6 +375,28 @@ async def test_the_askers_next_question_does_not_wait_for_the_first(tmp_path: Pa
     await decide(world, first, "post")
     assert world.story[2:] == ["replied", "replied"]
     assert [text.split("?")[0] for text in world.replies] == ["About: How do I remove it", "About: How do I install it"]
+
+
+async def test_a_crash_before_the_end_is_recorded_has_it_given_again_and_no_more(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    await decide(world, draft_id, "discard")
+    # A request that was made before, such as to show the draft.
+    drafts_of(world).requests.on_next(DraftRequest(draft_id, DraftAction.RESUME))
+    await world.wait(1)
+    assert world.story[1:] == ["skipped: discarded by a person"]
+    for recorded in (False, True):
+        world.running.cut_off()
+        world = await begin(tmp_path, channel)
+        await world.wait(1)
+        assert world.story == ([] if recorded else ["skipped: discarded by a person"])
+        # Then it is cut off before it has noted that the record is written.
+        await world.parts.state.record.save()
+    await world.close()
+    outcomes = read_outcomes(DataFolder(tmp_path / "data").outcomes, TimeSpan(0.0, 4e9))
+    assert [entry.reason for entry in outcomes] == ["discarded by a person"]
 
 
 async def test_a_stop_keeps_it_and_the_next_start_goes_on(tmp_path: Path, channel: ReviewChannel) -> None:

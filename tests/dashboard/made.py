@@ -142,16 +142,17 @@ class FakeSearch:
 
 @dataclass
 class FakeTeam:
-    """Two conversations in the topic `quota`; `refusal`: what becomes of each correction."""
+    """Two conversations in the topic `quota`, and `lessons` in another; `refusal`: what becomes of each correction."""
 
     removed: list[str] = field(default_factory=list[str])
     by: list[str] = field(default_factory=list[str])
     refusal: Exception | None = None
+    lessons: tuple[Pair, ...] = ()
 
     async def overview(self) -> Overview:
         pairs = tuple(pair for pair in (PAIR, OTHER) if pair.id not in self.removed)
         return Overview(
-            {"quota": Topic("quota", pairs)} if pairs else {},
+            {each.name: each for each in (Topic("quota", pairs), Topic("lessons", self.lessons)) if each.pairs},
             {"quota": "My quota is full: what people asked"},
             tuple((each, "quota") for each in self.removed),
             {PAIR.id: ("qa_20250101_000000.000000",)},

@@ -7,11 +7,14 @@ from html import unescape
 
 import pytest
 
+from clock import rfc3339
 from model.servers import Servers
 from services.team import LessonForm, LessonRefused
+from services.team.archive import qa_id
 from services.telemetry import PartOutcome
-from tests.dashboard.made import BOB, GUILD, NASTY, TOKEN, UNANSWERED, Box, FakeTeacher, page, served
+from tests.dashboard.made import BOB, GUILD, NASTY, TOKEN, UNANSWERED, Box, FakeTeacher, FakeTeam, page, served
 from tests.dashboard.test_pages import key_on
+from tests.services.team.pairs import captured
 
 pytestmark = pytest.mark.real_time
 
@@ -35,6 +38,19 @@ async def test_a_gap_is_answered_in_a_form_and_dismissed() -> None:
     assert box.teacher is not None
     assert box.teacher.taught == [LessonForm(GUILD, WRITTEN["question"], WRITTEN["answer"], author_id=77)]
     assert box.dismissed.ids == {0xB1}
+
+
+async def test_a_gap_that_was_answered_in_discord_or_in_the_terminal_says_so_and_is_no_step() -> None:
+    stamp = rfc3339(UNANSWERED.at + 60, digits=6)
+    lesson = replace(
+        captured(0, UNANSWERED.question, "No."), conversation_id="taught_9", timestamp=stamp, id=qa_id(stamp)
+    )
+    for lessons in ((), (lesson,)):
+        async with served(Box(texts=True, team=FakeTeam(lessons=lessons))) as client:
+            gaps, overview = await page(client, "/gaps"), await page(client, "/")
+        assert ("The team has answered this since." in gaps) is bool(lessons)
+        assert ('href="/knowledge/topics/lessons"' in gaps) is bool(lessons)
+        assert ("Write what is missing" in overview) is not bool(lessons)
 
 
 async def test_a_question_as_it_was_asked_stays_the_askers() -> None:

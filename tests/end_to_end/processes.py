@@ -27,13 +27,19 @@ class Process:
 
     @classmethod
     async def start(
-        cls, server: DiscordServer, config: Path, *arguments: str, token: str | None = None, umask: int = -1
+        cls,
+        server: DiscordServer,
+        config: Path,
+        *arguments: str,
+        token: str | None = None,
+        umask: int = -1,
+        launcher: str = "launcher",
     ) -> Process:
-        """`umask`: -1 to leave it as it is."""
+        """`umask`: -1 to leave it as it is; `launcher`: the module beside this one that is run."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "tests.end_to_end.launcher",
+            f"tests.end_to_end.{launcher}",
             server.origin + API,
             server.gateway.url,
             "--config",

@@ -327,7 +327,7 @@ async def test_pages_that_are_gone_are_one_message_and_one_more_when_they_are_ta
         assert hook.texts == []
         await asyncio.sleep(5 * MINUTE)
         assert beginnings(hook.texts) == ["Sources cannot be read"]
-        assert "8 fail, of" in hook.texts[0]
+        assert "8 failures among" in hook.texts[0]
         assert f"`{web_server.origin}/page-7` and 3 others" in hook.texts[0]
         links.write_text("")
         await asyncio.sleep(3 * MINUTE + OVER)

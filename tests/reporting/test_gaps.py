@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,22 @@ from hypothesis import strategies as st
 import reporting.report
 from model.outcomes import OutcomeKind, Reason, traits_of
 from model.servers import Servers
-from reporting.report import find_gaps, is_gap, reason_of, title_of
+from reporting.report import (
+    Lessons,
+    answered_by_lessons,
+    find_gaps,
+    is_gap,
+    lessons_among,
+    reason_of,
+    title_of,
+    without_owner,
+)
 from services.search.embedding import Vectors
+from services.team import REMOVED, Pair
 from services.telemetry import PartOutcome
 from tests.patterns.growth import peak
 from tests.reporting.asked import MONDAY, asked
+from tests.services.team.pairs import captured
 
 LANTERNS = ["How do I light the lantern?", "my lantern will not light", "lantern does not light up, why?"]
 OTHERS = ["Where are invoices kept?", "Can I pay by card?"]
@@ -176,3 +188,34 @@ async def test_groups_do_not_depend_on_how_much_is_asked_beside() -> None:
     others = [asked(f"subject{at} thing{at}?", at=MONDAY + 10 + at) for at in range(200)]
     found = await find_gaps([*entries, *others], None)
     assert [len(gap.asked) for gap in found] == [3, *[1] * 200]
+
+
+def lesson(hours: int, question: str, conversation_id: str = "taught_9") -> Pair:
+    return replace(captured(hours, question, "Turn it by half."), conversation_id=conversation_id)
+
+
+async def test_a_lesson_answers_the_gap_with_its_question_as_far_as_it_was_asked_before() -> None:
+    taught = lesson(5, "how do I light the lantern")
+    when = float(taught.key)
+    entries = [asked(text, at=when + at - 2, author_id=at) for at, text in enumerate(LANTERNS)]
+    other = asked(OTHERS[0], at=when - 9)
+    gaps = await find_gaps([*entries, other], None)
+    pairs = [(taught, "lanterns"), (lesson(6, "Is there a dark mode?"), "looks")]
+    captures = [(lesson(5, OTHERS[0], "thread_9"), "captured"), (lesson(5, REMOVED), "forgotten")]
+    lessons: Lessons[str] = {None: lessons_among([*pairs, *captures])}
+    answered = answered_by_lessons(gaps, lessons, without_owner)
+    assert answered == {int(when) - 2: "lanterns", int(when) - 1: "lanterns"}
+    newer = [*pairs, (lesson(7, LANTERNS[0]), "newest")]
+    assert set(answered_by_lessons(gaps, {None: newer}, without_owner).values()) == {"newest"}
+
+
+async def test_a_lesson_of_a_server_with_knowledge_of_its_own_answers_the_gaps_of_that_server() -> None:
+    entries = [asked(LANTERNS[0], guild_id=guild_id, at=MONDAY + guild_id) for guild_id in (1, 2)]
+    owner_of = Servers({None: "", 2: "its own"}).owner_of
+    gaps = await find_gaps(entries, None, owner_of)
+    own: Lessons[str] = {2: [(lesson(50_000, LANTERNS[0]), "lanterns")]}
+    assert answered_by_lessons(gaps, own, owner_of) == {int(MONDAY) + 2: "lanterns"}
+
+
+async def test_a_question_that_is_forgotten_is_no_gap() -> None:
+    assert await find_gaps([asked("[removed]"), asked("[removed]\n [removed]")], None) == []

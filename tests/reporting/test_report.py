@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
@@ -11,9 +12,10 @@ from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from reporting.document import document, markdown, page, show, summary
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import Knowledge, Report, Taught, build_report
+from reporting.report import Knowledge, Lessons, Report, Taught, build_report
 from services.llm import StepTokens
 from tests.reporting.asked import DAY, MONDAY, asked
+from tests.services.team.pairs import captured
 
 PERIOD = TimeSpan(MONDAY, MONDAY + 7 * DAY)
 HOSTILE = "<script>alert(1)</script> | [x](javascript:alert(1)) `a` \x1b[31m <@42>\n# heading"
@@ -75,6 +77,15 @@ async def test_a_report_says_where_the_team_has_answered_since() -> None:
     assert "2 questions by 2 people (no sources 2); the team has answered 1 of them since" in text
     assert text.count("the team answered in") == 1  # no column without anything in it
     assert text.count("| lanterns |") == 1
+
+
+async def test_a_report_says_what_the_team_has_taught_since() -> None:
+    entries = [asked("Does it run on Solaris?", at=MONDAY + 1), asked("does it run on solaris", at=MONDAY + 2)]
+    lesson = replace(captured(50_000, "Does it run on Solaris?", "No."), conversation_id="taught_9")
+    lessons: Lessons[Taught] = {None: [(lesson, Taught(lesson.id, "solaris-runs", "?"))]}
+    text = markdown(document(await build_report(entries, PERIOD, knowledge=Knowledge(lessons=lessons))))
+    assert "the team has answered 2 of them since" in text
+    assert text.count("| solaris-runs |") == 2
 
 
 async def test_what_people_write_is_inert_in_markdown() -> None:

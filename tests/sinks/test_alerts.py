@@ -108,10 +108,12 @@ def test_the_end_says_how_long_it_took(seconds: float, said: str) -> None:
 
 def test_many_sources_are_one_short_message_with_the_newest_named() -> None:
     pages = tuple(f"https://docs.example.org/{number}" for number in range(300))
-    said = message_of(Notice(Stage.GROWN, incident(Topic.SOURCES, subjects=pages, detail="300 fail, of 900 sources")))
+    said = message_of(
+        Notice(Stage.GROWN, incident(Topic.SOURCES, subjects=pages, detail="300 failures among 900 sources"))
+    )
     assert said.startswith("**More than before: Sources cannot be read**, since")
     assert "`https://docs.example.org/299` and 295 others" in said
-    assert "300 fail, of 900 sources" in said
+    assert "300 failures among 900 sources" in said
     assert len(said) < 1000
 
 
