@@ -23,6 +23,7 @@ from services.conversations import (
     Context,
     ContextRules,
     ConversationTracker,
+    Draft,
     History,
     InFlight,
     People,
@@ -35,7 +36,7 @@ from services.conversations import (
     TypingTracker,
     is_private,
 )
-from services.discord import Access, Attachments, Fetcher, Poster, Reviews
+from services.discord import Access, Attachments, Fetcher, LookupFailed, Poster, Reviews
 from services.knowledge import Library, LibrarySearch
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.redaction import Redactor
@@ -273,6 +274,7 @@ def assemble(
     people = People(teams(settings), fetcher)
     tracker = ConversationTracker(tracking_rules(settings))
     team = TeamActivity(history)
+    context = Context(history, people, tracker, context_rules(settings, state))
     viewing = ThreadAccess(history, fetcher)
     in_flight = InFlight()
 
@@ -317,6 +319,14 @@ def assemble(
         guild_id = None if capture.part is None else capture.part.guild_id
         return await servers[guild_id].captures.keep(capture)
 
+    async def may_quote(draft: Draft) -> bool:
+        allowed = settings.servers[draft.reply.guild_id].discord.capture_channels
+        try:
+            found = await context.quotable(draft.channel_id, draft.reply.post.asked_in, draft.reply.asked_ids, allowed)
+        except LookupFailed:
+            return False
+        return found is not None and draft.is_asked_by([context.text_of(each) for each in found])
+
     async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         return await servers[guild_id].captures.revise(guild_id, revisions)
 
@@ -352,7 +362,7 @@ def assemble(
         router=Router(
             people, history, team, posts, tracker, settings.servers.map(route_rules), state.outbox, state.drafts
         ),
-        context=Context(history, people, tracker, context_rules(settings, state)),
+        context=context,
         posts=posts,
         outbox=state.outbox,
         drafts=state.drafts,
@@ -384,8 +394,8 @@ def assemble(
         fetcher=fetcher,
         access=api.access,
         archive=archive,
-        # As in `privacy_of_pairs`: a place that Discord has not sent stays as it was.
-        is_private=lambda guild_id, place_id: history.knows(place_id) and not is_public(guild_id, place_id),
+        is_public=lambda channel_id: history.knows(channel_id) and history.place(channel_id).public,
+        may_quote=may_quote,
         opted_out=state.opt_outs,
         redact=Redactor(settings.secrets).text,
         audit=state.audit,

@@ -241,6 +241,7 @@ class Privacy:
         """Rename, also in files again: a vote may have been written with an old id meanwhile. Raises OSError."""
         if ids:
             self.parts.services.posts.rename_sources(ids)
+            self.parts.state.drafts.rename_sources(ids)
             await self.parts.state.record.rename_sources(ids)
             await in_thread(rename_sources, self.parts.state.folder, ids)
 

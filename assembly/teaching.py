@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from assembly.graph_parts import GraphParts
 from clock import now, run_blocking
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_at
-from services.conversations import is_private
 from services.discord import LookupFailed, render
 from services.redaction import Redactor
 from services.storage import in_thread
@@ -79,19 +78,14 @@ class Teaching:
         """Return True if a question may be told to everybody as it was asked: it stands on Discord as it did, its place
         is one whose conversations are captured, and its author has not opted out. If Discord cannot be asked: False.
         """
-        services, state = self.parts.services, self.parts.state
-        history, allowed = services.history, services.router.rules[asked.guild_id].capture_channels
-        if history.is_unlisted(asked.channel_id):
-            return False
+        services = self.parts.services
+        allowed = services.router.rules[asked.guild_id].capture_channels
         try:
-            await history.find_place(asked.place_id)  # such as an archived thread
-            if is_private(history.place(asked.place_id), allowed):
-                return False
-            messages = [await history.message_now(asked.place_id, each) for each in asked.message_ids]
+            found = await services.context.quotable(asked.channel_id, asked.place_id, asked.message_ids, allowed)
         except LookupFailed:
             return False
-        texts = [each.text for each in messages if each is not None and not state.withheld(each)]
-        return len(texts) == len(messages) and recorded_question(texts, self.redactor.text) == asked.question
+        texts = [each.text for each in found or ()]
+        return found is not None and recorded_question(texts, self.redactor.text) == asked.question
 
     def _render(self, text: str) -> str:
         """Write mentions as names, as in captured messages; channels that anybody can see as well."""

@@ -288,7 +288,7 @@ async def discord_rows(settings: Settings) -> list[Finding]:
         rows.append(await alert_channel_row(token, channel_id, bot.user_id))
     for channel_id in review_channels(settings):
         about, without = "discord.review_channel_id", "the team is not shown what waits for approval"
-        rows.append(await channel_row(token, channel_id, bot.user_id, about, without))
+        rows.append(await channel_row(token, channel_id, bot.user_id, about, without, for_team=True))
     return rows
 
 
@@ -298,14 +298,21 @@ async def alert_channel_row(token: str, channel_id: int, bot_id: int) -> Finding
     return replace(found, verdict=Verdict.WARNING) if found.verdict is Verdict.MISSING else found
 
 
-async def channel_row(token: str, channel_id: int, bot_id: int, about: str, without: str) -> Finding:
-    """Check that the bot may post in a channel. `without`: what follows if it may not. Posts nothing."""
-    from services.discord.live import Identity, why_not_postable  # noqa: PLC0415 (as above)
+async def channel_row(
+    token: str, channel_id: int, bot_id: int, about: str, without: str, *, for_team: bool = False
+) -> Finding:
+    """Check that the bot may post in a channel. `without`: what follows if it may not; `for_team`: others than the team
+    should not view it. Posts nothing.
+    """
+    from services.discord.live import Identity, access_to  # noqa: PLC0415 (as above)
 
-    trouble = await why_not_postable(token, channel_id, bot_id)
-    if isinstance(trouble, Identity):
-        return Finding(about, Verdict.WARNING, f"{channel_id}: {trouble.refused or trouble.unknown}")
-    says = None if trouble is None else f"{channel_id}: {trouble}; until then {without}"
+    access = await access_to(token, channel_id, bot_id)
+    if isinstance(access, Identity):
+        return Finding(about, Verdict.WARNING, f"{channel_id}: {access.refused or access.unknown}")
+    if access.trouble is None and access.is_public and for_team:
+        says = f"{channel_id}: everybody can view it and reads what waits there; choose one that only the team sees"
+        return Finding(about, Verdict.WARNING, says)
+    says = None if access.trouble is None else f"{channel_id}: {access.trouble}; until then {without}"
     return make_finding(about, says, f"{channel_id}: the bot may post there; nothing was posted")
 
 

@@ -42,7 +42,11 @@ class DisplayRules:
 
     def question(self, written: str) -> str:
         """Return a question as `text` does, with pseudonyms where it mentions people."""
-        return _MENTION.sub(lambda found: f"@{self.person(int(found[1]))}", self.text(written))
+        return self.with_pseudonyms(self.text(written))
+
+    def with_pseudonyms(self, written: str) -> str:
+        """Return a text with pseudonyms where it mentions people."""
+        return _MENTION.sub(lambda found: f"@{self.person(int(found[1]))}", written)
 
     def source(self, source_id: str) -> str:
         """Return the id of a source. The names of people's files are shown only if texts are."""

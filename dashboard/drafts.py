@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -87,7 +88,18 @@ def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
     )
 
 
-async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList) -> str:
+_EMPHASIS = re.compile(r"\*(\w+)\*")
+
+
+def told_here(told: str, text: str, showing: DisplayRules) -> str:
+    """Return what is told about a decision, which is written for Discord, as it is told here: with pseudonyms, and
+    without markup. `text`: what the operator has sent, which may be given back at the end and stays as it is.
+    """
+    said = told.removesuffix(text)
+    return _EMPHASIS.sub(r"\1", showing.with_pseudonyms(said)) + told[len(said) :]
+
+
+async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList, showing: DisplayRules) -> str:
     """Carry out the form of a draft. Returns one sentence about it."""
     form = await request.post()
     action, draft_id = DraftAction(request.match_info["action"]), int(request.match_info["id"])
@@ -95,4 +107,5 @@ async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList
     # A browser sends the line ends of a text area as CR and LF.
     text = str(form.get("text", "")).replace("\r\n", "\n")
     seen = str(form.get("seen", ""))
-    return await drafts.decide(draft_id, action, operator=visit.operator.name, text=text, seen=seen)
+    told = await drafts.decide(draft_id, action, operator=visit.operator.name, text=text, seen=seen)
+    return told_here(told, text, showing)

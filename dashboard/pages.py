@@ -359,7 +359,7 @@ class Pages:
         drafts = self._sources.drafts
         if drafts is None:
             return self.missing(visit, "No answer waits for approval: ai_response.approval is off.", "/answers")
-        told = await decide(request, visit, drafts) if request.method == "POST" else ""
+        told = await decide(request, visit, drafts, self._showing) if request.method == "POST" else ""
         shown = [draft_view(each, self._showing, self._sources.now()) for each in await drafts.waiting()]
         may_decide = visit.operator.may(Act.DRAFTS)
         return self._page("drafts.html", visit, "drafts", views=shown, told=told, may_decide=may_decide)

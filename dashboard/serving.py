@@ -266,7 +266,7 @@ class Unreadable(Exception):
 
 async def _form(request: web.Request) -> Mapping[str, object]:
     """Raises Unreadable."""
-    if request.content_type != FORM:
+    if request.content_type != FORM or "Content-Encoding" in request.headers:  # nothing is decompressed
         raise Unreadable
     try:
         form = await request.post()

@@ -113,6 +113,7 @@ def approve(
                 inquiry.case_id,
                 question=asked[:QUESTION_CHARS],
                 sources=recordable_sources(inquiry.shown_sources),
+                people=inquiry.people,
             ),
             channel_id=part.place.channel_id,
             thread_name=thread_name(line_that_asks(asked)) if opens_thread else "",

@@ -139,7 +139,7 @@ def _run_steps(
                     return failed_outcome(item, _first_step(works, item).name, WorkCancelled(Reason.DELETED))
                 log.info("an answer begins again, without the words of somebody who has withdrawn them")
                 (item.inquiry if isinstance(item, Unanswered) else item).decisions.clear()
-        return await run_once(item, set())
+        return await run_once(item, {*(item.inquiry if isinstance(item, Unanswered) else item).people})
 
     async def run_once(item: Item, people: set[int]) -> Item:
         current_part.set(item.part)
@@ -161,7 +161,7 @@ def _run_steps(
                 item = await _result(work, item, ends)
             finally:
                 report(work.gauge, work.name, -1)
-        return item
+        return item._replace(people=frozenset(people)) if isinstance(item, Inquiry) else item
 
     return run_steps
 

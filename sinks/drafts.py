@@ -63,7 +63,10 @@ ENDS = {
 """For each end of a draft: its outcome and the reason, what the review channel says, and what the person is told."""
 CANCELLED_BY = {Reason.TEAM_ANSWERED: DraftEnd.TEAM_ANSWERED, Reason.OPTED_OUT: DraftEnd.WITHDRAWN}
 KEPT = "It is kept as the team taught it."
-NOT_KEPT = "It is not kept: somebody whose words it holds has opted out, or has marked them."
+NOT_KEPT = "It is not kept: the question was changed, or somebody whose words it holds has opted out or marked them."
+NOT_AS_ASKED = (
+    "It cannot be kept, as Discord does not say that everybody can read the question as it was asked: use *Post*."
+)
 
 
 class DecisionRefused(Exception):
@@ -86,7 +89,10 @@ class DraftSink:
     Attributes:
         reviews: None: drafts are shown at the dashboard only.
         archive: stores a capture, as in `Sinks`.
-        is_private: returns True if what is said in a place (ids of server and place) may not be kept by now.
+        is_public: returns True if everybody can view a channel. What was asked where not everybody reads it is not
+            shown in such a review channel.
+        may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
+            says now. It is asked before the question is kept.
         opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: who did so
             while the bot was away has not been heard.
         redact: removes secrets from what a person enters.
@@ -101,12 +107,14 @@ class DraftSink:
     fetcher: Fetcher | None = None
     access: Access | None = None
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]] | None = None
-    is_private: Callable[[int | None, int], bool] = lambda _guild_id, _place_id: False
+    is_public: Callable[[int], bool] = lambda _channel_id: False
+    may_quote: Callable[[Draft], Coroutine[Any, Any, bool]] | None = None
     opted_out: Container[int] = frozenset[int]()
     redact: Callable[[str], str] = str
     audit: AuditLog = field(default_factory=AuditLog)
     has_outcome: Callable[[Draft], Coroutine[Any, Any, bool]] = has_none
     _warned: set[int] = field(default_factory=set[int], init=False)  # review channels
+    _public: set[int] = field(default_factory=set[int], init=False)  # review channels, as was said
     _ended: set[int] = field(default_factory=set[int], init=False)  # the drafts whose outcome this run has given
 
     async def handle(self, request: DraftRequest) -> Outcome | None:
@@ -144,10 +152,13 @@ class DraftSink:
                 return await self._end(draft, CANCELLED_BY.get(request.reason, DraftEnd.DELETED))
             case DraftAction.EXPIRE if draft.state is DraftState.WAITING:
                 return await self._end(draft, DraftEnd.EXPIRED)
+            case DraftAction.SHOW:
+                await self._refresh(draft)
             case DraftAction.CANCEL | DraftAction.EXPIRE:
-                return None
+                pass
             case _:
                 return await self._decide(draft, request)
+        return None
 
     async def _decide(self, draft: Draft, request: DraftRequest) -> Outcome | None:
         late = why_too_late(draft)
@@ -176,6 +187,8 @@ class DraftSink:
         if draft.state is DraftState.WAITING and self.posts.has_answered(draft.id):  # as in an older backup
             return await self._end(draft, DraftEnd.POSTED)
         if draft.state is DraftState.APPROVED:
+            if self.drafts.has_forgotten(draft.id):
+                return await self._end(draft, DraftEnd.WITHDRAWN)
             return await self._post(draft)
         await self._offer(draft)
         return None
@@ -197,6 +210,17 @@ class DraftSink:
         if self.reviews is None or draft.review_id:
             return
         channel_id = draft.review_channel_id
+        if self.is_public(channel_id):
+            if channel_id not in self._public:
+                self._public.add(channel_id)
+                log.warning(
+                    "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
+                    "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
+                    channel_id,
+                )
+            if not draft.is_public:
+                self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+                return
         try:
             review_id = await self.reviews.find(channel_id, draft.id)  # posted before a crash, and not noted
             if review_id is None:
@@ -217,15 +241,14 @@ class DraftSink:
         if not text:
             raise DecisionRefused("An answer cannot be empty. Discard it instead.")
         await self._note(request)
-        draft = replace(draft, text=text, edited_by=request.by)
+        draft = draft.edited(text, request.by)
         await self.drafts.put(draft)
         await self._show(draft, card_of(draft))
         request.tell("It is changed. *Post* posts it as it is now.")
 
     async def _approve(self, draft: Draft, request: DraftRequest) -> Outcome | None:
         keeps = request.action is DraftAction.KEEP
-        post = draft.reply.post
-        if keeps and (not draft.may_be_kept or self.is_private(draft.reply.guild_id, post.asked_in)):
+        if keeps and not draft.may_be_kept:
             raise DecisionRefused(
                 "Only an answer that was edited, in a public channel, can be kept, to a question of at most "
                 f"{SHOWN_QUESTION_CHARS} characters. Use *Post*."
@@ -238,6 +261,8 @@ class DraftSink:
             outcome = await self._end(draft, DraftEnd.DELETED)
             request.tell("The question is gone, so nothing is posted.")
             return outcome
+        if keeps and not await self._may_quote(draft):
+            raise DecisionRefused(NOT_AS_ASKED)
         thread_id = None if draft.thread_name else draft.reply.place_id
         obstacle = None if self.access is None else self.access.why_not_allowed(draft.channel_id, thread_id)
         if obstacle is not None:
@@ -264,6 +289,9 @@ class DraftSink:
         found = [await self.fetcher.message(place_id, each) for each in draft.reply.asked_ids]
         return None in found
 
+    async def _may_quote(self, draft: Draft) -> bool:
+        return self.may_quote is None or await self.may_quote(draft)
+
     async def _post(self, draft: Draft) -> Outcome:
         """Post an approved draft, or the rest of it. Raises DecisionRefused: it waits again, or is posted later."""
         try:
@@ -277,11 +305,12 @@ class DraftSink:
             waiting = replace(draft, state=DraftState.WAITING, decided_by=0, end=None, keeps=False)
             await self.drafts.put(waiting)
             raise DecisionRefused(f"It cannot be posted: {failure}. The draft waits on.") from failure
-        # Who asked, or who edited it, may have been forgotten meanwhile.
-        is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_dropped(draft.id)
+        may_keep = draft.keeps and await self._may_quote(draft)  # the question may have changed meanwhile
+        # Who asked, or who edited it, may have been forgotten.
+        is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_forgotten(draft.id)
         now_known, kept = self.drafts.find(draft.id) or draft, None
         draft = replace(draft, edited_by=now_known.edited_by, decided_by=now_known.decided_by)
-        if draft.keeps and self.archive is not None and not is_forgotten:
+        if may_keep and self.archive is not None and not is_forgotten:
             try:
                 kept = await self.archive(capture_of(draft, piece_ids))
             except archive_files.ArchiveUnwritable as error:
@@ -294,20 +323,32 @@ class DraftSink:
         return replace(await self._end(draft, draft.end, draft.decided_by), qa_id=kept.qa_id)
 
     async def _end(self, draft: Draft, end: DraftEnd, by: int = 0) -> Outcome:
-        ended = draft.ended(end, by)
+        ended = draft.ended(end, by, now())
         await self.drafts.put(ended)
+        if end is DraftEnd.WITHDRAWN:  # the question may quote whoever is forgotten
+            draft = replace(draft, reply=replace(draft.reply, post=replace(draft.reply.post, question="")))
         self._ended.add(draft.id)
         outcome = outcome_of(draft, ended, end)
         await self._show_end(ended)
         return outcome
 
     async def _show_end(self, draft: Draft) -> None:
+        """Show how a draft has ended; if that fails, try again later, as the message still has its texts."""
         if await self._show(draft, end_card(draft)):
             with suppress(OSError):  # else the next start shows it again
                 await self.drafts.put(replace(draft, is_shown=True))
+        else:
+            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.SHOW))
+
+    async def _refresh(self, draft: Draft) -> None:
+        """Show what is so now."""
+        if draft.state is DraftState.WAITING:
+            await self._show(draft, card_of(draft))
+        elif draft.state is DraftState.ENDED and not draft.is_shown:
+            await self._show_end(draft)
 
     async def _show(self, draft: Draft, card: ReviewCard) -> bool:
-        """Change the message in the review channel. Returns False if a retry, at the next start, may help."""
+        """Change the message in the review channel. Returns False if a retry may help."""
         if self.reviews is None or not draft.review_id:
             return True
         try:

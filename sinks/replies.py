@@ -142,6 +142,7 @@ class Replies:
             place_id,
             question=inquiry.conversation.asked_text[:QUESTION_CHARS],
             sources=recordable_sources(inquiry.shown_sources),
+            people=inquiry.people,
             pieces=tuple(split(text)),
         )
 

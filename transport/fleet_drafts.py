@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any
 
@@ -66,6 +66,18 @@ class FleetDrafts:
             await replies.unsubscribe()
 
 
+def listed(waiting: Iterable[Draft], most_bytes: int) -> bytes:
+    """Return as many of the drafts as a message holds, a line each, without what no dashboard shows."""
+    found = b""
+    for draft in waiting:
+        line = render_draft(replace(draft, asked_texts=()))
+        if len(found) + len(line) > most_bytes:
+            log.warning("drafts: more wait than the dashboard of another worker is sent (max_payload of NATS)")
+            break
+        found += line
+    return found
+
+
 @asynccontextmanager
 async def answer_fleet(client: Client, owned: Callable[[], Iterable[Drafts]]) -> AsyncGenerator[None]:
     """Answer the dashboards of other workers until the end of the block. `owned`: gives the drafts of this worker."""
@@ -88,7 +100,7 @@ async def answer_fleet(client: Client, owned: Callable[[], Iterable[Drafts]]) ->
             tasks.start(decide(message, asked))
         else:
             waiting = chain.from_iterable(drafts.waiting for drafts in owned())
-            await message.respond(b"".join(map(render_draft, islice(waiting, MOST_LISTED))))
+            await message.respond(listed(islice(waiting, MOST_LISTED), client.max_payload))
 
     subscription = await subscribe(client, SUBJECT, on_request)
     try:

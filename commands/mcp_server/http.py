@@ -54,6 +54,7 @@ class TokenGuard:
         if scope["type"] == "http":
             refused = self._refusal(scope)
             if refused is not None:
+                refused.headers["Connection"] = "close"  # else the rest of the request is read, which may never end
                 await refused(scope, receive, send)
                 return
             # The library compares names letter by letter.

@@ -36,6 +36,8 @@ class Inquiry(NamedTuple):
         cited_pairs: the conversations of the team that the draft is from: ids of the source and of the conversation.
         links: addresses that follow the draft.
         speculation: this inquiry with sources selected and loaded while the gate decided (`ai_response.speculate`).
+        people: the ids of those whose words the steps have worked with: who wrote in the conversation, or posted a file
+            that could be read.
         toolset: the tools for files and runbooks; None if the inquiry has neither.
     """
 
@@ -47,6 +49,7 @@ class Inquiry(NamedTuple):
     messages: tuple[Message, ...] = ()
     reply_place_id: int | None = None
     asker_can_view: bool = True
+    people: frozenset[int] = frozenset()
     toolset: Toolset | None = None
     query: str = ""
     selected: tuple[str, ...] = ()

@@ -32,6 +32,8 @@ _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w(?![\w.-]*/)")
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
 """Markup that must not be cut in two."""
+_MARKUP = {ord("*"): "", ord("`"): "", ord("["): "(", ord("]"): ")"}
+_MENTION = re.compile(r"<@[!&]?(?:[0-9]+|…)>")
 _ENDS = ("\n\n", "\n", ". ", " ")
 _CUT_OFF = "\n…"
 _TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
@@ -135,7 +137,8 @@ def earlier_question(passage: StoredPassage) -> str:
     written it.
     """
     said = remove_addresses(" ".join(clean(passage.headings[-1]).split())) if passage.headings else ""
-    return _plain(without_names(said))
+    # Once more, as signs that are left out may have stood within an address.
+    return _escaped(remove_addresses(_MENTION.sub("@…", without_names(said).translate(_MARKUP))))
 
 
 def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
@@ -219,7 +222,11 @@ def first_quote(answer: str) -> str:
 
 def _plain(text: str) -> str:
     """Remove characters that would end the slanted text or the link around `text`."""
-    return text.translate({ord("*"): "", ord("`"): "", ord("["): "(", ord("]"): ")", ord("_"): r"\_"})
+    return _escaped(text.translate(_MARKUP))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("_", r"\_")
 
 
 _NAMED_AFTER_CHARS = 4_000  # the longest message of Discord

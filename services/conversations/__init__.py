@@ -20,7 +20,7 @@ from services.conversations.drafts import (
     read_drafts,
     render_draft,
 )
-from services.conversations.history import History, edited
+from services.conversations.history import History, edited, is_private
 from services.conversations.in_flight import InFlight, WorkCancelled
 from services.conversations.people import (
     TYPING_SECONDS,
@@ -48,6 +48,7 @@ from services.conversations.posts import (
     read_started,
     read_watermarks,
     render_watermarks,
+    replies_with,
 )
-from services.conversations.routing import Router, RouteRules, Routing, is_private
+from services.conversations.routing import Router, RouteRules, Routing
 from services.conversations.tracking import ConversationTracker, RecentIds, TrackingRules

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from model.conversations import READING_SECONDS, REPLY, THREAD, Conversation, Image, Role, Turn
 from model.events import Edited
 from model.messages import Author, AuthorType, Message, Part, Place, Reference, snowflake_at
-from services.conversations.history import History
+from services.conversations.history import History, is_private
 from services.conversations.people import People
 from services.conversations.tracking import ConversationTracker
 from services.discord import render
@@ -111,6 +111,23 @@ class Context:
             if read is message or self.in_order({read.id: read}):  # it may have been withheld then
                 found.append(read)
         return found[::-1]
+
+    async def quotable(
+        self, channel_id: int, place_id: int, message_ids: Iterable[int], allowed: Collection[int]
+    ) -> Sequence[Message] | None:
+        """Return messages as they are on Discord now; None: not everybody may be told what they say, as one is gone or
+        withheld, or their place is none whose conversations are captured. `allowed`: as in `is_private`.
+        """
+        if self._history.is_unlisted(channel_id):
+            return None
+        await self._history.find_place(place_id)  # such as an archived thread
+        if is_private(self._history.place(place_id), allowed):
+            return None
+        found = {each: await self._history.message_now(place_id, each) for each in message_ids}
+        there = [message for message in found.values() if message is not None]
+        withheld = self._rules.withheld
+        is_whole = len(there) == len(found) and not (withheld and any(map(withheld, there)))
+        return there if is_whole else None
 
     async def written_by_users(self, place_id: int, low: int, high: int) -> Mapping[int, int] | None:
         """Return the authors of what community users wrote in a place from the id `low` up to the message `high`, by

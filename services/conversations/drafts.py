@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -65,6 +65,7 @@ class Draft:
         is_public: what is said in its place may become knowledge of the team.
         review_channel_id, review_id: where people decide, and the message there; 0: not posted yet.
         edited_by, decided_by: people; 0: nobody, or somebody at the dashboard; `FORGOTTEN`: somebody who is.
+        editors: the ids of all people who have edited it.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
         is_shown: the message in the review channel says how it ended.
@@ -92,6 +93,7 @@ class Draft:
     is_shown: bool = False
     is_recorded: bool = False
     asked_texts: tuple[str, ...] = ()
+    editors: tuple[int, ...] = ()
 
     @property
     def id(self) -> int:
@@ -128,20 +130,38 @@ class Draft:
         is_shown_whole = len(self.reply.post.question) <= SHOWN_QUESTION_CHARS
         return self.edited_by is not None and self.is_public and is_shown_whole
 
-    def ended(self, end: DraftEnd, by: int) -> Draft:
-        """Return what is kept of the draft when it has ended: ids, and nothing of the asker."""
+    def is_asked_by(self, texts: Sequence[str]) -> bool:
+        """Return True if the messages of the question have these texts, as `asked_texts` has them."""
+        if self.asked_texts:
+            return self.asked_texts == tuple(texts)
+        return self.reply.post.question == "\n".join(filter(None, texts))
+
+    def edited(self, text: str, by: int) -> Draft:
+        """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
+        editors = (*self.editors, by) if by and by not in self.editors else self.editors
+        return replace(self, text=text, edited_by=by, editors=editors)
+
+    def ended(self, end: DraftEnd, by: int, at: float) -> Draft:
+        """Return what is kept of the draft when it has ended, at that time: ids, and nothing of the asker."""
         post = replace(self.reply.post, asker_id=0, question="", sources=())
         return replace(
             self,
-            reply=replace(self.reply, post=post),
+            reply=replace(self.reply, post=post, people=()),
             thread_name="",
             text="",
             asked_texts=(),
-            until=now() + KEPT_SECONDS,
+            editors=(),
+            until=at + KEPT_SECONDS,
             decided_by=by,
             state=DraftState.ENDED,
             end=end,
         )
+
+    def holds_words_of(self, user_id: int) -> bool:
+        """Return True if words of a person may stand in it: they asked, wrote in the conversation, posted a file that
+        could be read, or edited it.
+        """
+        return user_id in {self.reply.post.asker_id, self.edited_by, *self.reply.people, *self.editors}
 
     def without_person(self, user_id: int) -> Draft:
         """Return the draft without a person who has edited it or decided about it."""
@@ -160,6 +180,7 @@ class DraftAction(StrEnum):
     DISCARD = "discard"
     KEEP = "keep"  # post, and keep as what the team taught
     RESUME = "resume"  # go on from its state: offer it, finish its post, or show how it ended
+    SHOW = "show"  # change the message in the review channel to what is so now
     EXPIRE = "expire"
     CANCEL = "cancel"
 
@@ -243,8 +264,8 @@ class Drafts:
                 await self.put(replace(draft, is_recorded=True))
 
     async def drop_old(self, at: float) -> None:
-        """Remove what is kept of drafts that ended long ago. Raises OSError."""
-        for draft in [each for each in self._by_id.values() if each.state is DraftState.ENDED and each.until <= at]:
+        """Remove what is kept of drafts that ended long ago, once that is shown. Raises OSError."""
+        for draft in [each for each in self._by_id.values() if each.is_shown and each.until <= at]:
             await run_blocking(files.remove, self._path(draft.id))
             del self._by_id[draft.id]
             self._message_ids.difference_update(draft.reply.asked_ids)
@@ -302,18 +323,36 @@ class Drafts:
         finally:
             self._told.discard(told)
 
-    def has_dropped(self, draft_id: int) -> bool:
-        """Return True if the file of a draft was removed, as it held the words of somebody who is forgotten."""
-        return self.folder is not None and not self._path(draft_id).exists()
+    def has_forgotten(self, draft_id: int) -> bool:
+        """Return True if `forget_drafts` has ended a draft, as it held the words of somebody who is forgotten."""
+        if self.folder is None:
+            return False
+        path = self._path(draft_id)
+        draft = parse_draft(path.read_bytes()) if path.exists() else None
+        return draft is None or draft.state is DraftState.ENDED
 
     def forget(self, user_id: int) -> None:
-        """Do in memory what `forget_drafts` has done to the files: cancel the drafts without one, and drop the person
-        from others.
+        """Do in memory what `forget_drafts` has done to the files: cancel the drafts that it has ended, and drop the
+        person from others.
         """
         for draft in [*self._by_id.values()]:
             self._by_id[draft.id] = draft.without_person(user_id)
-            if draft.state is not DraftState.ENDED and self.has_dropped(draft.id):
+            if draft.state is DraftState.ENDED:
+                continue
+            # One that was decided about meanwhile has its file back.
+            if draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
+
+    def rename_sources(self, ids: Mapping[str, str]) -> None:
+        """Do in memory what `services.privacy.rename_sources` does to the files, and have the new names shown. `ids`:
+        new by old.
+        """
+        for draft in self.waiting:
+            post = draft.reply.post
+            if not ids.keys().isdisjoint(post.sources):
+                post = replace(post, sources=tuple(ids.get(each, each) for each in post.sources))
+                self._by_id[draft.id] = replace(draft, reply=replace(draft.reply, post=post))
+                self.requests.on_next(DraftRequest(draft.id, DraftAction.SHOW))
 
     def close(self) -> None:
         """Take no more requests; the drafts are kept."""
@@ -373,21 +412,23 @@ def render_draft(draft: Draft) -> bytes:
 
 
 def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], bool]) -> int:
-    """Remove the drafts that a person asked for or edited, those with words of the person, and damaged files; drop the
-    person from those that they decided about. Returns how many drafts changed. Blocking. Raises OSError.
+    """End the drafts in which words of a person may stand, and remove damaged files; drop the person from those that
+    they decided about. The next start shows what has ended so. Returns how many drafts changed. Blocking. Raises
+    OSError.
     """
 
-    def is_of_others(draft: Draft) -> bool:
-        post = draft.reply.post
-        texts = "\n".join((post.question, *draft.asked_texts, draft.text))
-        is_editor = draft.edited_by == user_id and draft.state is not DraftState.ENDED
-        return not is_editor and post.asker_id != user_id and not has_their_words(texts)
+    def forgotten(draft: Draft) -> Draft:
+        texts = "\n".join((draft.reply.post.question, *draft.asked_texts, draft.text))
+        is_over = draft.state is DraftState.ENDED
+        if not is_over and (draft.holds_words_of(user_id) or has_their_words(texts)):
+            draft = draft.ended(DraftEnd.WITHDRAWN, 0, draft.held_at)  # there is no clock here; it was not before
+        return draft.without_person(user_id)
 
-    others = {f"{draft.id}.json": draft for draft in read_drafts(folder) if is_of_others(draft)}
-    changed = [new for old in others.values() if (new := old.without_person(user_id)) != old]
-    for draft in changed:
-        files.replace(folder / f"{draft.id}.json", render_draft(draft))
-    theirs = [path for path in folder.glob("*.json") if path.name not in others]
-    for path in theirs:
+    drafts = {folder / f"{draft.id}.json": draft for draft in read_drafts(folder)}
+    changed = {path: new for path, old in drafts.items() if (new := forgotten(old)) != old}
+    for path, draft in changed.items():
+        files.replace(path, render_draft(draft))
+    damaged = [path for path in folder.glob("*.json") if path not in drafts]
+    for path in damaged:
         files.remove(path)
-    return len(theirs) + len(changed)
+    return len(damaged) + len(changed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -153,6 +153,13 @@ KEPT_WEIGHT = 100_000_000  # live, of all places together: some 150,000 messages
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
 KEPT_REPLACED = 10_000  # texts that an edit has replaced
 KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.
+
+
+def is_private(place: Place, allowed: Collection[int]) -> bool:
+    """Return True if a place is not public and not in one of the `allowed` channels. An invite-only thread has to be
+    listed itself.
+    """
+    return not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
 
 
 class History:

@@ -319,16 +319,26 @@ class StartedReply:
         post: its record once it is complete, but for the id and time of the last piece.
         pieces: the texts that are posted, one message each.
         asked_ids: the ids of the answered messages, in order.
+        people: the ids of those whose words may stand in it: who wrote in the conversation, or posted a file that
+            could be read for it.
     """
 
     post: Post
     pieces: tuple[str, ...]
     asked_ids: tuple[int, ...]
     guild_id: int | None
+    people: tuple[int, ...] = ()
 
     @classmethod
     def to(
-        cls, part: Part, place_id: int, *, question: str, sources: tuple[str, ...], pieces: tuple[str, ...] = ()
+        cls,
+        part: Part,
+        place_id: int,
+        *,
+        question: str,
+        sources: tuple[str, ...],
+        people: Iterable[int],
+        pieces: tuple[str, ...] = (),
     ) -> StartedReply:
         """Make the reply to a part in a thread. `question`, `sources`: for the record."""
         post = Post(
@@ -342,7 +352,7 @@ class StartedReply:
             question=question,
             sources=sources,
         )
-        return cls(post, pieces, part.message_ids, part.guild_id)
+        return cls(post, pieces, part.message_ids, part.guild_id, tuple(sorted(people)))
 
     @property
     def id(self) -> int:
@@ -449,6 +459,11 @@ def read_started(folder: Path) -> Iterator[StartedReply]:
 
 def render_started(reply: StartedReply) -> bytes:
     return json.dumps(asdict(reply), ensure_ascii=False).encode() + b"\n"
+
+
+def replies_with(folder: Path, user_id: int) -> list[Path]:
+    """Return the files of replies to others in which a person's words may stand. Blocking. Raises OSError."""
+    return [folder / f"{reply.id}.json" for reply in read_started(folder) if user_id in reply.people]
 
 
 def forget_started(folder: Path, asker_id: int) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from model.messages import AuthorType, Destination, Message, Part, Place, PlaceKind
+from model.messages import AuthorType, Destination, Message, Part, PlaceKind
 from model.outcomes import Reason
 from model.servers import Servers
 from services.conversations.context import THREAD_MESSAGES
 from services.conversations.drafts import Drafts
-from services.conversations.history import History
+from services.conversations.history import History, is_private
 from services.conversations.people import People, TeamActivity
 from services.conversations.posts import Outbox, Post, Posts
 from services.conversations.tracking import ConversationTracker
@@ -42,13 +42,6 @@ class Routing(NamedTuple):
     to: Destination
     ends: Reason | None = None
     addressed: bool = False
-
-
-def is_private(place: Place, allowed: Collection[int]) -> bool:
-    """Return True if a place is not public and not in one of the `allowed` channels. An invite-only thread has to be
-    listed itself.
-    """
-    return not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
 
 
 @dataclass(frozen=True, slots=True)

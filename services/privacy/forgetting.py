@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from services.conversations import forget_drafts, forget_started, read_posts
+from services.conversations import forget_drafts, forget_started, read_posts, replies_with
 from services.knowledge import belongs_to, name_words, with_owner
 from services.llm import read_spent, render_spent
 from services.privacy.own_words import OwnWords, blocks_in
@@ -82,8 +82,11 @@ def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Recor
 
 
 def rename_sources(folder: DataFolder, ids: Mapping[str, str]) -> None:
-    """Replace the ids of sources in recorded outcomes, votes and posts. `ids`: the new ids by the old ones."""
-    for path in (folder.feedback, folder.posts, *outcome_files(folder)) if ids else ():
+    """Replace the ids of sources in recorded outcomes, votes and posts, and in what waits or is being posted. `ids`:
+    the new ids by the old ones.
+    """
+    on_their_way = (*folder.drafts.glob("*.json"), *folder.outbox.glob("*.json"))
+    for path in (folder.feedback, folder.posts, *outcome_files(folder), *on_their_way) if ids else ():
         edit_records(path, lambda row: cast("Record", replace_strings(row, ids)))
 
 
@@ -209,6 +212,8 @@ def forget(
     _edit(folder.audit, lambda row: {**row, "by": ""} if row.get("by") == str(user_id) else row, done)
     done.posts += forget_started(folder.outbox, user_id)
     done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
+    unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
+    done.left += [f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id)]
     done.left += _damaged_decisions(folder.decisions)
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:

@@ -65,6 +65,10 @@ LOOP_BURST_SECONDS = 0.25
 REQUEST_SECONDS = 0.001
 """The time that is counted for reading a request."""
 MOST_REQUEST_SECONDS = 0.1
+READ_BYTES = 4_096
+"""The most bytes that are read from a connection at once, as some cost a thousand times what others do."""
+MOST_READING_SECONDS = 0.05
+"""The processor time that a stranger's request may take until it is read. Of 64 kB in one piece it is a millisecond."""
 LINES_A_MINUTE = 20
 MINUTE = 60.0
 HTTP_LIBRARIES = {"aiohttp", "h11", "uvicorn"}
@@ -165,6 +169,8 @@ class _Open:
     transport: asyncio.BaseTransport
     deadline: asyncio.TimerHandle
     authenticated: bool = False
+    reading_seconds: float = 0.0
+    """The processor time since the last answer."""
 
     def cut(self) -> None:
         self.deadline.cancel()
@@ -191,7 +197,7 @@ class Connections:
     _cut: int = field(default=0, init=False)
     _report_timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
-    def limit(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+    def limit(self, make: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.BufferedProtocol]:
         """Wrap a factory of protocols so that the connections of its protocols are counted and limited."""
         return lambda *given, **named: _Counted(make(*given, **named), self)
 
@@ -208,6 +214,17 @@ class Connections:
         """Note that all of a request has been read. Its answer has no deadline."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
+            known.reading_seconds = 0.0
+
+    def on_read(self, transport: asyncio.BaseTransport, seconds: float) -> None:
+        """Note the processor time that a piece of a request has taken. A stranger's that takes too long is cut: one in
+        chunks of a byte would hold the loop up for all others.
+        """
+        peer = _key(transport.get_extra_info("peername"))
+        if (known := self._open.get(peer)) is not None and not known.authenticated:
+            known.reading_seconds += seconds
+            if known.reading_seconds > MOST_READING_SECONDS:
+                self._late(peer)
 
     def on_answer(self, peer: object) -> None:
         """Note that a request was answered."""
@@ -282,12 +299,13 @@ def _key(peer: object) -> object:
     return tuple(cast("Sequence[object]", peer)[:2]) if isinstance(peer, tuple | list) else peer
 
 
-class _Counted(asyncio.Protocol):
+class _Counted(asyncio.BufferedProtocol):
     """Passes on the events of a connection, unless it was refused for lack of room."""
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner
         self._connections = connections
+        self._buffer = bytearray(READ_BYTES)
         self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -302,9 +320,14 @@ class _Counted(asyncio.Protocol):
             self._connections.leave(self._transport)
             self._inner.connection_lost(exc)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 (the name is asyncio's)
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._transport is not None:
-            self._inner.data_received(data)
+            began = time.thread_time()
+            self._inner.data_received(bytes(self._buffer[:nbytes]))
+            self._connections.on_read(self._transport, time.thread_time() - began)
 
     def eof_received(self) -> bool | None:
         return self._inner.eof_received() if self._transport is not None else None

@@ -216,7 +216,14 @@ async def serve_metrics(
         add_pages(application)
     limit_log_lines("aiohttp.server", "asyncio")
     runner = web.AppRunner(
-        application, access_log=None, shutdown_timeout=GRACE_SECONDS, keepalive_timeout=KEEP_ALIVE_SECONDS * pace
+        application,
+        access_log=None,
+        shutdown_timeout=GRACE_SECONDS,
+        keepalive_timeout=KEEP_ALIVE_SECONDS * pace,
+        # A body in a few bytes becomes megabytes, and the loop does nothing else meanwhile.
+        auto_decompress=False,
+        # Once a request is answered, nobody reads on in its body.
+        lingering_time=0.0,
     )
     await runner.setup()
     try:

@@ -13,11 +13,12 @@ from assembly.teaching import Teaching
 from model.events import Deleted, PlaceSeen, Posted
 from model.messages import Author, Message, Place, PlaceKind
 from model.servers import Servers
-from services.conversations import RouteRules
+from services.conversations import Context, ContextRules, ConversationTracker, RouteRules
 from services.conversations.history import History
 from services.discord import Fetcher, LookupFailed
 from services.redaction import Redactor
 from tests.reporting.asked import asked
+from tests.talk import people_of
 
 ASKED = asked("Where is the lantern?\nIt is dark.", message_ids=(31, 32), place_id=9)
 HELP = Place(7, PlaceKind.CHANNEL, guild_id=1)
@@ -49,13 +50,14 @@ def written(message_id: int, text: str) -> Message:
 
 def teaching(history: History, *, capture_channels: frozenset[int] = frozenset(), opted_out: bool = False) -> Teaching:
     rules = Servers({None: RouteRules(capture_channels=capture_channels)})
-    services = SimpleNamespace(history=history, router=SimpleNamespace(rules=rules))
 
     def withheld(_message: Message) -> bool:
         return opted_out
 
-    state = SimpleNamespace(withheld=withheld)
-    return Teaching(cast("GraphParts", SimpleNamespace(services=services, state=state)), Redactor())
+    people = people_of(frozenset(), frozenset(), None)
+    context = Context(history, people, ConversationTracker(), ContextRules(withheld=withheld))
+    services = SimpleNamespace(context=context, router=SimpleNamespace(rules=rules))
+    return Teaching(cast("GraphParts", SimpleNamespace(services=services)), Redactor())
 
 
 def live(discord: Discord, *places: Place) -> History:

@@ -20,6 +20,7 @@ from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server
 from tests.loopback.llm_server import LLMServer
+from tests.loopback.permissions import Permission
 
 __all__ = ["discord_server"]
 
@@ -184,7 +185,9 @@ def test_causes_are_told_apart(error: Exception, says: str) -> None:
 
 async def test_the_review_channel_is_looked_at_where_answers_wait(config: Path, discord_server: DiscordServer) -> None:
     """Pitfall 70."""
-    there, hidden = discord_server.add_channel("review"), discord_server.add_channel("hidden", hidden=True)
+    everybodys, hidden = discord_server.add_channel("review"), discord_server.add_channel("hidden", hidden=True)
+    there = discord_server.add_channel("team", hidden=True)
+    discord_server.allow(there, discord_server.bot, Permission.VIEW_CHANNEL | Permission.SEND_MESSAGES)
 
     async def rows(approval: str, channel_id: int) -> list[Finding]:
         yaml = (
@@ -198,6 +201,8 @@ async def test_the_review_channel_is_looked_at_where_answers_wait(config: Path, 
         assert await rows("off", there.id) == []
         (found,) = await rows("all", there.id)
         assert found.verdict is Verdict.OK
+        (found,) = await rows("all", everybodys.id)
+        assert (found.verdict, "everybody can view it" in found.says) == (Verdict.WARNING, True)
         for channel_id, says in ((hidden.id, "View Channel"), (5, "there is no such channel")):
             (found,) = await rows("unsure", channel_id)
             assert found.verdict is Verdict.MISSING

@@ -20,12 +20,12 @@ from services.discord.protocols import PostFailed
 from services.discord.review_cards import ReviewCard, version_of
 from services.storage import DataFolder
 from services.team import read_audit
-from sinks.drafts import capture_of, card_of
+from sinks.drafts import NOT_AS_ASKED, NOT_KEPT, capture_of, card_of
 from sinks.results import OutcomeRecord
 from tests.searching import ScriptedSearch, found, passage
 from tests.services.conversations.made_drafts import made_draft
 from tests.talk import SmallFetcher
-from tests.world import ANNA, GUIDE, HELP, START, TESS, Noticeboard, Script, World, answer
+from tests.world import ANNA, GUIDE, GUILD, HELP, START, TESS, Noticeboard, Script, World, answer
 
 REVIEW = 77
 EDITED = "Download the installer from the release page and run `setup --all` as an administrator, @everyone."
@@ -233,6 +233,47 @@ async def test_a_private_place_teaches_nothing(tmp_path: Path, channel: ReviewCh
     assert await world.close()
 
 
+SECRET = "How do I install it? My customer number is 4711."
+
+
+@pytest.mark.parametrize("operator", ["", "ana"], ids=["discord", "dashboard"])
+@pytest.mark.parametrize("first", ["", "Hello from Anna,"])
+async def test_a_question_is_kept_only_as_it_stands_on_discord(
+    tmp_path: Path, channel: ReviewChannel, operator: str, first: str
+) -> None:
+    """What its author has edited away is no part of what the team taught."""
+    world = await begin(tmp_path, channel, team=True, fetcher=(discord := SmallFetcher()))
+    asked = [world.says(ANNA, text) for text in (first, SECRET) if text]
+    discord.there = {each.id: each for each in asked}
+    await world.wait(61)
+    draft_id, drafts, by = asked[-1].id, drafts_of(world), 0 if operator else TESS.id
+    await decide(world, draft_id, "edit", EDITED)
+    world.edits(asked[0], "How do I install it?")
+    discord.there[asked[0].id] = replace(asked[0], text="How do I install it?")
+    assert await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator) == NOT_AS_ASKED
+    assert (world.replies, len(drafts.waiting)) == ([], 1)
+    assert await drafts.decide(draft_id, DraftAction.POST, by, operator=operator) == "It is posted as edited."
+    await world.wait(3600)
+    assert (world.replies, world.topics) == ([EDITED], {})
+
+
+async def test_a_question_that_changes_while_its_answer_is_posted_is_not_kept(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    discord, board = SmallFetcher(), Noticeboard(seconds=5)
+    world = await begin(tmp_path, channel, team=True, fetcher=discord, board=board)
+    question = world.says(ANNA, SECRET)
+    discord.there[question.id] = question
+    await world.wait(61)
+    await decide(world, question.id, "edit", EDITED)
+    keeping = asyncio.ensure_future(decide(world, question.id, "keep"))
+    await world.wait(1)
+    discord.there[question.id] = replace(question, text="How do I install it?")
+    assert await keeping == f"It is posted as edited. {NOT_KEPT}"
+    await world.wait(3600)
+    assert world.topics == {}
+
+
 async def test_what_is_discarded_is_not_posted(tmp_path: Path, channel: ReviewChannel) -> None:
     world = await begin(tmp_path, channel)
     draft_id = await held(world)
@@ -415,6 +456,25 @@ async def test_a_review_channel_that_is_forbidden_loses_nothing(
     channel.refusal = None
     await world.wait(600)
     assert len(channel.cards) == 2
+
+
+async def test_what_was_asked_in_a_hidden_channel_is_not_shown_in_a_review_channel_that_everybody_views(
+    tmp_path: Path, channel: ReviewChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = await begin(tmp_path, channel)
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD))
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
+    hidden = await held(world)
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD))
+    shown = await held(world, "How do I remove it?")
+    await world.wait(700)
+    assert [card.draft_id for card in channel.cards.values()] == [shown]
+    assert len([each for each in caplog.records if f"everybody can view {REVIEW}" in each.getMessage()]) == 1
+    assert len(drafts_of(world).waiting) == 2
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False))
+    await world.wait(601)
+    assert channel.last.draft_id == hidden
+    assert await world.close()
 
 
 async def test_a_refused_post_waits_on(tmp_path: Path, channel: ReviewChannel) -> None:

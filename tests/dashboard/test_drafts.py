@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient
 
-from services.conversations import Draft, DraftAction, DraftEnd, DraftState
+from services.conversations import Draft, DraftAction, DraftEnd, DraftRequest, DraftState
 from services.discord import version_of
+from sinks.drafts import edited_meanwhile, why_too_late
 from tests.dashboard.made import ANNA, AT, GUILD, HELP, NASTY, TOKEN, Box, page, served
 from tests.services.conversations.made_drafts import made_draft
 
@@ -54,6 +56,33 @@ async def send(client: TestClient[Any, Any], action: str, **data: str) -> tuple[
     form = {"key": "", **shown, **data}
     async with client.post(f"/drafts/{DRAFT.id}/{action}", data=form) as response:
         return response.status, await response.text()
+
+
+@pytest.mark.parametrize(
+    ("action", "changed", "says"),
+    [
+        ("edit", {"text": "Newer.", "edited_by": ANNA}, "{} has edited the answer meanwhile"),
+        ("post", {"state": DraftState.APPROVED, "decided_by": ANNA}, "{} has approved it"),
+        ("discard", {"state": DraftState.ENDED, "end": DraftEnd.POSTED, "decided_by": ANNA}, "Posted by {}."),
+    ],
+)
+async def test_who_was_faster_is_told_by_a_pseudonym(action: str, changed: dict[str, Any], says: str) -> None:
+    """As everywhere; what is given back of the operator's own text stays."""
+
+    class Slow(FakeDrafts):
+        async def decide(
+            self, draft_id: int, action: DraftAction, *, operator: str, text: str = "", seen: str = ""
+        ) -> str:
+            draft = replace(DRAFT, **changed)
+            request = DraftRequest(draft_id, action, text=text, seen=seen, operator=operator)
+            return why_too_late(draft) or edited_meanwhile(draft, request)
+
+    async with served(Box(drafts=Slow())) as client:
+        _, shown = await send(client, action, text="Ask <@5> for *more*.")
+    who = "@" + (f"{ANNA:x}" * 8)[:8]
+    assert says.format(who) in html.unescape(shown)
+    assert str(ANNA) not in shown
+    assert ("Ask <@5> for *more*." in html.unescape(shown)) is (action == "edit")
 
 
 @pytest.mark.parametrize("texts", [False, True])

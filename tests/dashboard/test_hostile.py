@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import logging
+import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from services.telemetry.connections import Connections
 from services.telemetry.exporter import serve_metrics
@@ -96,6 +99,40 @@ async def test_each_has_a_plain_answer(token: str, caplog: pytest.LogCaptureFixt
             assert await response.text() == "ok\n"
     assert not [record for record in caplog.records if record.exc_info or "\n" in record.getMessage()]
     assert len(caplog.records) < 30
+
+
+@pytest.mark.real_time
+async def test_nothing_that_is_sent_is_decompressed() -> None:
+    """A few bytes become megabytes, in which the loop does nothing else."""
+    form = f"token={TOKEN}".replace(" ", "+").encode()
+
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
+    def add_pages(application: web.Application) -> None:
+        Box(token=TOKEN).add_to(application)
+        application.router.add_post("/-/echo", echo)
+
+    async with (
+        serve_metrics("127.0.0.1", 0, lambda: None, bytes, "text/plain", add_pages=add_pages) as port,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
+    ):
+        for encoding, body in (("gzip", gzip.compress(form)), ("deflate", zlib.compress(form))):
+            headers = {"Content-Type": "application/x-www-form-urlencoded", "Content-Encoding": encoding}
+            async with client.post("/login", data=body, headers=headers) as response:
+                assert response.status == 400
+            async with client.post("/-/echo", data=body, headers=headers) as response:
+                assert await response.read() == body
+
+
+@pytest.mark.real_time
+async def test_nobody_reads_on_in_a_request_that_is_answered() -> None:
+    async with listening(Box(token=TOKEN)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+        async with asyncio.timeout(5):
+            await reader.read()  # to its end, which comes though the body does not
+        writer.close()
 
 
 @pytest.mark.real_time

@@ -222,11 +222,8 @@ async def test_what_was_kept_is_withdrawn_with_any_of_its_messages(
     assert archive.is_certainly_addressed(kept[0]) is (not deleted.endswith("question"))
 
 
-@pytest.mark.parametrize(
-    ("meanwhile", "says", "posted"),
-    [("the question is marked", "It is not kept", 1), ("the channel is hidden", "in a public channel", 0)],
-)
-async def test_what_may_not_be_kept_by_then_is_not_said_to_be_kept(
+@pytest.mark.parametrize("meanwhile", ["the question is marked", "the question is edited", "the channel is hidden"])
+async def test_what_may_not_be_kept_by_then_is_refused(
     start: Start,
     discord_server: DiscordServer,
     ada: User,
@@ -235,8 +232,6 @@ async def test_what_may_not_be_kept_by_then_is_not_said_to_be_kept(
     help_: Channel,
     review: Channel,
     meanwhile: str,
-    says: str,
-    posted: int,
 ) -> None:
     server = discord_server
     bot = await start(**sections)
@@ -246,13 +241,16 @@ async def test_what_may_not_be_kept_by_then_is_not_said_to_be_kept(
     await told(server, await server.submit(form, EDITED))
     if meanwhile == "the question is marked":
         await server.edit(question, f"{QUESTION} !nobot")
+    elif meanwhile == "the question is edited":
+        await server.edit(question, "how can I?")
     else:
         seen = Permission.VIEW_CHANNEL | Permission.SEND_MESSAGES | Permission.READ_MESSAGE_HISTORY
         server.allow(help_, server.bot, seen)
         server.deny(help_, server.guild.everyone, Permission.VIEW_CHANNEL)
     await asyncio.sleep(5)
-    assert says in await press(server, card, tess, "Post, and keep as the team's answer")
-    assert len(answers_to(server, question)) == posted
+    assert "cannot be kept" in await press(server, card, tess, "Post, and keep as the team's answer")
+    assert not answers_to(server, question)
+    assert await press(server, card, tess, "Post") == "It is posted as edited."
     assert "kept" not in text_of(card)
     assert not [*DataFolder(bot.settings.app.data_dir).team_raw.glob("*.txt")]
 
@@ -376,7 +374,7 @@ async def test_a_review_channel_without_permission_is_one_line_and_the_draft_wai
     assert (len(drafts.waiting), cards(discord_server, review)) == (1, [])
     await asyncio.sleep(200)
     assert labels_of(cards(discord_server, review)[0]) == ["Post", "Edit", "Discard"]
-    assert len([each for each in caplog.records if "review_channel_id" in each.message]) == 1
+    assert len([each for each in caplog.records if "drafts wait that the team is not shown" in each.message]) == 1
 
 
 def other_bots_button(server: DiscordServer, review: Channel, help_: Channel, draft_id: int) -> None:

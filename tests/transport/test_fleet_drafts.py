@@ -46,7 +46,7 @@ async def drafts_in(folder: Path, *ids: int) -> Drafts:
 
 async def test_drafts_of_all_workers_are_listed_and_decided_about(client: Client, tmp_path: Path) -> None:
     first, second = await drafts_in(tmp_path / "1", 9, 11), await drafts_in(tmp_path / "2", 10, 12)
-    await second.put(made_draft(12).ended(DraftEnd.DISCARDED, 5))
+    await second.put(made_draft(12).ended(DraftEnd.DISCARDED, 5, 0.0))
     members = AliveMembers()
     members.alive["c"] = Member("c", ("worker",))
     fleet = FleetDrafts(client, cast("Members", members))
@@ -59,6 +59,21 @@ async def test_drafts_of_all_workers_are_listed_and_decided_about(client: Client
         # As a dashboard of an earlier version asks.
         asked = json.dumps({"draft_id": 9, "action": "post", "text": ""}).encode()
         assert (await client.request(fleet_drafts.SUBJECT, asked, timeout=5)).data == b": post 9"
+
+
+async def test_long_drafts_leave_room_for_each_other(
+    client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    drafts = await drafts_in(tmp_path, 9)
+    for number in range(10, 20):
+        await drafts.put(made_draft(number, held_at=float(number), asked_texts=("y" * (client.max_payload // 5),)))
+    fleet = FleetDrafts(client, cast("Members", AliveMembers()))
+    async with answer_fleet(client, lambda: [drafts]):
+        assert [draft.id for draft in await fleet.waiting()] == [*range(9, 20)]
+        for number in range(20, 30):
+            await drafts.put(made_draft(number, held_at=float(number), text="y" * (client.max_payload // 5)))
+        assert [draft.id for draft in await fleet.waiting()] == [*range(9, 24)]
+    assert "more wait than the dashboard" in caplog.text
 
 
 async def test_a_worker_that_is_silent_is_left_out(

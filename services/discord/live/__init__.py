@@ -2,7 +2,7 @@
 
 # pyright: reportUnusedImport=false
 from services.discord.live.calls import Crowded, Forbidden, reason, refusal
-from services.discord.live.identity import Identity, Server, identity, name_of, servers_of, why_not_postable
+from services.discord.live.identity import Identity, Server, access_to, identity, name_of, servers_of
 from services.discord.live.permissions import CHANGES, LiveAccess, invitation, permission_warning, readable_channels
 from services.discord.live.rest import DiscordPoster, RestFetcher
 from services.discord.live.reviews import DiscordReviews, Press, watch_presses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 import discord
@@ -84,38 +84,46 @@ async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SE
     return await _ask(token, read_name, timeout_seconds)
 
 
-THREADS = frozenset({10, 11, 12})
+PRIVATE_THREAD = 12
+THREADS = frozenset({10, 11, PRIVATE_THREAD})
 """The types of channels that are threads (API reference, "Channel Types")."""
 
 
-async def why_not_postable(
-    token: str, channel_id: int, bot_id: int, *, timeout_seconds: float = PROBE_SECONDS
-) -> str | Identity | None:
-    """Say what keeps the bot from posting in a channel or thread; None: nothing does. An `Identity` says why that is
-    unknown. Posts nothing.
-    """
+class ChannelAccess(NamedTuple):
+    """`trouble`: what keeps the bot from posting there; None: nothing does. `is_public`: everybody can view it."""
 
-    async def read_permissions(session: aiohttp.ClientSession) -> str | Identity | None:
+    trouble: str | None
+    is_public: bool = False
+
+
+async def access_to(
+    token: str, channel_id: int, bot_id: int, *, timeout_seconds: float = PROBE_SECONDS
+) -> ChannelAccess | Identity:
+    """Say who may do what in a channel or thread. An `Identity` says why that is unknown. Posts nothing."""
+
+    async def read_permissions(session: aiohttp.ClientSession) -> ChannelAccess | Identity:
         place = channel = await _get(session, f"/channels/{channel_id}", gone=True)
         if isinstance(place, dict) and place["type"] in THREADS:
             channel = await _get(session, f"/channels/{place['parent_id']}", gone=True)
         if channel is None:
-            return "there is no such channel, or the bot cannot view it (View Channel)"
+            return ChannelAccess("there is no such channel, or the bot cannot view it (View Channel)")
         if isinstance(channel, Identity):
             return channel
         guild_id = channel.get("guild_id")
         if guild_id is None:
-            return "it is not in a server"
+            return ChannelAccess("it is not in a server")
         roles = await _get(session, f"/guilds/{guild_id}/roles")
         member = await _get(session, f"/guilds/{guild_id}/members/{bot_id}")
         for found in (roles, member):
             if isinstance(found, Identity):
                 return found
         own = [{guild_id}, set(member["roles"]), {str(bot_id)}]  # @everyone has the id of its server
-        granted = _permissions(roles, own, channel.get("permission_overwrites", ()))
+        overwrites = channel.get("permission_overwrites", ())
+        granted, everybody = _permissions(roles, own, overwrites), _permissions(roles, own[:1], overwrites)
         sending = "send_messages" if place is channel else "send_messages_in_threads"
         lacking = [name.replace("_", " ").title() for name in ("view_channel", sending) if not getattr(granted, name)]
-        return f"the bot lacks {', '.join(lacking)} there" if lacking else None
+        trouble = f"the bot lacks {', '.join(lacking)} there" if lacking else None
+        return ChannelAccess(trouble, everybody.view_channel and place["type"] != PRIVATE_THREAD)
 
     return await _ask(token, read_permissions, timeout_seconds)
 

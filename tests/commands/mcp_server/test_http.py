@@ -118,6 +118,17 @@ async def test_nobody_else_is(fresh: Served) -> None:
     assert (await fresh.answer(None, Cookie=f"token={TOKEN}"))[0] == 401
 
 
+async def test_the_rest_of_a_request_that_is_refused_is_not_read(served: Served) -> None:
+    """Else chunks of a byte would take the processor's time without end."""
+    port = int(served.address.split(":")[2].partition("/")[0])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+    async with asyncio.timeout(5):
+        assert b" 401 " in await reader.readline()
+        await reader.read()  # to its end
+    writer.close()
+
+
 async def test_who_guesses_has_to_wait(fresh: Served) -> None:
     for _ in range(FREE_TRIES):
         assert (await fresh.answer("guess"))[0] == 401

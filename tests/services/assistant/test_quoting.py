@@ -70,6 +70,29 @@ def test_an_earlier_question_turns_no_writing_and_hides_nothing() -> None:
     assert earlier_question(said) == "how can I restore evil/a? می\u200cخواهم 👩\u200d💻"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "evil.exam`ple/reset",
+        "ev*il.example/x",
+        "evil.ex**ample/x",
+        "ht*tps://evil.example",
+        "[x](https:/`/evil.example/)",
+    ],
+)
+def test_no_address_comes_back_with_the_signs_that_are_left_out(written: str) -> None:
+    """Pitfall 62."""
+    said = kept(source_id="team:press.txt", headings=(f"which lever? {written} please",), title="")
+    shown = earlier_question(said)
+    assert ("which lever?" in shown, "evil.ex" in shown) == (True, False)
+
+
+@pytest.mark.parametrize("written", ["<@&\u200b4711>", "<@&47`11>", "<@4711>", "<@*!4711>"])
+def test_no_mention_comes_back_either(written: str) -> None:
+    said = kept(source_id="team:press.txt", headings=(f"which lever, {written}?",), title="")
+    assert earlier_question(said) == "which lever, @…?"
+
+
 def test_where_the_bot_points_an_answer_of_the_team_is_named_with_the_question_that_it_was_given_to() -> None:
     """Pitfall 62."""
     said = kept(source_id="team:press.txt", headings=("@ben which lever?",), text="@anna: pull the left lever twice.")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import deque
 from pathlib import Path
@@ -13,7 +14,7 @@ from model.conversations import Turn as Said
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind
 from services.assistant.prompts import Tasks, gate, select
-from services.conversations.drafts import FORGOTTEN, read_drafts, render_draft
+from services.conversations.drafts import FORGOTTEN, DraftEnd, DraftState, read_drafts, render_draft
 from services.conversations.posts import Post, StartedReply, read_posts, render_post, render_started
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
@@ -137,23 +138,38 @@ def test_a_reply_that_is_half_posted_is_dropped_and_others_stay(folder: DataFold
     for number, asker in ((11, ADA), (12, BOB)):
         started = StartedReply(post(number, asker, QUESTION), ("First.", "Second."), (number - 1,), 7)
         (folder.outbox / f"{started.id}.json").write_bytes(render_started(started))
+    seen = dataclasses.replace(started, post=post(13, BOB, "How?"), people=(ADA, BOB))
+    (folder.outbox / f"{seen.id}.json").write_bytes(render_started(seen))
     (folder.outbox / "9.json").write_text("{")
-    assert forget(folder, folder.team_raw, ADA).posts == 3
+    done = forget(folder, folder.team_raw, ADA)
+    assert done.posts == 3
+    assert [line for line in done.left if line.startswith(f"{folder.outbox}/{seen.id}.json: a reply to somebody else")]
+    files.remove(folder.outbox / f"{seen.id}.json")
     assert [path.name for path in folder.outbox.iterdir()] == ["11.json"]
 
 
-def test_drafts_for_somebody_and_those_with_their_words_are_dropped(folder: DataFolder) -> None:
-    """Pitfall 67: and so is one of which nobody can tell whose it is."""
+def test_drafts_for_somebody_and_those_with_their_words_end(folder: DataFolder) -> None:
+    """Pitfall 67: and one of which nobody can tell whose it is goes."""
     files.append(folder.posts, render_post(post(40, ADA, QUESTION)))
     quoted = made_draft(13, asker_id=BOB, text=f"Somebody asked:\n> {QUESTION}\nSo do this.")
     edited, decided = made_draft(14, asker_id=BOB, edited_by=ADA), made_draft(15, asker_id=BOB, decided_by=ADA)
     asked = made_draft(16, asker_id=BOB, asked_texts=("Somebody asked:", QUESTION))
-    for draft in (made_draft(11, asker_id=ADA), made_draft(12, asker_id=BOB), quoted, edited, decided, asked):
+    edited_twice = made_draft(17, asker_id=BOB).edited("Words of Ada.", ADA).edited("Words of Ada!", BOB)
+    seen = made_draft(18, asker_id=BOB)
+    seen = dataclasses.replace(seen, reply=dataclasses.replace(seen.reply, people=(ADA, BOB)))
+    others = (quoted, edited, decided, asked, edited_twice, seen)
+    for draft in (made_draft(11, asker_id=ADA), made_draft(12, asker_id=BOB), *others):
         files.replace(folder.drafts / f"{draft.id}.json", render_draft(draft))
     files.replace(folder.drafts / "9.json", b"{")
     forget(folder, folder.team_raw, ADA)
-    left = {draft.id: draft.decided_by for draft in read_drafts(folder.drafts)}
-    assert left == {12: 0, 15: FORGOTTEN}
+    left = {draft.id: draft for draft in read_drafts(folder.drafts)}
+    assert {number: draft.decided_by for number, draft in left.items() if not draft.end} == {12: 0, 15: FORGOTTEN}
+    over = [draft for draft in left.values() if draft.end]
+    assert [draft.id for draft in over] == [11, 13, 14, 16, 17, 18]
+    for draft in over:
+        assert (draft.state, draft.end, draft.is_shown) == (DraftState.ENDED, DraftEnd.WITHDRAWN, False)
+        assert (draft.text, draft.reply.post.question, draft.asked_texts, draft.reply.people) == ("", "", (), ())
+    assert not any(str(ADA) in path.read_text() for path in folder.drafts.iterdir())
     assert len([*folder.drafts.iterdir()]) == len(left)
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from services.conversations.drafts import read_drafts, render_draft
+from services.conversations.posts import read_started, render_started
 from services.privacy.forgetting import ForgetResult, TeamData, forget, forget_in_all_servers, planned_renames
 from services.storage import files
 from services.storage.data_folder import DataFolder
@@ -17,6 +19,7 @@ from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.library import TeamLibrary, read_state
+from tests.services.conversations.made_drafts import made_draft
 from tests.services.storage.power import Machine
 from tests.services.team.pairs import (
     added,
@@ -276,10 +279,16 @@ def test_what_others_were_told_from_a_topic_names_it_as_it_is_called_now(
         "response": "c1",
     }
     files.replace(folder.llm_recordings / "x.jsonl", json.dumps(exchange).encode() + b"\n")
+    draft = made_draft(asker_id=BOB)
+    reply = replace(draft.reply, post=replace(draft.reply.post, sources=("team:lamp-blorptang.txt",)))
+    files.replace(folder.drafts / "8.json", render_draft(replace(draft, reply=reply)))
+    files.replace(folder.outbox / "8.json", render_started(replace(reply, pieces=("One.", "Two."))))
     assert take_out(folder, ADA, called_by_her).left == []
     assert not named_so(folder)
     for each in (path, folder.feedback, folder.posts):
         assert json.loads(each.read_bytes())["sources"] == ["team:lamp.txt"]
+    (waiting,), (started,) = read_drafts(folder.drafts), read_started(folder.outbox)
+    assert waiting.reply.post.sources == started.post.sources == ("team:lamp.txt",)
 
 
 SERVER = 77

@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from services.telemetry import connections as listening
-from services.telemetry.connections import Connections, LogLineLimit, most_connections, raise_descriptor_limit
+from services.telemetry.connections import (
+    READ_BYTES,
+    Connections,
+    LogLineLimit,
+    most_connections,
+    raise_descriptor_limit,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -30,7 +37,7 @@ class Echo(asyncio.Protocol):
         peer = self._transport.get_extra_info("peername")
         if data.startswith(b"!"):
             self._connections.on_login(peer)
-        else:
+        elif data:
             self._connections.on_answer(peer)
         self._transport.write(data)
 
@@ -145,6 +152,33 @@ async def test_a_request_whose_body_does_not_come_is_cut() -> None:
         connections.on_request_read(done.address)
         assert await slow.is_cut()
         assert await done.says(b"again") == b"again\n"
+
+
+async def test_a_request_that_takes_long_to_be_read_is_cut_unless_its_sender_was_let_in() -> None:
+    """As one in chunks of a byte does."""
+
+    class Slow(Echo):
+        def data_received(self, data: bytes) -> None:
+            assert len(data) <= READ_BYTES
+            until = time.thread_time() + (0.01 if b"x" in data else 0)
+            while time.thread_time() < until:
+                pass
+            super().data_received(data[-4:] if data.endswith(b"\n") else b"")
+
+    connections = Connections("a.port")
+    server = await asyncio.get_running_loop().create_server(
+        connections.limit(lambda: Slow(connections)), "127.0.0.1", 0
+    )
+    async with AsyncExitStack() as stack:
+        port = server.sockets[0].getsockname()[1]
+        known, brief, long = [await caller(stack, port) for _ in range(3)]
+        assert await known.says(b"!in")
+        assert await known.says(b"x" * 20 * READ_BYTES)
+        for _ in range(10):
+            assert await brief.says(b"x")
+        assert not await long.says(b"x" * 20 * READ_BYTES)
+    server.close()
+    connections.close()
 
 
 async def test_an_address_that_comes_again_before_its_end_was_told_has_one_deadline(

@@ -1,0 +1,188 @@
+"""An answer that waits for a person ends when somebody is forgotten whose words may stand in it, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assembly.forgetting import team_files
+from assembly.slash_commands import Privacy
+from model.conversations import Conversation
+from model.messages import Author, Message
+from services.assistant.answering import AnswerResult
+from services.conversations import DraftAction
+from services.discord.protocols import PostFailed
+from services.knowledge import Source
+from services.llm import Usage
+from services.privacy import ForgetResult
+from services.privacy.forgetting import forget
+from services.storage import DataFolder
+from tests.contract.test_approval import ReviewChannel, begin, decide, drafts_of, held
+from tests.contract.test_evidence import Stage
+from tests.world import ANNA, BEN, CARA, HELP, TESS, Script, Uploads, World, answer
+
+BENS = "my blorptang machine at the office always ends with code seventeen"
+LOG = "\n".join(f"2026-02-16T00:00:{n:02} INFO web: request {n}" for n in range(30)) + f"\nERROR db: {BENS}\n"
+
+
+@dataclass
+class Parrot(Script):
+    """Repeats what is in view: the thread, or what a file says."""
+
+    async def generate(
+        self, conversation: Conversation, query: str, sources: Sequence[Source], usage: Usage, **more: Any
+    ) -> AnswerResult:
+        toolset, said = more.get("toolset"), "\n".join(turn.text for turn in conversation.turns)
+        if toolset is not None and toolset.tools:
+            given = await toolset.tools[0].run({"question": query})
+            said = given if isinstance(given, str) else given.text
+        self.answers.append(answer(f"Said was:\n{said[:900]}", *(source.id for source in sources[:1])))
+        return await super().generate(conversation, query, sources, usage, **more)
+
+
+@pytest.fixture
+def channel() -> ReviewChannel:
+    return ReviewChannel()
+
+
+async def forgotten(world: World, user: Author) -> ForgetResult:
+    parts = world.parts
+    settings = parts.servers[None].settings
+    privacy = Privacy(parts, team_files(parts.servers), world.documents, settings=settings)
+    return await privacy.remove(user.id)
+
+
+async def in_a_thread(world: World) -> int:
+    """A thread in which Anna was answered. Returns its id."""
+    await decide(world, await held(world), "post")
+    await world.wait(30)
+    return world.board.sent[-1].place_id
+
+
+async def quoted(world: World) -> Message:
+    """Ben says something to Cara, and what Anna asks there is answered with it."""
+    place_id = await in_a_thread(world)
+    cara = world.says(CARA, "I have that as well", where=place_id)
+    world.says(BEN, BENS, where=place_id, to=cara)
+    await world.wait(100)
+    question = world.says(ANNA, "so what is it that he has?", where=place_id)
+    await world.wait(100)
+    return question
+
+
+def ends_of(world: World) -> list[tuple[int, str]]:
+    return [(end.part.last.id, str(end.reason)) for end in world.outcomes if end.ends_draft]
+
+
+def holding(folder: Path, words: str) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and words in path.read_text(errors="replace")]
+
+
+async def test_whoever_wrote_in_the_thread(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel, script=Parrot())
+    question = await quoted(world)
+    assert BENS in channel.last.answer
+    assert (await forgotten(world, BEN)).posts
+    await world.wait(5)
+    assert (question.id, "deleted") in ends_of(world)
+    assert "is forgotten" in channel.last.heading
+    assert "is forgotten" in await decide(world, question.id, "post")
+    assert BENS not in f"{channel.cards}{world.replies}"
+    assert not holding(tmp_path / "data", BENS)
+    assert await world.close()
+
+
+async def test_whoever_posted_a_file_that_was_read(tmp_path: Path, channel: ReviewChannel) -> None:
+    uploads = Uploads()
+    world = await begin(tmp_path, channel, script=Parrot(), uploads=uploads)
+    place_id = await in_a_thread(world)
+    file = Stage(world, uploads).posts(BEN, "ben.log", LOG, where=place_id, text="here is mine")
+    await world.wait(200)
+    world.says(ANNA, "which line of ben.log says ERROR? see the log", where=place_id, to=file)
+    await world.wait(200)
+    assert BENS in channel.last.answer
+    await forgotten(world, BEN)
+    await world.wait(5)
+    assert (drafts_of(world).waiting, BENS in f"{channel.cards}{world.replies}") == ([], False)
+    assert not holding(DataFolder(tmp_path / "data").drafts, BENS)
+    assert await world.close()
+
+
+@pytest.mark.parametrize("who", [TESS.id, 999], ids=["first", "last"])
+async def test_whoever_edited_it_even_if_somebody_else_has_since(
+    tmp_path: Path, channel: ReviewChannel, who: int
+) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    await decide(world, draft_id, "edit", BENS)
+    await drafts_of(world).decide(draft_id, DraftAction.EDIT, 999, f"{BENS}!")
+    await drafts_of(world).decide(draft_id, DraftAction.EDIT, 0, f"{BENS}!!", operator="ana")
+    await forgotten(world, Author(who, ""))
+    await world.wait(5)
+    assert (drafts_of(world).waiting, world.story[1:]) == ([], ["cancelled: deleted"])
+    assert not holding(DataFolder(tmp_path / "data").drafts, BENS)
+    assert await world.close()
+
+
+async def test_who_is_forgotten_while_the_bot_is_away(tmp_path: Path, channel: ReviewChannel) -> None:
+    """The next start says so in the review channel, and the question has its end."""
+    world = await begin(tmp_path, channel, script=Parrot())
+    question = await quoted(world)
+    await world.close()
+    folder = DataFolder(tmp_path / "data")
+    forget(folder, folder.team_raw, BEN.id)
+    assert not holding(folder.drafts, BENS)
+    world = await begin(tmp_path, channel)
+    await world.wait(5)
+    assert (question.id, "deleted") in ends_of(world)
+    assert "is forgotten" in channel.last.heading
+    assert BENS not in str(channel.cards)
+    assert "is forgotten" in await decide(world, question.id, "post")
+    assert world.replies == []
+    assert await world.close()
+
+
+async def test_whoever_was_not_in_view_ends_nothing(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    world.says(BEN, BENS, where=HELP)
+    await world.wait(100)
+    draft_id = await held(world)
+    await forgotten(world, CARA)
+    await world.wait(5)
+    assert draft_id in [draft.id for draft in drafts_of(world).waiting]
+    assert await world.close()
+
+
+async def test_a_topic_that_gets_another_name_is_called_so_where_the_team_decides(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    (draft,) = drafts_of(world).waiting
+    (old,) = draft.reply.post.sources
+    drafts_of(world).rename_sources({old: "team:lamp.txt"})
+    await world.wait(1)
+    assert "Sources: team:lamp.txt" in channel.last.heading.replace("\\", "")
+    await decide(world, draft_id, "edit", "Run it.")
+    assert [each.reply.post.sources for each in drafts_of(world).waiting] == [("team:lamp.txt",)]
+    assert await world.close()
+
+
+async def test_a_card_that_discord_does_not_take_loses_its_texts_later(tmp_path: Path, channel: ReviewChannel) -> None:
+    world = await begin(tmp_path, channel)
+    await held(world)
+    channel.refusal = PostFailed("Discord answered 500", is_passing=True)
+    await forgotten(world, ANNA)
+    await world.wait(5)
+    assert "install" in str(channel.cards)
+    await world.wait(8 * 86_400)
+    await held(world, "How do I remove it?")  # which drops what has ended a week ago
+    channel.refusal = None
+    await world.wait(601)
+    assert "How do I install" not in str(channel.cards)
+    assert world.story == ["held: held for approval", "cancelled: deleted", "held: held for approval"]
+    assert await world.close()
