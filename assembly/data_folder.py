@@ -62,8 +62,9 @@ def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
     """Lock the data folder for as long as the block runs, and close it to other users. `command`, such as
     `app.py --regen`, is shown to a person who finds it locked.
 
-    Files that an earlier version or a copy has left open are closed as well. The operator's documents, and the folders
-    above them, keep their permissions: others may have to write there. Raises as `services.storage.lock`.
+    Files that an earlier version or a copy has left open are closed as well. What is none of the program's keeps its
+    permissions, and so do the operator's documents and the folders above them: others may have to write there. Raises
+    as `services.storage.lock`.
     """
     with lock(settings.app.data_dir, command):
         for guild_id, server in settings.servers.own.items():
@@ -78,10 +79,20 @@ def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
         yield
 
 
+_OPERATORS_FOLDERS = frozenset({"backups", "logs", "recordings"})
+"""What operators add to a data folder that is the bot's alone."""
+
+
 def private_paths(settings: Settings) -> set[Path]:
-    """Return the paths that must be closed to other users of the machine."""
-    kb, log_file = settings.kb, settings.logging.file.path
-    places = {settings.app.data_dir, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir, kb.team_raw_dir}
+    """Return the paths that must be closed to other users of the machine: all of the data folder, or what belongs to
+    its layout if it holds other things too, such as a folder of web pages.
+    """
+    kb, log_file, folder = settings.kb, settings.logging.file.path, DataFolder(settings.app.data_dir)
+    inside = list(folder.root.iterdir()) if folder.root.is_dir() else []
+    own = {path for path in inside if folder.is_own(path)}
+    others = [path for path in inside if path not in own and path.name not in _OPERATORS_FOLDERS]
+    places = own if others else {folder.root}
+    places |= {kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir, kb.team_raw_dir}
     places |= {kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path}
     if log_file is not None:
         places |= {log_file, *log_file.parent.glob(f"{log_file.name}.*")}

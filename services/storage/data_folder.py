@@ -83,6 +83,7 @@ class _PathBelow:
 
     def __init__(self, *steps: str) -> None:
         self._steps = steps
+        self.first = steps[0]
 
     def __get__(self, folder: DataFolder, _owner: type[DataFolder]) -> Path:
         return folder.root.joinpath(*self._steps)
@@ -172,6 +173,16 @@ class DataFolder:
     places = _PathBelow("team-knowledge", "places.jsonl")
     regeneration = _PathBelow("team-knowledge", "regen")
     pending = _PathBelow("team-knowledge", "pending")
+
+    def is_own(self, path: Path) -> bool:
+        """Return True if something directly in the folder belongs to this layout: by its name, or as a copy of what
+        does, such as `state.old`.
+        """
+        return path.name.startswith(files.LEFTOVER_PREFIX) or _OWN.match(path.name) is not None
+
+
+_NAMES = {each.first for each in vars(DataFolder).values() if isinstance(each, _PathBelow)} | {RESTORING, RESTORED}
+_OWN = re.compile(f"(?:{'|'.join(map(re.escape, sorted(_NAMES)))})(?:[^a-z0-9].*)?$", re.DOTALL | re.IGNORECASE)
 
 
 def make_private(paths: Collection[Path], excluded: Collection[Path] = ()) -> int:

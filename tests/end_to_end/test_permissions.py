@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from assembly.data_folder import lock_data_folder
 from services.storage import DataFolder
+from settings import Settings
 from tests.end_to_end.conftest import Launch
 from tests.end_to_end.processes import STARTING, write_config
 from tests.end_to_end.test_files import LOG
@@ -94,3 +96,25 @@ async def test_nobody_else_may_read_anything_whatever_the_umask_is_and_was(
 async def until_posted(server: DiscordServer) -> list[Post]:
     await server.until(lambda: server.posts, STARTING)
     return server.posts
+
+
+def test_what_else_is_in_the_folder_keeps_its_permissions(tmp_path: Path) -> None:
+    """Whoever names a folder with a web site in it must not lose the web site."""
+    shared, alone = tmp_path / "srv", tmp_path / "data"
+    for folder in (shared, alone):
+        of_an_earlier_version(folder)
+        (folder / "state.old").mkdir(mode=0o777)
+        (folder / "state.old").chmod(0o777)
+    page = shared / "www" / "index.html"
+    page.parent.mkdir()
+    page.touch()
+    for path in (page.parent, page):
+        path.chmod(0o755)
+    for folder in (shared, alone):
+        with lock_data_folder(Settings.model_validate({"app": {"data_dir": str(folder)}}).resolve_paths(tmp_path), "x"):
+            pass
+    left = {path.relative_to(shared).parts[0] for path in shared.rglob("*") if path.stat().st_mode & 0o077}
+    assert left == {"www", "logs", "backups"}
+    assert shared.stat().st_mode & 0o777 == 0o777
+    left = {path.relative_to(alone).parts[0] for path in alone.rglob("*") if path.stat().st_mode & 0o077}
+    assert left <= {"knowledge-base"}
