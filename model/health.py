@@ -59,7 +59,7 @@ TOPICS: Mapping[Topic, TopicWords] = {
     Topic.KNOWLEDGE: TopicWords(
         "Knowledge",
         "The knowledge base is not updated",
-        "The knowledge base is updated",
+        "The knowledge base is up to date",
         "Look into the log for what stops the updates, then restart the program.",
     ),
     Topic.SOURCES: TopicWords(

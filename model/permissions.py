@@ -49,7 +49,7 @@ class Operator(NamedTuple):
         return ROLES.index(self.role) >= ROLES.index(PERMISSIONS[act].role)
 
     def __str__(self) -> str:
-        return f"{self.name} {self.role.replace('_', ' ')}"
+        return f"{self.name} ({self.role.replace('_', ' ')})"
 
 
 OWNER = Operator("operator", "administers")

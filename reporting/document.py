@@ -149,7 +149,7 @@ def _left(report: Report) -> Iterator[Block]:
 def _votes(report: Report) -> Iterator[Block]:
     yield Title("Answered, and voted down")
     if not report.voted_down:
-        yield Sentence("Nothing.")
+        yield Sentence("No answer was voted down.")
         return
     rows = [
         (_short(each.question), ", ".join(each.sources), str(each.downs), str(each.ups)) for each in report.voted_down

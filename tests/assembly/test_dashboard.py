@@ -337,7 +337,7 @@ def test_operators_are_named_in_the_file_and_have_their_tokens_in_the_environmen
     assert access.find_operator(f"{TOKEN}-of-bob", "") == Operator("bob", "looks_on")
     assert access.find_operator("", "") is None
     assert TOKEN not in repr(access)
-    assert [each.says for each in operator_rows(settings)] == ["ana corrects, bob looks on"]
+    assert [each.says for each in operator_rows(settings)] == ["ana (corrects), bob (looks on)"]
 
 
 def test_elsewhere_with_a_token(tmp_path: Path) -> None:

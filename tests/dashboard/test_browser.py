@@ -275,7 +275,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(shown: Page, served: Served
         shown.goto(other.address)
         shown.get_by_label("Token").fill(TOKEN)
         shown.keyboard.press("Enter")
-        expect(shown.get_by_role("banner")).to_contain_text(f"{LONG_NAMED.name} administers")
+        expect(shown.get_by_role("banner")).to_contain_text(f"{LONG_NAMED.name} (administers)")
         assert shown.evaluate("document.documentElement.scrollWidth") <= 390
 
 

@@ -77,7 +77,7 @@ async def test_who_looks_on_changes_nothing_by_any_form() -> None:
                 async with client.post(path, data=data, headers=headers, params=forged) as response:
                     text = await response.text()
                     assert response.status == 403
-                    assert re.search(r"<p>lotte looks on: only an operator who corrects may [^<*]+\.</p>", text)
+                    assert re.search(r"<p>lotte \(looks on\): only an operator who corrects may [^<*]+\.</p>", text)
         for path in ("/audit", "/gaps/b1/answer", f"/knowledge/pairs/{PAIR.id}/remove"):
             for method in ("GET", "HEAD"):
                 async with client.request(method, path) as response:
@@ -160,17 +160,17 @@ async def test_the_header_says_who_one_is_and_leaving_ends_ones_own_session_only
     async with served(made_box()) as client:
         await log_in(client, "lotte")
         lotte = {each.key: each.value for each in client.session.cookie_jar}
-        assert '<span class="dim words">lotte looks on</span>' in await page(client, "/")
+        assert '<span class="dim words">lotte (looks on)</span>' in await page(client, "/")
         client.session.cookie_jar.clear()
         key = await log_in(client, "adam")
         text = await page(client, "/")
-        assert '<span class="dim words">adam administers</span>' in text
+        assert '<span class="dim words">adam (administers)</span>' in text
         assert 'href="/audit"' in text
         await (await client.post("/logout", data={"key": key})).read()
         async with client.get("/audit", allow_redirects=False) as response:
             assert response.status == 303
         client.session.cookie_jar.update_cookies(lotte, URL(str(client.make_url("/"))))
-        assert "lotte looks on" in await page(client, "/")
+        assert "lotte (looks on)" in await page(client, "/")
 
 
 async def test_whoever_has_the_one_token_or_needs_none_administers() -> None:
@@ -178,7 +178,7 @@ async def test_whoever_has_the_one_token_or_needs_none_administers() -> None:
         async with served(box) as client:
             if box.token:
                 await (await client.post("/login", data={"token": TOKEN})).read()
-                assert "operator administers" in await page(client, "/")
+                assert "operator (administers)" in await page(client, "/")
             assert "Nobody has decided anything yet." in await page(client, "/audit")
             (key,) = set(re.findall(r'name="key" value="(\w+)"', await page(client, "/gaps")))
             await (await client.post("/gaps/b1/dismiss", data={"key": key})).read()
