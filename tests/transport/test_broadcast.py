@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from nats.aio.client import Client
 
+from clock import cancel_and_wait
 from services.discord import Dispatch
 from tests.transport.connected import client, until
 from transport.connection import streams_of
@@ -50,8 +51,7 @@ async def test_who_has_heard_all_changes_is_not_told_the_server_anew(client: Cli
     for number in range(11, 15):
         await out.publish(said("CHANNEL_CREATE", str(number)))
     await until(lambda: len(heard) == 5)
-    following.cancel()
-    await asyncio.wait([following])  # before its client goes
+    await cancel_and_wait(following)  # before its client goes
     assert heard == ["GUILD_CREATE 700", *(f"CHANNEL_CREATE {number}" for number in range(11, 15))]
     # Who joins now begins with it.
     assert [each.t for each in broadcast.dispatches_so_far()] == ["GUILD_CREATE", "CHANNEL_CREATE"]
@@ -68,8 +68,7 @@ async def test_who_has_missed_changes_is_told_the_server_anew(client: Client, ou
     await out.drain()
     following = asyncio.create_task(broadcast.follow())
     await until(lambda: len(heard) == 3)
-    following.cancel()
-    await asyncio.wait([following])  # before its client goes
+    await cancel_and_wait(following)  # before its client goes
     assert heard == ["GUILD_CREATE 700", "GUILD_CREATE 700", "CHANNEL_CREATE 14"]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from nats.js import JetStreamContext
 
+from clock import cancel_and_wait
 from services.storage import FileChange, files
 from tests.loopback.nats_server import NatsServer
 from tests.transport.folders import contents, copied, opened
@@ -141,8 +142,7 @@ async def test_a_file_of_many_lines_is_told_as_a_whole_now_and_then(
     assert await copied(file_connection, log, tmp_path / "three") == contents(root)
     assert await entries_of(file_connection, "p03") <= 3
     await until(lambda: contents(copy) == contents(root))
-    following.cancel()
-    await asyncio.wait([following])
+    await cancel_and_wait(following)
 
 
 async def entries_of(file_connection: FileConnection, scope: str) -> int:
@@ -248,9 +248,8 @@ async def test_a_follower_keeps_up_and_outlives_the_server(
         told.clear()
         await asyncio.to_thread(files.append, one / "lines.jsonl", b"more\n")
         await until(lambda: contents(copy) == contents(one) and "lines.jsonl" in told)
-    following.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await following
+    await cancel_and_wait(following)
+    assert following.cancelled()
 
 
 async def test_a_change_is_told_of_although_something_seems_to_follow_it(
@@ -265,9 +264,8 @@ async def test_a_change_is_told_of_although_something_seems_to_follow_it(
     with files.use_journal(one, LogJournal(file_connection, log)):
         await asyncio.to_thread(files.replace, one / "a", b"1")
         await until(lambda: told == ["a"])
-    following.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await following
+    await cancel_and_wait(following)
+    assert following.cancelled()
 
 
 async def test_a_copy_that_somebody_else_changed_is_made_again(file_connection: FileConnection, tmp_path: Path) -> None:
@@ -280,8 +278,7 @@ async def test_a_copy_that_somebody_else_changed_is_made_again(file_connection: 
         (copy / "lines").unlink()
         await asyncio.to_thread(files.append, one / "lines", b"two\n")
         await until(lambda: contents(copy) == contents(one))
-    following.cancel()
-    await asyncio.wait([following])
+    await cancel_and_wait(following)
 
 
 def held(root: Path, word: bytes) -> list[Path]:

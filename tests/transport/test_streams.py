@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from nats.errors import ConnectionClosedError
 from nats.js import JetStreamContext, api
 
+from clock import cancel_and_wait
 from transport.streams import read_stream, watch
 
 
@@ -68,6 +69,5 @@ async def test_who_watches_a_stream_ends_when_cancelled_although_the_connection_
 
     following = asyncio.create_task(follow())
     await asyncio.sleep(0)
-    following.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await following
+    await cancel_and_wait(following)
+    assert following.cancelled()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from services.knowledge import topic_blocks, topic_for_model
 from services.knowledge.topic_files import read_topic
-from services.search.passage import passages
 from services.team import archive
 from services.team.archive import (
     REMOVED,
@@ -400,12 +399,11 @@ def test_an_answer_to_what_the_user_says_after_a_message_of_the_team_is_not_quot
     assert [quotable for *_, quotable in sections(said)] == [False]
 
 
-@pytest.mark.parametrize(("words", "quoted"), [(239, True), (240, False)])
+@pytest.mark.parametrize(("words", "quoted"), [(399, True), (400, False)])
 def test_a_long_answer_is_not_quoted_as_it_would_be_cut(words: int, quoted: bool) -> None:
     said = f"{'Lamp ' * words}off."
     article = read_topic(Topic("gpu", (talk((ANN, PHRASE), (KIM, said)),)).text)
     assert [each.quotable for each in article.sections] == [quoted]
-    assert not quoted or [each.text for each in passages(article)] == [said]
 
 
 @pytest.mark.parametrize(
