@@ -36,7 +36,7 @@ from services.discord import (
     escape_markup,
 )
 from services.storage import describe_error
-from services.team import AuditLog, Capture, CapturedMessage, PairTurn, Speaker, archive_files
+from services.team import MOST_ANSWER_CHARS, AuditLog, Capture, CapturedMessage, PairTurn, Speaker, archive_files
 from sinks.replies import Replies
 
 AGAIN_SECONDS = 600.0
@@ -240,6 +240,10 @@ class DraftSink:
         text = self.redact(request.text.strip())
         if not text:
             raise DecisionRefused("An answer cannot be empty. Discard it instead.")
+        if len(text) > MOST_ANSWER_CHARS:
+            raise DecisionRefused(
+                f"An answer has at most {MOST_ANSWER_CHARS:,} characters, and this {len(text):,}: shorten it."
+            )
         await self._note(request)
         draft = draft.edited(text, request.by)
         await self.drafts.put(draft)

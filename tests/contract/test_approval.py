@@ -161,6 +161,7 @@ async def test_what_was_edited_is_posted_as_edited_and_may_be_kept(tmp_path: Pat
     world = await begin(tmp_path, channel, team=True)
     draft_id = await held(world)
     assert "cannot be empty" in await decide(world, draft_id, "edit", "  ")
+    assert "at most 4,000 characters, and this 4,001" in await decide(world, draft_id, "edit", "x" * 4_001)
     assert "can be kept" in await decide(world, draft_id, "keep")
     await decide(world, draft_id, "edit", EDITED)
     assert channel.last.answer == EDITED
