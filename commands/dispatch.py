@@ -122,11 +122,11 @@ def check_eval(options: argparse.Namespace) -> None:
             raise Unusable(f"{flag(option)} works only with --eval FILE; leave it out")
 
 
-def check_kb(action: str, *names: str) -> None:
-    """Refuse an unknown action of `--kb`, or wrong arguments. Raises Unusable."""
+def check_kb(action: str = "", *names: str) -> None:
+    """Refuse `--kb` without an action, with an unknown one, or with wrong arguments. Raises Unusable."""
     if action not in KB:
         forms = " | ".join(" ".join((known, *what)) for known, what in KB.items())
-        raise Unusable(f"--kb {action}: write --kb {forms}")
+        raise Unusable(f"{f'--kb {action}'.rstrip()}: write --kb {forms}")
     taken = KB[action]
     if not taken and names:
         raise Unusable(f"--kb {action} takes nothing more")

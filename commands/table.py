@@ -84,7 +84,7 @@ COMMANDS: Mapping[str, Command] = {
     "kb": Command(
         "kb",
         "team knowledge: list | show TOPIC | remove QA_ID | restore QA_ID | add [FILE] | edit QA_ID [FILE]",
-        {"nargs": "+", "metavar": ("ACTION", "NAME")},
+        {"nargs": "*", "metavar": ("ACTION", "NAME")},
     ),
     "mcp": Command(
         "mcp_server",

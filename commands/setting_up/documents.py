@@ -46,6 +46,8 @@ class DocumentationCheck:
         """Check an answer with any number of folders and addresses. Returns lines for the list of pages; a wrong one of
         several is told, and the others count. Raises WrongAnswer.
         """
+        if text.lower() == NONE:
+            return []
         given, lines = split_documentation(text), list[str]()
         for each in given:
             try:

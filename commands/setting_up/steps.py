@@ -21,6 +21,7 @@ from commands.init_kb import init_kb
 from commands.setting_up.answers import (
     LATER,
     NONE,
+    WORDS,
     Answers,
     FileAnswers,
     OperatorFiles,
@@ -230,6 +231,8 @@ def ask_for_data_folder(answers: Answers, own: OperatorFiles, output: WizardOutp
     present = own.settings.app.data_dir
 
     def checked(text: str) -> Path:
+        if text.lower() in WORDS:
+            raise WrongAnswer("the bot needs a folder for its own files; for one of that name write its whole path")
         folder = resolve_path(text)
         trouble = why_unwritable(folder)
         if trouble is not None:

@@ -220,7 +220,8 @@ def test_what_was_filed_nowhere_can_be_kept_out_as_well(
         (["show", "gpu", "--conflicts"], "--conflicts works only with --kb list"),
         (["show"], "--kb show needs one TOPIC"),
         (["remove", "a", "b"], "--kb remove needs one QA_ID"),
-        (["purge"], "write --kb list | show TOPIC | remove QA_ID | restore QA_ID"),
+        ([], "--kb: write --kb list | show TOPIC | remove QA_ID | restore QA_ID"),
+        (["purge"], "--kb purge: write --kb list | show TOPIC | remove QA_ID | restore QA_ID"),
     ],
 )
 def test_what_cannot_be_done_is_one_readable_line(

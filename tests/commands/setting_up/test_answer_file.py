@@ -168,6 +168,7 @@ def test_a_server_that_knows_no_function_calls_is_asked_by_a_schema(clone: Clone
     ("answers", "says"),
     [
         ({"discord_token": "abc"}, "discord_token cannot be used: this is not a bot token"),
+        ({"data_dir": "none"}, "data_dir cannot be used: the bot needs a folder for its own files"),
         ({"discord_token": "two words"}, "discord_token cannot be used: it holds blanks"),
         ({"team_roles": [5]}, "team_roles cannot be used: 5 is not the id of a role"),
         (

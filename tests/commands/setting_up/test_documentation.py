@@ -61,6 +61,11 @@ def test_a_host_is_a_site(text: str, address: str) -> None:
     assert site_address(text) == address
 
 
+def test_none_is_no_folder(clone: Clone) -> None:
+    assert clone.init(documentation="None")[0] == 0
+    assert "config.local.yaml" not in clone.written
+
+
 def test_a_site_is_taken_by_its_list_of_pages_else_as_a_page(clone: Clone, site: WebServer) -> None:
     host = site.origin.removeprefix("http://")
     site.paths |= {"/sitemap.xml": page(URLSET.format(site.origin), "application/xml"), "/faq": page(ARTICLE)}
