@@ -335,6 +335,24 @@ async def test_two_people_press_at_once(
     assert answers_to(discord_server, question) == []
 
 
+async def test_presses_after_the_deadline_post_nothing(
+    start: Start, discord_server: DiscordServer, ada: User, tess: User, sections: Any, help_: Channel, review: Channel
+) -> None:
+    sections["ai_response"]["approval_minutes"] = 1
+    bot = await start(**sections)
+    question, card = await held(discord_server, help_, review, ada)
+    form = await discord_server.press(card, tess, "Edit")
+    await until(lambda: form.form)
+    post_id = str(form.form and form.form["custom_id"]).replace(":edit", ":post")
+    await until(lambda: ends_of(bot))
+    assert ends_of(bot) == [(OutcomeKind.SKIPPED, "nobody decided")]
+    await until(lambda: not labels_of(card))
+    says = "Nothing was done, as this draft has ended. Not posted: nobody decided in time."
+    assert await told(discord_server, await discord_server.submit(form, EDITED)) == says
+    assert await told(discord_server, await discord_server.press_id(card, tess, post_id)) == says
+    assert answers_to(discord_server, question) == []
+
+
 async def test_the_question_is_deleted(
     start: Start, discord_server: DiscordServer, ada: User, tess: User, sections: Any, help_: Channel, review: Channel
 ) -> None:
