@@ -487,7 +487,7 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     return tuple(tuple(frozenset(terms(side)) for side in each.split("/")) for each in groups if each)
 
 
-_NUMBER_IN_QUESTION = re.compile(r"\d+(?:\.\d*[1-9])*")
+_NUMBER_IN_QUESTION = re.compile(r"\d[\d.]*")
 _WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
 
 
@@ -502,10 +502,16 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
         asked, said = ([at for at, side in enumerate(group) if side & words] for words in (own, other))
         if asked and said and set(asked).isdisjoint(said):
             return True
-    numbers = set(_NUMBER_IN_QUESTION.findall(question))
-    if numbers - set(_NUMBER_IN_QUESTION.findall(text)) and set(_NUMBER_IN_QUESTION.findall(earlier)) - numbers:
+    numbers = _numbers_in(question)
+    if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
     return bool(_left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question))
+
+
+def _numbers_in(text: str) -> set[str]:
+    """Return the numbers, without zeros behind the point: 95.00 is 95."""
+    found = (each.rstrip(".") for each in _NUMBER_IN_QUESTION.findall(text))
+    return {each.rstrip("0").rstrip(".") if "." in each else each for each in found}
 
 
 def _left_out(text: str) -> set[str]:

@@ -186,7 +186,7 @@ DRILLS = {
         use_up,
         raise_limit,
         "The budget of the day is used up",
-        "There is a budget for the day again.",
+        "There is budget left for the day again.",
         meanwhile=use_up,
         answers_per_day=1,
     ),

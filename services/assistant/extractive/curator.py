@@ -35,7 +35,7 @@ _NOISE = re.compile(
 )
 _SHOWN = re.compile(r"`[^`]+`|https?://\S")
 _DETAIL = re.compile(
-    r"`[^`]+`|https?://\S+[\w/]|\d+(?:[.:]\d+)*"
+    r"`[^`]+`|https?://\S+[\w/]|\d[\d.:]*"
     r"|\b(?:not|no|never|nothing|none|without|cannot|neither|nor)\b|n['’]t\b",
     re.IGNORECASE,
 )
@@ -249,7 +249,7 @@ def _bare(said: Iterable[str]) -> str:
 
 
 def _details(said: Iterable[str]) -> tuple[str, ...]:
-    count = Counter(each.lower() for each in _DETAIL.findall("\n".join(said)))
+    count = Counter(each.lower().rstrip(".:") for each in _DETAIL.findall("\n".join(said)))
     return tuple(sys.intern(each if times == 1 else f"{each} {times}") for each, times in count.items())
 
 
