@@ -477,7 +477,7 @@ class TeamLibrary:
         with self._lock:
             if self.fold.placement.is_undecided(pair):
                 return None
-            noted = [*self.decisions.read(), *self._unlogged]
+            noted = self._log()
         return next((each for each in reversed(noted) if each.key == pair.key), None)
 
     def removal_of(self, pair: Pair, at: str) -> Decision | None:
@@ -523,7 +523,7 @@ class TeamLibrary:
                 decision = removal or complete_added(self.fold, decision, pair, self.max_topic_chars)
             elif decision.action is Action.RESTORED and pair is not None:
                 decision = complete_restored(self.fold, decision, pair, self.max_topic_chars)
-                again = (key for key in self._replaced_by(pair) if key in self.fold.active)
+                again = (key for key in self._replaced_by(pair, self._log()) if key in self.fold.active)
                 decision = replace(decision, remove_ids=tuple(self.fold.active[key].id for key in again))
             returning: Sequence[tuple[Decision, Pair]] = ()
             if decision.action is Action.REMOVED and not decision.by.is_curator and pair is not None:
@@ -540,12 +540,14 @@ class TeamLibrary:
             self._state_written = False
             return self._update(changed, put_off=put_off)
 
-    def _replaced_by(self, pair: Pair) -> set[Decimal]:
-        """Return the pairs that this one has made obsolete, or an earlier capture of its conversation that it replaced.
-        Reads the whole log. Raises OSError.
-        """
+    def _log(self) -> list[Decision]:
+        """Return all decisions, oldest first. Raises OSError."""
+        return [*self.decisions.read(), *self._unlogged]
+
+    def _replaced_by(self, pair: Pair, decisions: Sequence[Decision]) -> set[Decimal]:
+        """Return the pairs that by these decisions one has made obsolete, or an earlier capture of its conversation."""
         captures, obsolete = {pair.key}, set[Decimal]()
-        for each in reversed([*self.decisions.read(), *self._unlogged]):
+        for each in reversed(decisions):
             if each.key in captures and each.by.is_curator:
                 captures.update(map(archive.instant, each.replaces))
                 obsolete.update(map(archive.instant, each.remove_ids))
@@ -558,11 +560,12 @@ class TeamLibrary:
         placement = self.fold.placement
         if pair.key not in placement.topic_of:
             return []
-        gone = self._replaced_by(pair) - placement.withdrawn - placement.topic_of.keys()
+        decisions = self._log()
+        gone = self._replaced_by(pair, decisions) - placement.withdrawn - placement.topic_of.keys()
         if not gone:
             return []
         added: dict[Decimal, Decision] = {}
-        for each in [*self.decisions.read(), *self._unlogged]:
+        for each in decisions:
             if each.action is Action.ADDED:
                 added[each.key] = each
             if each.key in placement.topic_of and each.key != pair.key:
