@@ -80,7 +80,7 @@ def lock_data_folder(settings: Settings, command: str) -> Generator[None]:
 
 
 _OPERATORS_FOLDERS = frozenset({"backups", "logs", "recordings"})
-"""What operators add to a data folder that is the bot's alone."""
+"""Folders that operators add to a data folder that is the bot's alone."""
 
 
 def private_paths(settings: Settings) -> set[Path]:
