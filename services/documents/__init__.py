@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from services import lazy_exports
 
 if TYPE_CHECKING:
+    from services.documents.askers_files import names_for, with_distinct_names
     from services.documents.ingesting import embed_document, ingest, refusal_text
     from services.documents.limits import FileLimits, FileRefused, check_file, check_share, display_name, format_size
     from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
-    from services.documents.naming import names_for, with_distinct_names
     from services.documents.reading import DocumentRedactors
     from services.documents.results import QAResult, Status, ToolContext
     from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, TooManyWaiting, title_of

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from model.messages import AuthorType, Message, Part
 from services.conversations import ThreadAccess
+from services.documents.askers_files import AskerMessage, AskersFiles, with_distinct_names
 from services.documents.limits import display_name, format_size
-from services.documents.naming import with_distinct_names
-from services.documents.posters import AskerMessage, AskersFiles
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol

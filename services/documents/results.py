@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from services.documents.posters import AskersFiles
+    from services.documents.askers_files import AskersFiles
 
 
 class Status(StrEnum):

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from services.documents.askers_files import with_distinct_names
 from services.documents.asking.passages import CitedPassage, Findings, Scope
 from services.documents.asking.plan import Plan, Position
 from services.documents.asking.retrieving import (
@@ -17,7 +18,6 @@ from services.documents.asking.retrieving import (
     spread_by_document,
 )
 from services.documents.asking.rewriting import ResolvedQuestion
-from services.documents.naming import with_distinct_names
 from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
