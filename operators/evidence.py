@@ -27,8 +27,8 @@ from services.documents import (
     check_share,
     display_name,
     embed_document,
-    ingest,
     is_closed,
+    prepare_document,
     refusal_text,
 )
 from services.documents.store import DiskFull, Document, DocumentStore, Origin, State, StoreUnavailable, protocol
@@ -132,8 +132,8 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
                 # It may be larger than was announced.
                 is_copy = any(doc.sha256 == digest for doc in copies)
                 (check_limits if is_copy else check_with_others)(len(data))
-                read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
-                document = await ingest(intake.run, origin, data, limits=limits, redactors=redactors)
+                read_bytes, redactors = len(data), intake.redactors
+                document = await intake.run(prepare_document, origin, data, intake.limits, None, redactors)
         except FileRefused as refused:
             refusal = refused
         except AttachmentFailed as error:

@@ -38,8 +38,7 @@ from services.documents.reading.preparing import prepare
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
-from services.documents.store.collection_files import Folders, SqliteCollections
-from services.documents.store.disk_space import DiskFull
+from services.documents.store.collection_files import DiskFull, Folders, SqliteCollections
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import NewDocument, Origin, State, StoreUnavailable
@@ -153,7 +152,7 @@ async def test_a_bug_in_reading_is_logged_and_ends_with_that_file(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(chunk_module, "ingest", broken)
+    monkeypatch.setattr(chunk_module, "prepare_document", broken)
     result = await taken(store, Uploads())
     assert "through a fault of the bot" in result.failure
     assert "ZeroDivisionError" in caplog.text
@@ -213,7 +212,7 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
     def broken(*_: object, **__: object) -> None:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(chunk_module, "ingest", broken)
+    monkeypatch.setattr(chunk_module, "prepare_document", broken)
     assert "few minutes" in (await taken(store, Uploads())).failure
 
 

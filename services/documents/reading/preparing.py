@@ -8,6 +8,7 @@ import codecs
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from services.documents.limits import (
     DocumentKind,
@@ -30,6 +31,8 @@ from services.documents.reading.prose import markdown_chunks, prose_chunks
 from services.documents.reading.redacting import DocumentRedactors, Redacted
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
+from services.documents.store.protocol import NewDocument, Origin
+from services.documents.store.schema import rows_of
 
 _NO_KNOWN_SECRETS = DocumentRedactors()
 
@@ -90,6 +93,19 @@ def prepare(
         redactions=redacted.counts,
         flags=tuple(flags),
     )
+
+
+def prepare_document(
+    origin: Origin, data: bytes, limits: FileLimits, title: str | None, redactors: DocumentRedactors
+) -> NewDocument:
+    """Read `data` into a document with its rows, to be run in a process of its own (`clock.worker`), which imports this
+    module and what it needs. `prepared` has neither text nor chunks: two objects for each line of a log would block
+    every thread of the bot's process for half a second while they are unpickled, and again during garbage collection.
+
+    Raises FileRefused as `prepare`; the process also WorkStopped: it takes too long or too much memory.
+    """
+    prepared = prepare(origin.filename, data, limits=limits, title=title, redactors=redactors)
+    return NewDocument(origin, replace(prepared, text="", chunks=(), lines=()), rows=rows_of(origin, prepared))
 
 
 MOST_UNDECODABLE = 0.05  # a file with a larger share of undecodable bytes counts as binary

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from services.documents.store import schema, searching, writing
-from services.documents.store.collection_files import Folders, OpenFile, SqliteCollections
-from services.documents.store.disk_space import DiskSpace
+from services.documents.store.collection_files import DiskSpace, Folders, OpenFile, SqliteCollections
 from services.documents.store.protocol import (
     ChunkHit,
     ChunkSearch,
@@ -24,8 +24,10 @@ from services.documents.store.protocol import (
     StoredChunk,
     Unembedded,
 )
-from services.search.embedding import Vectors
+from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 from services.storage import in_thread
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -270,3 +272,30 @@ class SharedDocuments:
 
     store: SharedStore
     notes: SharedNotes
+
+
+AT_ONCE = 64  # chunks that are embedded between two writes: a crash loses no more
+
+
+async def embed_document(store: DocumentStore, embedder: Embedder | None, name: str, doc_id: str) -> bool:
+    """Embed the chunks of a document that have no vector yet. Returns True if the document is `ready` then.
+
+    False: the document was deleted meanwhile, or the embedder is missing or fails (then it stays searchable by words).
+    Raises StoreUnavailable: the store cannot be used.
+    """
+    if embedder is None:
+        return False
+    left = await store.unembedded(name, doc_id, embedder.id)
+    if not left:
+        return await store.embed(name, doc_id, embedder.id, {})
+    for start in range(0, len(left), AT_ONCE):
+        some = left[start : start + AT_ONCE]
+        try:
+            vectors = await embedder.embed([chunk.text for chunk in some])
+        except EmbeddingFailed as error:
+            log.warning("%s: keyword search only for a document: %s", name, error)
+            return False
+        found = {chunk.chunk_index: vector for chunk, vector in zip(some, vectors, strict=True)}
+        if not await store.embed(name, doc_id, embedder.id, found):
+            return False
+    return True

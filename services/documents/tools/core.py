@@ -24,7 +24,7 @@ from services.documents.asking.passages import MOST_NAMED, CitedPassage, Finding
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.rewriting import ResolvedQuestion, Rewriter, with_citations
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check_answer
-from services.documents.limits import display_name
+from services.documents.limits import FileRefused, display_name
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.tools.libraries import DEFAULT_K, MAX_QUESTION_CHARS, MOST_K, KBConfig
@@ -148,6 +148,12 @@ def describe_failure(doc: Document) -> str:
             # A file that was removed keeps its name, and no uploader.
             return f"{name} {rest}" if doc.origin.uploader_id is None else f"{name} could not be read: it {rest}"
     return f"{name} could not be read: {reason}" if reason else f"{name} could not be read"
+
+
+def refusal_text(refused: FileRefused, language: str = "en") -> str:
+    """Return one line for people that says why a file is refused and what to do, in a language (ISO 639-1)."""
+    said = phrases(language)
+    return " ".join(said.say(sentence, **refused.values) for sentence in refused.sentences)
 
 
 async def judge(

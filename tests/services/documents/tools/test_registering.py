@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.ingesting import embed_document
 from services.documents.results import Status, ToolContext
-from services.documents.store.document_store import DocumentStore
+from services.documents.store.document_store import DocumentStore, embed_document
 from services.documents.store.protocol import Collection, SearchMode, Weights
 from services.documents.tools import libraries
 from services.documents.tools.core import DocumentQATool
