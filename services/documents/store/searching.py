@@ -20,6 +20,7 @@ from services.documents.store.protocol import (
     LineWhere,
     MatchingLines,
     SearchMode,
+    StoredChunk,
     StoredLine,
     Weights,
     newest_revisions,
@@ -212,7 +213,7 @@ def _verbatim(
     return share
 
 
-def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions) -> dict[int, schema.StoredChunk]:
+def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions) -> dict[int, StoredChunk]:
     wanted = [int(row) for row in frame.rows[union]]
     rows = connection.execute(
         f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "

@@ -22,13 +22,15 @@ from services.search.text.article import (
     Article,
     Block,
     BlockKind,
+    Cell,
     Heading,
     Piece,
+    fenced,
     github_slugs,
     make_article,
     mkdocs_slugs,
+    table_blocks,
 )
-from services.search.text.layout import Cell, fenced, table_blocks
 from services.search.text.markdown_extensions import add_generator_rules
 from services.search.text.markdown_html import INLINE, Tag, add_html_rules, add_inline_rules
 

@@ -14,8 +14,17 @@ from typing import Protocol, cast
 
 from clock import Processes, WorkStopped, wait_in_real_time
 from services.search.text import markdown
-from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, make_article, mkdocs_slugs
-from services.search.text.layout import fenced
+from services.search.text.article import (
+    Article,
+    Block,
+    BlockKind,
+    Heading,
+    Piece,
+    Section,
+    fenced,
+    make_article,
+    mkdocs_slugs,
+)
 from services.search.text.markdown import clean, read_web_text, with_bare_titles
 
 _MAX_TITLE_CHARS = 120

@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 
 from docutils import nodes
 
-from services.search.text.article import Article, Block, BlockKind, Section
-from services.search.text.layout import Cell, fenced, list_blocks, table_blocks
+from services.search.text.article import (
+    Article,
+    Block,
+    BlockKind,
+    Cell,
+    Section,
+    fenced,
+    list_blocks,
+    table_blocks,
+)
 from services.search.text.rest_directives import Language, Signature, TitledContent
 from services.search.text.rest_parser import parse_rest
 
