@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
 from model.words import number_of, one_line
 
@@ -144,13 +145,9 @@ class FileRefused(Exception):
         self.sentences, self.values = sentences, values
         super().__init__(f"{', '.join(sentences)} ({', '.join(f'{name}: {value}' for name, value in values.items())})")
 
-    def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[str, ...]]:
         """Make it picklable: it is raised in another process than the one that reports it."""
-        return _refused, (self.sentences, self.values)
-
-
-def _refused(sentences: tuple[str, ...], values: dict[str, object]) -> FileRefused:
-    return FileRefused(*sentences, **values)
+        return partial(FileRefused, **self.values), self.sentences
 
 
 @dataclass(frozen=True, slots=True)

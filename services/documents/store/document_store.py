@@ -91,11 +91,9 @@ class DocumentStore:
 
         A repeated call for the same attachment returns the same document.
         """
-
-        def work(connection: sqlite3.Connection) -> Document:
-            return writing.expect(connection, collection.name, origin)
-
-        document = await self.collections.change(collection.name, work, collection, soon=True)
+        document = await self.collections.change(
+            collection.name, lambda at: writing.expect(at, collection.name, origin), collection, soon=True
+        )
         assert document is not None, "a collection that may be made is there"  # noqa: S101 (tells the type checker)
         return document
 
@@ -130,11 +128,10 @@ class DocumentStore:
         """Store vectors by chunk index. With the last one the document becomes `ready`. False: the document does not
         exist.
         """
-
-        def work(connection: sqlite3.Connection) -> bool:
-            return writing.embed(connection, doc_id, embedder_id, vectors)
-
-        return bool(await self.collections.change(name, work, soon=True))
+        stored = await self.collections.change(
+            name, lambda at: writing.embed(at, doc_id, embedder_id, vectors), soon=True
+        )
+        return bool(stored)
 
     async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
         """Return hits, best first: the best by words, the best by meaning, and chunks that contain an identifier
