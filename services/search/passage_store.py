@@ -24,7 +24,7 @@ import numpy as np
 
 from services.search.embedding import Vectors
 from services.search.passage import Passage
-from services.search.scoring import Floats, Positions, Postings
+from services.search.scoring import Floats, Positions, Postings, stored_postings, stored_vectors
 from services.search.text.article import Section
 from services.search.tokenizer import ascii_form, fts5_text, terms
 from services.storage import files
@@ -457,12 +457,7 @@ class PassageStore:
     def _postings_of(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Postings:
         known = self._postings.get(word)
         if known is None:
-            rows = connection.execute(
-                "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (ascii_form(word),)
-            ).fetchall()
-            table = np.array(rows, dtype=np.int64).reshape(-1, 2)
-            known = Postings(np.searchsorted(frame.numbers, table[:, 0]), table[:, 1].astype(np.float32))
-            self._postings[word] = known
+            known = self._postings[word] = stored_postings(connection, ascii_form(word), frame.numbers)
             if len(self._postings) > _MOST_POSTINGS_KEPT:
                 self._postings.popitem(last=False)
         return known
@@ -570,13 +565,12 @@ def _load_frame(connection: sqlite3.Connection, embedder_id: str) -> Frame:
         (embedder_id,),
     ).fetchall()
     blobs = [row[3] for row in table if row[3] is not None]
-    vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
     return Frame(
         np.array([row[0] for row in table], dtype=np.int64),
         [row[1] for row in table],
         frozenset(row[4] for row in table),
         np.array([row[2] for row in table], dtype=np.float32),
-        vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32),
+        stored_vectors(blobs),
         np.array([position for position, row in enumerate(table) if row[3] is not None], dtype=np.int64),
     )
 

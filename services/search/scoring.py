@@ -4,6 +4,7 @@ in memory.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -30,6 +31,21 @@ class Postings(NamedTuple):
 
     positions: Positions
     times: Floats
+
+
+def stored_postings(connection: sqlite3.Connection, word: str, numbers: Positions) -> Postings:
+    """Read the postings of a word from FTS5's vocabulary `words_found`. `numbers`: the rows of all texts, in order."""
+    rows = connection.execute(
+        "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
+    ).fetchall()
+    table = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    return Postings(np.searchsorted(numbers, table[:, 0]), table[:, 1].astype(np.float32))
+
+
+def stored_vectors(blobs: Sequence[bytes]) -> Floats:
+    """Return stored vectors as rows."""
+    vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
+    return vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32)
 
 
 def rarity(holders: int, texts: int) -> float:

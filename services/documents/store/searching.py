@@ -73,12 +73,7 @@ class ChunkFrame:
         if known is not None:
             self.postings.move_to_end(word)
             return known
-        found = connection.execute(
-            "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
-        ).fetchall()
-        table = np.array(found, dtype=np.int64).reshape(-1, 2)
-        held = Postings(self.positions(table[:, 0]), table[:, 1].astype(np.float32))
-        self.postings[word] = held
+        held = self.postings[word] = scoring.stored_postings(connection, word, self.rows)
         if len(self.postings) > POSTINGS_KEPT:
             self.postings.popitem(last=False)
         return held
@@ -93,7 +88,6 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Chun
         "WHERE c.embedding IS NOT NULL AND d.embedder = ? ORDER BY c.chunk_no",
         (embedder_id,),
     ).fetchall()
-    vectors = np.frombuffer(b"".join(blob for _, blob in blobs), dtype=np.float32)
     embedded = np.searchsorted(rows, np.array([row for row, _ in blobs], dtype=np.int64))
     return ChunkFrame(
         version,
@@ -101,7 +95,7 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Chun
         np.array([row[1] for row in table], dtype=np.int64),
         np.array([_CODE[row[2]] for row in table], dtype=np.int8),
         np.array([row[3] for row in table], dtype=np.float32),
-        vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32),
+        scoring.stored_vectors([blob for _, blob in blobs]),
         embedded,
     )
 

@@ -126,7 +126,7 @@ def _make_node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a t
     if role in _TEXT_ROLES:
         return nodes.inline("", title or text)
     if title is not None:
-        return nodes.literal("", title) if _is_code(title) else nodes.inline("", title)
+        return nodes.inline("", title) if " " in title else nodes.literal("", title)
     return _code_node(role, text)
 
 
@@ -168,10 +168,6 @@ def _page_name(path: str) -> str:
 
 def _label_words(label: str) -> str:
     return " ".join(label.replace("-", " ").replace("_", " ").split())
-
-
-def _is_code(title: str) -> bool:
-    return " " not in title
 
 
 _FREE_SECONDS = 1.0
