@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.messages import AuthorType, Message, Part
+from model.messages import Message, Part
 from services.conversations import ThreadAccess
 from services.documents.askers_files import AskerMessage, AskersFiles, with_distinct_names
 from services.documents.limits import display_name, format_size
@@ -106,7 +106,6 @@ class Lookup:
             conversation=ConversationContext(earlier),
             thread_is_public=public,
             asker_can_view=can_view,
-            asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
             files=usable,
             execution_id=part.correlation_id,
         )

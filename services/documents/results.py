@@ -53,7 +53,6 @@ class ToolContext:
     execution_id: str = ""  # the id of the answer in log lines
     thread_is_public: bool = True
     asker_can_view: bool = False  # True if the asker can view the thread now; a private one only as its member
-    asker_is_team: bool = False
     files: AskersFiles | None = None  # chooses the files that may be used; None: all of the thread
 
     @property

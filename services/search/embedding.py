@@ -53,6 +53,7 @@ class Embedder(Protocol):
 
 ENDPOINT_BATCH = 64
 MAX_RETRIES = 2
+TIMEOUT_SECONDS = 30.0
 MAX_CHARS = 8000
 """The longest text that is sent: many models refuse longer ones."""
 
@@ -62,7 +63,6 @@ class EmbeddingEndpoint:
     base_url: str
     model: str
     api_key: str = field(default="", repr=False)
-    timeout_seconds: float = 30.0
 
 
 class EndpointEmbedder:
@@ -116,15 +116,15 @@ class EndpointEmbedder:
             return
         openai = cast("Any", importlib.import_module("openai"))
         self._errors = (openai.OpenAIError,)
-        seconds = self._endpoint.timeout_seconds
-        client = (
-            openai.DefaultAsyncHttpxClient(timeout=seconds) if self._make_client is None else self._make_client(seconds)
-        )
+        if self._make_client is None:
+            client = openai.DefaultAsyncHttpxClient(timeout=TIMEOUT_SECONDS)
+        else:
+            client = self._make_client(TIMEOUT_SECONDS)
         self._client = openai.AsyncOpenAI(
             base_url=self._endpoint.base_url,
             api_key=self._endpoint.api_key or "none",  # the SDK requires one
             max_retries=MAX_RETRIES,
-            timeout=seconds,
+            timeout=TIMEOUT_SECONDS,
             http_client=client,
         )
 

@@ -237,7 +237,8 @@ def _tag_at(state: StateBlock, at: int, limit: int) -> Tag | None:
     """Read a tag. After one that does not end, the text is not searched again."""
     env = cast("dict[str, int]", state.env)
     if at < env.get("no tag before", 0):
-        limit = min(limit, state.src.find("\n", at) % (len(state.src) + 1))
+        line_end = state.src.find("\n", at)
+        limit = min(limit, line_end) if line_end >= 0 else limit
     tag = read_tag(state.src, at, limit)
     if tag is None and at >= env.get("no tag before", 0):
         env["no tag before"] = at + MAX_TAG_CHARS

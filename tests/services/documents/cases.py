@@ -134,9 +134,8 @@ def context(
     *,
     guild: int | None = GUILD,
     public: bool = True,
-    team: bool = False,
 ) -> ToolContext:
-    return ToolContext(guild, thread, asker, thread_is_public=public, asker_can_view=True, asker_is_team=team)
+    return ToolContext(guild, thread, asker, thread_is_public=public, asker_can_view=True)
 
 
 class ScriptedAsker:
