@@ -368,7 +368,7 @@ def read_json(text: str) -> Outline:
         elif kind == "wrong":
             raise Unreadable(f"line {line}: {found!r} has no place in JSON")
         elif kind == "mark":
-            _mark(walk, found, line, start, end)
+            _read_mark(walk, found, line, start, end)
         elif walk.wants_key:
             walk.key((_plain(kind, found),), line)
         elif walk.documents and not walk.levels:
@@ -381,7 +381,7 @@ def read_json(text: str) -> Outline:
     return walk.outline
 
 
-def _mark(walk: _Walk, mark: str, line: int, start: int, end: int) -> None:
+def _read_mark(walk: _Walk, mark: str, line: int, start: int, end: int) -> None:
     if mark == "," and walk.levels:
         walk.levels[-1].key = None
     elif mark in "}]":
@@ -455,9 +455,9 @@ def read_toml(text: str) -> Outline:
     tables: dict[Path, int] = {}
     for tokens in _statements(text):
         if tokens[0].text == "[":
-            walk.table(_table(tokens, tables), tokens[0].line)
+            walk.table(_path_of_table(tokens, tables), tokens[0].line)
         else:
-            _assigned(walk, tokens)
+            _read_assignment(walk, tokens)
     return walk.outline
 
 
@@ -487,7 +487,7 @@ def _statements(text: str) -> Iterator[list[_Token]]:
         yield tokens
 
 
-def _table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
+def _path_of_table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
     """Return the path of the table that a header begins. `tables` counts the tables of each list."""
     name = _path(tokens)
     if tokens[1].text == "[":
@@ -500,7 +500,7 @@ def _table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
     return name
 
 
-def _assigned(walk: _Walk, tokens: list[_Token]) -> None:
+def _read_assignment(walk: _Walk, tokens: list[_Token]) -> None:
     """Read the keys and values of one statement: a plain value, or those in its lists and inline tables."""
     waiting: list[_Token] = []
     for token in tokens:
@@ -510,17 +510,17 @@ def _assigned(walk: _Walk, tokens: list[_Token]) -> None:
         if token.text == "=":
             walk.key(_path(waiting), waiting[0].line)
         elif waiting:
-            _value_of(walk, waiting)
+            _add_value(walk, waiting)
         waiting = []
         if token.text in "[{":
             walk.open(token.line, token.start, is_list=token.text == "[")
         elif token.text in "]}":
             walk.close(token.line, token.start + 1)
     if waiting:
-        _value_of(walk, waiting)
+        _add_value(walk, waiting)
 
 
-def _value_of(walk: _Walk, tokens: list[_Token]) -> None:
+def _add_value(walk: _Walk, tokens: list[_Token]) -> None:
     first, last = tokens[0], tokens[-1]
     value = " ".join(str(tomllib.loads(f"v = {token.text}")["v"]) if token.quotes else token.text for token in tokens)
     walk.value(value, first.line, last.last, first.start + first.quotes, last.start + len(last.text) - last.quotes)

@@ -44,7 +44,7 @@ class _Column:
         elif cell.strip():
             self.others += 1
 
-    def described(self) -> tuple[str, list[int]]:
+    def describe(self) -> tuple[str, list[int]]:
         """Return range and mean in words, and the lines more than three standard deviations away from it, the farthest
         first.
         """
@@ -192,7 +192,7 @@ def _metrics(lines: Sequence[str]) -> list[Chunk]:
 def _with_summary(columns: Sequence[_Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
     """Put a chunk with a summary of the whole table's columns in front of `pieces`."""
     listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MOST_COLUMNS])
-    found = [column.described() for column in columns if len(column.values) > column.others]
+    found = [column.describe() for column in columns if len(column.values) > column.others]
     if found:
         text, lines = "\n".join(text for text, _ in found), tuple(sorted({line for _, far in found for line in far}))
         summary = Chunk(0, ChunkType.ROWS, text, 1, last, lines=lines, extra={"computed": "over the whole file"})

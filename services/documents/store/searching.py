@@ -280,25 +280,25 @@ def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limi
 
 
 def _condition(where: LineWhere) -> tuple[str, list[object]]:
-    parts = list(_parts(where))
+    parts = list(_conditions(where))
     return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
 
 
-def _parts(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
+def _conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     """Yield the conditions, each with its values."""
     yield f"d.doc_id IN ({schema.marks(len(where.doc_ids))})", where.doc_ids
     if where.first is not None:
         yield "l.line_no >= ?", (where.first,)
     if where.last is not None:
         yield "l.line_no <= ?", (where.last,)
-    yield from _of_times(where)
+    yield from _time_conditions(where)
     if where.severities:
         yield f"l.severity IN ({schema.marks(len(where.severities))})", where.severities
     if where.components:
         any_of = " OR ".join(["lower(l.component) = ? OR holds(l.component, ?)"] * len(where.components))
         yield f"({any_of})", [value for component in where.components for value in (component.casefold(), component)]
     # The word index is faster than reading the lines.
-    for words in _of_words(where):
+    for words in _word_queries(where):
         yield "l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)", (words,)
     for needle in where.holding:
         yield "holds(l.text, ?)", (needle,)
@@ -308,7 +308,7 @@ def _parts(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
         yield "NOT holds(l.text, ?)", (needle,)
 
 
-def _of_times(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
+def _time_conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     for span, text in ((where.clocks, "l.clock"), (where.instants, f"{_day(where.instants)} || 'T' || l.clock")):
         if span is not None:
             # A span over midnight is two.
@@ -318,7 +318,7 @@ def _of_times(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
         yield f"{_day(where.days)} BETWEEN ? AND ?", where.days
 
 
-def _of_words(where: LineWhere) -> Iterator[str]:
+def _word_queries(where: LineWhere) -> Iterator[str]:
     """Yield queries of the word index."""
     if words := [word for text in (*where.holding, *where.words) for word in tokenizer.smallest_tokens(text)]:
         yield match_of(words)

@@ -426,7 +426,9 @@ class DocumentQATool:
             filters=filters,
         )
         key = self._key(asked)
-        result = self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
+        result = self.cache.get(key) or await self._calls.share(
+            key, lambda: self._answer_anew(key, asked, begun, purges)
+        )
         return with_posters(result, scope)
 
     async def scope_for(self, ctx: ToolContext) -> SearchScope | QAResult:
@@ -476,7 +478,7 @@ class DocumentQATool:
         room = most - len(tail) - 2
         return f"{result.answer[: max(room, 0)].rstrip()} …{tail}"[:most]
 
-    async def _fresh(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
+    async def _answer_anew(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
         search_began = time.perf_counter()
         vectors: list[tuple[Vectors, str] | None] = []  # made once, on demand; None: that failed
 
