@@ -231,9 +231,7 @@ def display_name(filename: str) -> str:
 
 
 def format_size(size: int) -> str:
-    """Format a size: `812 bytes`, `34 KiB`, `12.4 MiB`. Rounded up, so that a size over a limit never looks equal to
-    it.
-    """
+    """Format a size, rounded up so that one over a limit never looks equal to it: `812 bytes`, `34 KiB`, `12.4 MiB`."""
     if size < _KIB:
         return number_of(size, "byte")
     if size < _MIB:
@@ -243,9 +241,7 @@ def format_size(size: int) -> str:
 
 
 def extension(filename: str) -> str:
-    """Return the lower-case ending of a name: `.yaml` of `a/B.YAML`; `.env` of `.env.local`, `.log` of `app.log.1`;
-    empty when there is none.
-    """
+    """Return the ending of a name, empty for none: `.yaml` of `B.YAML`, `.env` of `.env.local`, `.log` of `a.log.1`."""
     name = filename.strip().lower()
     if _ENVIRONMENT.search(name):
         return ".env"

@@ -36,9 +36,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 FORMAT = 11
-"""Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: their key
-is the hash of the text.
-"""
+"""Raise it when the tables, or what is made of a document, change. Vectors stay: their key is the text's hash."""
 _BUSY_SECONDS = 10.0
 
 _TABLES = """
@@ -87,9 +85,7 @@ class PassageFile:
         self._was_damaged = False
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on the connection, one caller at a time, and return its result. A file that cannot be read counts
-        as empty; that is logged.
-        """
+        """Run `work`, one caller at a time; return its result. An unreadable file counts as empty, with a warning."""
         with self._lock:
             return self._run(lambda: work(self._connected()), _DAMAGED | _UNREADABLE)
 
@@ -208,9 +204,7 @@ def passage_files(path: Path) -> list[Path]:
 
 
 def delete_passages(path: Path) -> bool:
-    """Delete a passage file that is not open, with SQLite's files beside it; return whether there was one. Raises
-    OSError.
-    """
+    """Delete a closed passage file with SQLite's files beside it; return whether there was one. Raises OSError."""
     there = path.exists()
     for each in passage_files(path):
         files.remove(each)
@@ -374,9 +368,7 @@ class PassageStore:
     def change(
         self, put: Sequence[PreparedSource], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
     ) -> None:
-        """Store new and changed sources, delete those in `drop`, and update the stamps of others, in one
-        transaction.
-        """
+        """Store new and changed sources, delete those in `drop`, and update `stamps` of others, in one transaction."""
 
         def work(connection: sqlite3.Connection) -> None:
             for source_id in [*drop, *(source.source_id for source in put)]:

@@ -1,6 +1,4 @@
-"""Reads the wording of a message: whether it asks for help, which words of it to search for, and what an answer must
-contain (a figure, a name).
-"""
+"""Reads the wording of a message: whether it asks for help, what to search for, and what an answer must contain."""
 
 from __future__ import annotations
 
@@ -229,9 +227,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def words_to_search(text: str) -> str:
-    """Return the words to search for: the question without its greeting, attachment placeholders, names of people and
-    addresses.
-    """
+    """Return the words to search for: without greeting, placeholders of attachments, names of people and addresses."""
     return without_greeting(_ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(EARLIER_QUESTION, ""))).strip())
 
 

@@ -1,6 +1,4 @@
-"""Finds the passages that answer a query, in documentation and among the team's earlier answers, and estimates the
-probability that they do.
-"""
+"""Finds the passages that answer a query, in documentation and the team's answers, and how probably they do."""
 
 from __future__ import annotations
 
@@ -228,9 +226,7 @@ def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def best_passage(source_id: str, hits: Sequence[Hit]) -> StoredPassage:
-    """Return the passage of a source that comes first in `hits`; without one, a passage that says nothing but its
-    source.
-    """
+    """Return the first passage of a source in `hits`; without one, a passage that says nothing but its source."""
     nothing = StoredPassage(source_id, title="", permalink="", section=0, headings=(), anchor="", text="")
     return next((hit.passage for hit in hits if hit.source_id == source_id), nothing)
 

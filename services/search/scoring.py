@@ -1,6 +1,4 @@
-"""Scores texts against a query: BM25 for its words, scaling of cosines for its meaning, and the ranking of a few texts
-in memory.
-"""
+"""Scores texts against a query: BM25 for words, scaled cosines for meaning; ranks a few texts in memory."""
 
 from __future__ import annotations
 
@@ -97,9 +95,7 @@ _MOST_TERMS = 64
 
 
 def rank(texts: Sequence[str], query: str) -> list[int]:
-    """Return the positions of all `texts`, the best for `query` first; on a tie the earlier one. Blocking: about a
-    megabyte of text a second.
-    """
+    """Return the positions of all `texts`, the best first, on a tie the earlier one. Blocking: about 1 s a megabyte."""
     if not texts:
         return []
     language = language_of(query)

@@ -117,9 +117,7 @@ class Matches:
 
 
 async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
-    """Adapt the query to its files: without the year if they leave it out, and with FATAL and CRITICAL as synonyms
-    unless the files have the level that is named.
-    """
+    """Adapt the query to its files: no year if they have none; FATAL is CRITICAL and the reverse if one is missing."""
     anything = LineWhere(ids_of(query.documents))
     if query.period is not None:
         timed = await scope.lines(anything, 1, by_time=True)

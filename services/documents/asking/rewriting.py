@@ -156,9 +156,7 @@ def _resolve_by_citations(asked: _FollowUp, cited: tuple[Citation, ...]) -> Reso
 
 
 def _drop_replaced(previous: str, asked: _FollowUp) -> str:
-    """Return the previous question without the phrases that the new one replaces: "and the last WARN?" after "how many
-    ERROR entries".
-    """
+    """Return the previous question without what the new one replaces: "and the last WARN?" after "how many ERROR"."""
     changed = set(asked.facts)
     if asked.plan.severity is None:
         changed.discard("levels")
@@ -204,9 +202,7 @@ def with_citations(context: ConversationContext | None, documents: Sequence[Docu
 
 
 def find_citations(answer: str, documents: Sequence[Document]) -> tuple[Citation, ...]:
-    """Find `app.log:40`, `app.log:40-44` and "line 40 of app.log" in an answer, for files that exist, in their
-    order.
-    """
+    """Find `app.log:40`, `app.log:40-44` and "line 40 of app.log" in an answer, in order, for files that exist."""
     found: dict[int, Citation] = {}
     # The longest name first: what it matched is no other file's.
     for doc in sorted(documents, key=lambda doc: -len(doc.filename)):

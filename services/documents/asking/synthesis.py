@@ -36,9 +36,7 @@ class CheckedAnswer:
 
 
 def check_answer(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> CheckedAnswer:
-    """Mark the citations and quotes of an answer that have no source. `allowed`: other text that may be quoted: the
-    question, headers, computed facts.
-    """
+    """Mark the citations and quotes of an answer that have no source. `allowed`: other text that may be quoted."""
     held = _plain("\n".join([*(passage.text for passage in passages), *allowed]))
     cited: dict[tuple[str, int, int], Citation] = {}
     wrong: list[str] = []

@@ -1,6 +1,4 @@
-"""The words in which people ask about files: number words, levels, columns, and the words of logs and configurations
-for the same things.
-"""
+"""The words in which people ask about files, and those of logs and configurations for the same things."""
 
 from __future__ import annotations
 

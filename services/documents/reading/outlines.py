@@ -80,9 +80,7 @@ class Outline:
 
     @cached_property
     def names(self) -> dict[Path, str]:
-        """Return the names of list items and elements by their paths: `- name: DB_PASSWORD`, `<add key="DbPassword"
-        value=…>`.
-        """
+        """Return the names of list items and elements by path: `- name: PASSWORD`, `<add key="Password" value=…>`."""
         names: dict[Path, str] = {}
         for leaf in self.leaves:
             if leaf.path and leaf.path[-1] in _NAMES:
@@ -105,9 +103,7 @@ def one_name(key: str) -> str:
 
 
 def words(path: Path, names: Mapping[Path, str]) -> str:
-    """Write a path as words: `services db ports`. A list item goes by its name, if it has one; the index of a plain
-    value is left out.
-    """
+    """Write a path as words, `services db ports`: a list item by its name, the index of a plain value left out."""
     said: list[str] = []
     for at, name in enumerate(path):
         if not name.startswith("["):
@@ -199,9 +195,7 @@ class _Reader:
             self.outline.add(leaf)
 
     def _nested(self, bare: str, number: int) -> bool:
-        """Read a line that opens or closes a block in braces or tags, as web servers have them. Returns True if it
-        did.
-        """
+        """Read a line that opens or closes a block, as web servers have them. Returns False: it is another line."""
         if bare in ("}", "};", "},"):
             del self._blocks[-1:]
             return True
@@ -282,9 +276,7 @@ class _Level:
 
 
 class _Walk:
-    """Makes an outline of what a reader finds in the order of the file: keys, values, and where mappings and lists open
-    and close.
-    """
+    """Makes an outline of the keys, values, begins and ends of mappings and lists that a reader finds in order."""
 
     def __init__(self, text: str, *comments: str) -> None:
         self.outline = Outline(comments=comments)
@@ -611,9 +603,7 @@ _NAMING = frozenset({"name", "key", "id"})
 
 
 def read_xml(text: str) -> Outline:
-    """Return elements, attributes and texts. Raises Unreadable: it is no XML, is nested too deep, or declares
-    entities.
-    """
+    """Return elements, attributes and texts. Raises Unreadable: no XML, nested too deep, or it declares entities."""
     reader = _XmlReader(text)
     try:
         reader.parser.Parse(reader.data, True)

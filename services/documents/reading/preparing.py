@@ -233,9 +233,7 @@ def by_content(sample: str) -> DetectedKind:
 
 
 def _log_signs(lines: list[str]) -> int:
-    """Count the lines that look like log lines: with a level word or a time where logs have them, or continuing such a
-    line.
-    """
+    """Count the lines with a level word or a time where logs have them, and those that continue such a line."""
     signs = 0
     for text, line in zip(lines, read_log_lines(lines), strict=True):
         if text.startswith("{"):

@@ -171,9 +171,7 @@ def _parts(begin: int, end: int, headings: Iterator[_Heading]) -> Iterator[_Part
 
 
 def _merged(parts: list[_Part], sizes: list[int]) -> list[_Part]:
-    """Merge small sections into the next one, a small last one into the one before; the larger one gives its
-    heading.
-    """
+    """Merge small sections into the next one, a small last one into the one before; the larger gives its heading."""
     merged: list[_Part] = []
     for part in parts:
         last = merged[-1] if merged else part

@@ -45,9 +45,7 @@ class _Column:
             self.others += 1
 
     def describe(self) -> tuple[str, list[int]]:
-        """Return range and mean in words, and the lines more than three standard deviations away from it, the farthest
-        first.
-        """
+        """Return range and mean in words, and the lines beyond three standard deviations, the farthest first."""
         mean = math.fsum(self.values) / len(self.values)
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / len(self.values))
         cells = zip(self.lines, self.values, strict=True)
@@ -109,9 +107,7 @@ def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
 
 
 def _rows(lines: Sequence[str], separator: str) -> list[_Row]:
-    """Return rows with their lines; a quoted cell may span several. A cell that is never closed counts as not
-    quoted.
-    """
+    """Return rows with their lines. A quoted cell may span several; one that is never closed counts as not quoted."""
     try:
         rows = list(_quoted_rows(lines, separator))
     except csv.Error:

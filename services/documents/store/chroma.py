@@ -301,9 +301,7 @@ def _batches(items: Iterable[str], size: int = AT_ONCE) -> Iterator[list[str]]:
 
 
 def _is_missing(error: Exception) -> bool:
-    """Return True if an error says that the collection does not exist. The client's error classes cannot be imported
-    without the client.
-    """
+    """Return True if the collection does not exist. The client's error classes cannot be imported without it."""
     return type(error).__name__ == "NotFoundError"
 
 
@@ -470,9 +468,7 @@ def close_client(client: Any) -> None:
 
 
 def _wait_for_heartbeat(host: str, port: int, seconds: float, *, safe: bool) -> None:
-    """Wait until the server answers. The client itself asks for several things as soon as it is made, before its time
-    limit can be set.
-    """
+    """Wait until the server answers: the client asks it for several things before its time limit can be set."""
     kind = http.client.HTTPSConnection if safe else http.client.HTTPConnection
     connection = kind(host, port, timeout=seconds)
     try:
@@ -483,9 +479,7 @@ def _wait_for_heartbeat(host: str, port: int, seconds: float, *, safe: bool) -> 
 
 
 def _sessions(client: Any) -> list[Any]:
-    """Return the HTTP sessions of a client: the only way to its time limits and sockets. A second client in it only
-    looks after its database.
-    """
+    """Return a client's HTTP sessions, the only way to time limits and sockets. A second client asks for databases."""
     return [each._server._session for each in (client, client._admin_client)]  # noqa: SLF001 (as above)
 
 

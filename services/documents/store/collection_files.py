@@ -209,9 +209,7 @@ class CollectionFiles:
             return there
 
     def copy(self, name: str, target: Path) -> bool:
-        """Copy a collection, as it is at one moment, to the file `target`, which must not exist. False: there is no
-        such collection.
-        """
+        """Copy a collection as it is at one moment to the new file `target`. False: there is no such collection."""
         path = self._path(name)
         with self._writer_of(name):
             if not path.exists():

@@ -125,18 +125,14 @@ class DocumentStore:
         )
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
-        """Store vectors by chunk index. With the last one the document becomes `ready`. False: the document does not
-        exist.
-        """
+        """Store vectors by chunk index; with the last one the document is `ready`. False: there is no such document."""
         stored = await self.collections.change(
             name, lambda at: writing.embed(at, doc_id, embedder_id, vectors), soon=True
         )
         return bool(stored)
 
     async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
-        """Return hits, best first: the best by words, the best by meaning, and chunks that contain an identifier
-        literally.
-        """
+        """Return hits, best first: the best by words, the best by meaning, and chunks with an identifier, literally."""
 
         def work(file: OpenFile) -> list[ChunkHit]:
             return searching.search(file.connection, file.frame_for(search.embedder_id), search)
@@ -194,9 +190,7 @@ class DocumentStore:
         return bool(await self.collections.change(name, lambda at: writing.delete_document(at, doc_id), erase=True))
 
     async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
-        """Remove the origins for which `gone` is true, and with the last origin the document. False: none was
-        removed.
-        """
+        """Remove the origins for which `gone` is true, with the last one the document. False: none was removed."""
         return bool(await self.collections.change(name, lambda at: writing.withdraw(at, doc_id, gone), erase=True))
 
     async def delete_collection(self, name: str) -> bool:

@@ -192,9 +192,7 @@ class Document:
 
 
 def newest_revisions(documents: Iterable[Document]) -> dict[tuple[str, int | None], str]:
-    """Return, by name and poster, the id of the newest searchable document. `documents`: in the order in which they
-    were added.
-    """
+    """Return the id of the newest searchable document by name and poster. `documents`: in order of arrival."""
     return {
         (doc.filename, origin.uploader_id): doc.doc_id
         for doc in documents

@@ -147,9 +147,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
 
 @lru_cache(maxsize=1024)
 def literally(needle: str) -> re.Pattern[str]:
-    """Return a pattern that matches `needle` as a whole word: 10.0.0.1 is not in 10.0.0.12, nor 503 in 2.503 or
-    job-503.
-    """
+    """Return a pattern for `needle` as a whole word: not 10.0.0.1 in 10.0.0.12, nor 503 in 2.503 or job-503."""
     words = r"\s+".join(re.escape(word) for word in needle.split())
     if needle.isdigit():
         return re.compile(rf"(?<![^\W_])(?<![0-9][.,])(?<![A-Za-z]-){words}(?![^\W_])(?![.,][0-9])")

@@ -370,9 +370,7 @@ def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
 
 
 def merge_rows(rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge documents that several processes added at the same time: number them, and drop those that are there
-    twice.
-    """
+    """Number documents that several processes added at the same time, and drop those that are there twice."""
     kept: dict[str, Any] = {}
     seen: set[tuple[str, str | None]] = set()
     for doc_id, held in sorted(rows.items(), key=lambda item: (item[1]["order"], item[0])):

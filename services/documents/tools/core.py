@@ -165,9 +165,7 @@ async def judge(
     visible: Sequence[Document],
     wording: Phrases,
 ) -> QAResult:
-    """Make the result. `documents`: the searched ones. `visible`: all that the asker may see. `wording`: phrases in the
-    asker's language.
-    """
+    """Make the result. `documents`: those searched; `visible`: all that the asker may see."""
     pending = is_pending(visible)
     if not found.passages and not found.facts:
         if pending:
@@ -450,9 +448,7 @@ class DocumentQATool:
         return opened if isinstance(opened, QAResult) else unready_result(opened.visible, wording) or opened
 
     async def with_retries(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
-        """Run a search with a time limit, retries, and a circuit breaker. Returns its result, or a `QAResult` that says
-        that the store does not answer.
-        """
+        """Run a search with time limit, retries and breaker. Returns a `QAResult` if the store does not answer."""
         if not self.breaker.is_open:
             for left in range(STORE_RETRIES, -1, -1):
                 try:

@@ -132,9 +132,7 @@ class KBConfig:
         return bool(self.scope)
 
     def get_collection_name(self, scope_id: str | None) -> str:
-        """Return the collection's name for a scope. Raises ValueError: the library needs a scope, and `scope_id` is not
-        valid.
-        """
+        """Return the collection's name for a scope. Raises ValueError: `scope_id` is missing or not valid."""
         if self.scope and not scope_id:
             raise ValueError(f"{self.scope} is needed")
         return self.collection(scope_id or "")
@@ -176,9 +174,7 @@ class KBConfig:
         return self.nothing_yet if reason is Status.NOT_INDEXED else NO_RESULT[reason]
 
     def _shown(self, metadata: Metadata) -> dict[str, str]:
-        """Return the metadata with derived values: source, lines, time of day, a title that differs from the source,
-        two tags.
-        """
+        """Return the metadata with derived values: source, lines, time of day, a title unlike the source, two tags."""
         source, title = self.extract_source_name(metadata), metadata.get("title", "")
         first = metadata.get("line_start", "")
         last = metadata.get("line_end", first)

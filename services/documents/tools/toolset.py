@@ -339,9 +339,7 @@ class Toolset:
         return checked.answer
 
     def valid_citations(self, named: Iterable[str]) -> list[str]:
-        """Return the citations in `named` that the results confirm: `server.log:1045`, or `server.log` if only the file
-        is confirmed.
-        """
+        """Return the citations in `named` that results confirm: `a.log:1045`, or `a.log` if only the file is."""
         sources = {source for _, result in self._found for source in result.sources}
         kept = (_known_citation(one.strip(), sources, self._cited) for one in named)
         return list(dict.fromkeys(each for each in kept if each is not None))

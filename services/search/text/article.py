@@ -232,9 +232,7 @@ def anchor_by(generator: SiteGenerator, title: str, anchor: str) -> str:
 
 
 def _mkdocs(title: str) -> str:
-    """Return the anchor as MkDocs makes it. If nothing is left of a title (in Chinese), return GitHub's, as other
-    generators do.
-    """
+    """Return the anchor as MkDocs makes it; GitHub's, if nothing is left of a title (in Chinese)."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
     slug = _MKDOCS_BREAKS.sub("-", _NOT_MKDOCS.sub("", plain).strip().lower())
     return slug if slug.strip("-") else _github(title)
@@ -245,9 +243,7 @@ def _github(title: str) -> str:
 
 
 def _vitepress(title: str) -> str:
-    """Return the anchor as @mdit-vue's `slugify` makes it: punctuation parts words, and a leading digit gets `_` before
-    it.
-    """
+    """Return the anchor as @mdit-vue's `slugify` makes it: hyphens for punctuation, `_` before a leading digit."""
     letters = unicodedata.normalize("NFKD", title)
     plain = "".join(each for each in letters if unicodedata.category(each)[0] not in {"M", "C"} or each in "\t\n")
     slug = _VITEPRESS_BREAKS.sub("-", plain).strip("-").lower()

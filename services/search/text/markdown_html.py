@@ -1,6 +1,4 @@
-"""Rules for markdown-it that read HTML, JSX components, templates and attribute lists, as blocks and within a line;
-and fences that nobody closed.
-"""
+"""Rules for markdown-it: HTML, JSX components, templates, attribute lists, and fences that nobody closed."""
 
 from __future__ import annotations
 

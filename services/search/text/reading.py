@@ -114,7 +114,7 @@ def read_rest(text: str) -> Article:
 
 
 def _has_endless_paragraph(text: str) -> bool:
-    """Return whether a paragraph is longer than people write. The time of docutils grows with the square of its length,
+    """Return whether a paragraph is longer than people write: the time of docutils grows with the square of its length,
     and no other thread runs meanwhile.
     """
     chars, indent = 0, -1

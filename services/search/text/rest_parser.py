@@ -242,9 +242,7 @@ def _check_at_each_line(document: nodes.document, check: Callable[[], None]) -> 
 
 
 def _number_footnotes(document: nodes.document) -> None:
-    """Give `[#]_` and `[*]_` the labels that a reader sees. With docutils' own way, time grows with the square of
-    their number.
-    """
+    """Label `[#]_` and `[*]_` as a reader sees them. docutils' own time grows with the square of their number."""
     taken = {name for note in document.footnotes for name in note["names"]}
     numbers = (str(number) for number in count(1) if str(number) not in taken)
     symbols = (_SYMBOLS[number % len(_SYMBOLS)] * (1 + number // len(_SYMBOLS)) for number in count())

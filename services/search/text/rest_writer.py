@@ -435,9 +435,7 @@ def read_article(text: str) -> Article:
 
 
 class _OpenSection:
-    """A section that is being read. `needs_blocks`: without blocks it is left out, as it has no heading or has sections
-    below it.
-    """
+    """A section that is being read. `needs_blocks`: it has no heading or has sections below; empty, it is left out."""
 
     def __init__(self, headings: tuple[str, ...], anchor: str, *, needs_blocks: bool = False) -> None:
         self.headings = headings
