@@ -35,7 +35,6 @@ from services.discord.protocols import LookupFailed
 from services.documents.limits import FileLimits
 from services.documents.lookup import Lookup, OwnRunbook
 from services.documents.reading.preparing import prepare
-from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
 from services.documents.store.collection_files import DiskFull, Folders, SqliteCollections
@@ -43,6 +42,7 @@ from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import NewDocument, Origin, State, StoreUnavailable
 from services.documents.thread_files import Candidate, IngestJob, ThreadFiles, Tombstones, remove_file
+from services.documents.tools.libraries import Status
 from services.documents.tools.toolset import build
 from services.storage import in_thread
 from services.telemetry import current_people

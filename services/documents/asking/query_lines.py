@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from model.words import number_of
 from services.documents.asking import line_query
 from services.documents.asking.line_query import LineQuery, Pattern, QueryRefused
-from services.documents.asking.passages import Scope, ids_of, list_files, time_of, without_placeholder_year
+from services.documents.asking.passages import Citation, Scope, ids_of, list_files, time_of, without_placeholder_year
 from services.documents.asking.times import without_year
 from services.documents.asking.vocabulary import LEVELS
-from services.documents.results import Citation
 from services.documents.store.protocol import LineWhere, StoredLine
 from services.storage import in_thread
 

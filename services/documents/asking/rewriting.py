@@ -11,8 +11,8 @@ from typing import Protocol
 
 from services.documents.asking import grammar
 from services.documents.asking.grammar import Kind, Phrase
+from services.documents.asking.passages import Citation
 from services.documents.asking.plan import NameMention, Position, lines_around, plan_without_files, read_mention
-from services.documents.results import Citation, ConversationContext
 from services.documents.store.protocol import Document
 from services.search import QUERY_STOP_WORDS
 
@@ -54,6 +54,14 @@ _FACTS: tuple[frozenset[Kind], ...] = (
     frozenset({"time"}),
 )
 """Kinds of phrases that in a follow-up question replace those of the question before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """Earlier questions and answers, which a follow-up question refers to."""
+
+    turns: tuple[tuple[str, str], ...] = ()  # pairs of question and answer, oldest first
+    citations: tuple[Citation, ...] = ()  # of the last tool result; "what came right after it?" refers to them
 
 
 class Rewriter(Protocol):

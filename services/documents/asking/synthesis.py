@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from services.documents.asking.passages import CitedPassage, Findings
-from services.documents.results import Citation
+from services.documents.asking.passages import Citation, CitedPassage, Findings
 from services.search import query_tokens, tokens
 
 UNVERIFIED = "(unverified)"

@@ -22,12 +22,19 @@ from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Findings
 from services.documents.asking.plan import Plan, plan
-from services.documents.asking.rewriting import ResolvedQuestion, Rewriter, with_citations
+from services.documents.asking.rewriting import ConversationContext, ResolvedQuestion, Rewriter, with_citations
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check_answer
 from services.documents.limits import FileRefused, display_name
-from services.documents.results import ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import Document, State, StoreUnavailable
-from services.documents.tools.libraries import DEFAULT_K, MAX_QUESTION_CHARS, MOST_K, KBConfig
+from services.documents.tools.libraries import (
+    DEFAULT_K,
+    MAX_QUESTION_CHARS,
+    MOST_K,
+    KBConfig,
+    QAResult,
+    Status,
+    ToolContext,
+)
 from services.documents.tools.scopes import SearchScope, Shelf
 from services.llm import LLMError
 from services.search import language_of

@@ -17,10 +17,9 @@ from services.documents.asking.retrieving import (
     spread_by_document,
 )
 from services.documents.asking.rewriting import ResolvedQuestion
-from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
-from services.documents.tools.libraries import KBConfig, Published
+from services.documents.tools.libraries import KBConfig, Published, Status, ToolContext
 from services.knowledge import LibrarySearch
 from services.search import Hit, QueryVector
 from services.telemetry import add_people
