@@ -192,9 +192,9 @@ def check_share(filename: str, size: int, limits: FileLimits, *, files: int, tot
 
 def check_name(filename: str) -> None:
     """Raises FileRefused: files with this extension are not taken."""
-    if is_acceptable(filename):
-        return
     ending = extension(filename)
+    if ending in KINDS:
+        return
     if reason := BINARY.get(ending):
         raise FileRefused(reason, name=display_name(filename))
     raise FileRefused("ending" if ending else "no_ending", name=display_name(filename), ending=one_line(ending))
@@ -250,7 +250,3 @@ def extension(filename: str) -> str:
     base = re.split(r"[/\\]", name)[-1]
     stem, dot, ending = base.rpartition(".")
     return f".{ending}" if dot and stem else ""
-
-
-def is_acceptable(filename: str) -> bool:
-    return extension(filename) in KINDS

@@ -9,6 +9,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -447,16 +448,13 @@ class ThreadFiles:
         case = self._cases.get(case_id)
         return [] if case is None else [job.candidate for job in case.open.values()]
 
-    async def wait(self, case_id: int, seconds: float) -> bool:
-        """Wait until all files of a thread are searchable, at most `seconds`. Returns True if they are."""
-        try:
+    async def wait(self, case_id: int, seconds: float) -> None:
+        """Wait until all files of a thread are searchable, at most `seconds`."""
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while (case := self._cases.get(case_id)) is not None and case.open:
                     case.changed = case.changed or asyncio.Event()
                     await case.changed.wait()
-        except TimeoutError:
-            return False
-        return True
 
     def close(self, case_id: int) -> None:
         """Cancel reading the files of a thread. Files that come later count as new."""

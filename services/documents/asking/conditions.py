@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from services.documents.asking.line_query import LineQuery
 from services.documents.asking.passages import LOG_KINDS, Scope, ids_of, list_files
-from services.documents.asking.plan import Aggregate, NameMention, Plan
+from services.documents.asking.plan import NameMention, Plan
 from services.documents.store.protocol import Document, LineWhere
 
 RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word
@@ -90,21 +90,20 @@ async def find_names(scope: Scope, plan: Plan, documents: Sequence[Document]) ->
     found: list[str] = []
     missing: list[NameMention] = []
     selective = await selective_names(scope, plan)
-    counted = plan.aggregate is Aggregate.COUNT
     for mention in plan.mentions:
         form = await _form(scope, mention, documents)
         if form is None:
             missing.append(mention)
         # A name that is everywhere is a condition only if there are no other words, or if entries are counted or put in
         # order: then it says which entries.
-        elif mention.text in selective or not plan.words or counted or plan.asks_first_or_last:
+        elif mention.text in selective or not plan.words or plan.asks_how_many or plan.asks_first_or_last:
             asked.append(mention.text)
             found += form
     needed = [mention for mention in missing if mention.required or _is_only_condition(plan, mention, documents)]
     lacking = tuple([mention.text for mention in needed if not await _is_path(scope, mention, documents)])
     if lacking and not found:
         return Names(absent=lacking)
-    if counted:
+    if plan.asks_how_many:
         lacking = tuple(mention.text for mention in missing)
     notes = (f"no entry mentions {', '.join(lacking)}",) if lacking else ()
     return Names(tuple(asked), tuple(found), notes=notes)

@@ -44,7 +44,7 @@ async def find_in_whole_files(scope: Scope, plan: Plan, documents: Sequence[Docu
     configs = [doc for doc in documents if doc.kind is DocumentKind.CONFIG]
     if configs and (plan.unit == "keys" or not (plan.unit or plan.counts_lines)):
         return await _keys(scope, plan, words, configs, k)
-    return None if words or plan.aggregate is not Aggregate.COUNT else await _sizes(scope, plan.unit, documents)
+    return None if words or not plan.asks_how_many else await _sizes(scope, plan.unit, documents)
 
 
 async def _sizes(scope: Scope, unit: str | None, documents: Sequence[Document]) -> Findings | None:
@@ -84,10 +84,9 @@ async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: in
         replace(await scope.with_context(line.doc_id, [line.line_no]), values=_cells(names[line.doc_id], line.text))
         for line in lines.lines
     ]
-    counted = plan.aggregate is Aggregate.COUNT
     fact = f"rows {plan.period.text} in {list_files(tables)}: {lines.total}"
-    facts = fact if counted or lines.total > limit else ""
-    return Findings(tuple(passages), facts=facts, count=lines.total if counted else None, exact=True)
+    facts = fact if plan.asks_how_many or lines.total > limit else ""
+    return Findings(tuple(passages), facts=facts, count=lines.total if plan.asks_how_many else None, exact=True)
 
 
 async def columns_of(scope: Scope, table: Document) -> tuple[str, ...]:
@@ -100,7 +99,7 @@ async def _keys(
     scope: Scope, plan: Plan, words: tuple[str, ...], configs: Sequence[Document], k: int
 ) -> Findings | None:
     """Count the values of configurations, or the values with one name. None: no value has that name."""
-    if len(words) > 1 or (plan.unit is None and (not words or plan.aggregate is not Aggregate.COUNT)):
+    if len(words) > 1 or (plan.unit is None and (not words or not plan.asks_how_many)):
         return None
     of_each: dict[str, list[StoredChunk]] = {}
     for doc in configs:
@@ -112,7 +111,7 @@ async def _keys(
     what = f'keys called "{words[0]}"' if words else "keys with a value"
     facts = [f"{what} in {list_files(configs)}: {len(leaves)}"] if len(configs) > 1 else []
     facts += [f"{what} in {name}: {len(found)}" for name, found in of_each.items()]
-    if plan.aggregate is not Aggregate.COUNT:
+    if not plan.asks_how_many:
         facts += [str(leaf.key_path) for leaf in leaves[:_MOST_LISTED]]
         facts += [f"(and {len(leaves) - _MOST_LISTED} more)"] if len(leaves) > _MOST_LISTED else []
     passages = [
@@ -204,7 +203,7 @@ async def _reread_unknown_file(scope: Scope, plan: Plan) -> Plan:
 def _answer_from_others(scope: Scope, plan: Plan, found: Findings) -> Findings:
     """Answer from other files if the named one does not exist, provided that the question has a name or a time."""
     none = f"there is no file {plan.unknown_file}"
-    if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
+    if found.missing or not (plan.mentions or plan.period) or plan.asks_how_many or plan.lines:
         return Findings(missing=none, searched_files=names_of(scope.documents))
     return replace(found, notes=(f"{none}; the others were searched", *found.notes))
 
@@ -253,14 +252,13 @@ async def _note_unmet_conditions(scope: Scope, plan: Plan, doc: Document, first:
 
 
 async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Findings | None:
-    counted = plan.aggregate is Aggregate.COUNT
     named = await conditions.find_names(scope, plan, documents)
     if named.absent:
         elsewhere = await conditions.find_names_elsewhere(scope, plan, documents)
-        if elsewhere is None or counted:
+        if elsewhere is None or plan.asks_how_many:
             notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
             missing, names = f"no entry mentions {', '.join(named.absent)}", names_of(searched)
-            return Findings(missing=missing, count=0 if counted else None, notes=notes, searched_files=names)
+            return Findings(missing=missing, count=0 if plan.asks_how_many else None, notes=notes, searched_files=names)
         named, documents = elsewhere
     logs = logs_of(documents)
     if plan.period and not named.found and await _asks_about_tables(scope, plan, documents):
@@ -269,7 +267,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         # The question puts entries of a level in order or counts them, and there are no entries.
         level = plan.severity if plan.position or plan.aggregate else None
         none = f"no log is among them, and only entries of logs have levels ({level.text})" if level else ""
-        return Findings(missing=none, count=0 if counted else None) if level and level.explicit else None
+        return Findings(missing=none, count=0 if plan.asks_how_many else None) if level and level.explicit else None
     plan, components = await _find_component(scope, plan, logs)
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
@@ -279,7 +277,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         return await _by_words(scope, plan, LineQuery(documents=logs, words=words), k) if words else None
     asked = await resolve(scope, conditions.compile_query(plan, logs, named, components))
     fit, total, notes = asked, 0, ()
-    if counted:
+    if plan.asks_how_many:
         total = await scope.total(asked.where)
     else:
         others = [doc for doc in logs_of(scope.documents) if doc not in logs]
@@ -290,7 +288,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
-    counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
+    counts_words = plan.counts_lines and plan.asks_how_many
     wants_order = (plan.asks_first_or_last or plan.aggregate is not None) and not plan.words
     conditions_set = plan.period or named.found or plan.level_is_condition or plan.grouped_by or plan.group_keys
     return bool(conditions_set or counts_words or wants_order)
@@ -307,7 +305,7 @@ async def _asks_about_tables(scope: Scope, plan: Plan, documents: Sequence[Docum
 
 async def _find_component(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
     """Find a component that the question asks about. Returns the plan without its name, and the component."""
-    if plan.aggregate is not Aggregate.COUNT and not plan.asks_first_or_last:
+    if not plan.asks_how_many and not plan.asks_first_or_last:
         return plan, ()
     for name in plan.writer_names:
         if await scope.total(LineWhere(ids_of(logs), components=(name,))):
@@ -324,11 +322,9 @@ async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Findi
     # A neighbour of many lines is ambiguous.
     if not total or (plan.asks_for_neighbour and total > k and not plan.start_position):
         return None
-    return await (
-        scope.passage_beside_match(asked.where, plan)
-        if plan.asks_for_neighbour
-        else _in_order(scope, plan, asked, k, ())
-    )
+    if plan.asks_for_neighbour:
+        return await scope.passage_beside_match(asked.where, plan)
+    return await _in_order(scope, plan, asked, k, ())
 
 
 async def _answer_from(
@@ -338,10 +334,11 @@ async def _answer_from(
     if not total:
         each = await conditions.count_each(scope, asked)
         notes = (*notes, f"no line holds all of this; {each}") if each else notes
-        counted = plan.aggregate is Aggregate.COUNT
-        if counted and not plan.period:
+        if plan.asks_how_many and not plan.period:
             return Findings(facts=f"{asked.description}: 0", count=0, notes=notes, exact=True)
-        return Findings(missing=f"there are no {asked.description}", count=0 if counted else None, notes=notes)
+        return Findings(
+            missing=f"there are no {asked.description}", count=0 if plan.asks_how_many else None, notes=notes
+        )
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
         return await _count(scope, plan, kept, notes, k)
     sure, dropped = bool(kept.names or kept.period), kept != asked
@@ -392,12 +389,11 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
     """Count the lines that fit, in the groups of the question: over whole files, never over the passages that are
     shown. None: its words are not about lines.
     """
-    counted = plan.aggregate is Aggregate.COUNT
     if plan.words:
         narrower = conditions.with_words(asked, plan)
         if await scope.total(narrower.where):
             asked = narrower
-        elif not counted or plan.level_is_condition or plan.mentions or plan.grouped_by or plan.group_keys:
+        elif not plan.asks_how_many or plan.level_is_condition or plan.mentions or plan.grouped_by or plan.group_keys:
             notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
         elif len(plan.words) > 1 or not plan.counts_mentions:
             return None
@@ -412,7 +408,7 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
         facts += [f"{doc.filename}: {found.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
     different, uncounted = await _grouped(scope, plan, asked, facts)
     total, notes = found.messages if different is None else different, (*notes, *uncounted)
-    if counted and _asks_for_a_number_alone(plan):
+    if plan.asks_how_many and _asks_for_a_number_alone(plan):
         names = names_of(asked.documents)
         return Findings(facts="\n".join(facts), count=total, notes=notes, exact=True, searched_files=names)
     return replace(await scope.passages_with(found.chosen, k, notes), facts="\n".join(facts), count=total)

@@ -396,6 +396,10 @@ class Plan:
         return self.position in {Position.NEXT, Position.PREVIOUS}
 
     @property
+    def asks_how_many(self) -> bool:
+        return self.aggregate is Aggregate.COUNT
+
+    @property
     def asks_first_or_last(self) -> bool:
         return self.position in {Position.FIRST, Position.LAST}
 

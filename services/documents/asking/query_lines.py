@@ -277,8 +277,7 @@ async def answer(scope: Scope, query: LineQuery) -> FoundLines:
     counted = _describe_counts(query, matches)
     groups = await _groups(scope, query, query.group_by, matches) if query.group_by else []
     room = ROOM - sum(map(len, groups))
-    shown, lines = await _render_lines(scope, query, matches.chosen, room)
-    kept = list(shown)
+    kept, lines = await _render_lines(scope, query, matches.chosen, room)
     notes = [f"Note: {note}." for note in matches.notes]
     text = "\n".join([counted, *notes, *groups, *_describe_rest(query, matches, len(kept)), *lines])
     return FoundLines(text, matches.messages, tuple(_citation(scope, line) for line in kept))

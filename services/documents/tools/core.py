@@ -100,13 +100,11 @@ class AnswerCache:
         while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
             self._drop(next(iter(self._entries)))
 
-    def purge(self, collection: str) -> int:
-        """Drop all answers from one collection. Returns their number."""
+    def purge(self, collection: str) -> None:
+        """Drop all answers from one collection."""
         self.purges += 1
-        gone = [key for key, entry in self._entries.items() if entry.collection == collection]
-        for key in gone:
+        for key in [key for key, entry in self._entries.items() if entry.collection == collection]:
             self._drop(key)
-        return len(gone)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -141,7 +139,7 @@ def unready_result(documents: Sequence[Document], wording: Phrases) -> QAResult 
     """Say why no document can be searched: all are pending or unreadable. None: some can be."""
     if not documents or any(doc.state.searchable for doc in documents):
         return None
-    if is_pending(documents):
+    if count_pending(documents):
         return _indexing(documents, wording)
     return QAResult("\n".join(f"{describe_failure(doc)}." for doc in documents), Status.NOT_INDEXED)
 
@@ -173,30 +171,24 @@ async def judge(
     wording: Phrases,
 ) -> QAResult:
     """Make the result. `documents`: those searched; `visible`: all that the asker may see."""
-    pending = is_pending(visible)
+    pending = count_pending(visible)
     if not found.passages and not found.facts:
         if pending:
             return _indexing(visible, wording, f" {wording.nothing_so_far}")
         return _not_found(documents, found, resolved.question, wording)
     if _too_far(config, found):
         return no_result(config, Status.REFUSED_IRRELEVANT)
-    notes = [f"{_pending(visible)} still being indexed"] if pending else []
+    notes = [f"{pending} of {number_of(len(visible), 'file')} still being indexed"] if pending else []
     notes += [describe_failure(doc) for doc in visible if doc.state is State.FAILED]
     return await _condensed(config, synthesiser, replace(found, notes=(*found.notes, *notes)), resolved)
 
 
-def is_pending(documents: Sequence[Document]) -> bool:
-    return any(doc.state is State.PENDING for doc in documents)
-
-
-def _pending(documents: Sequence[Document]) -> str:
-    """Return `1 of 2 files`."""
-    return f"{sum(doc.state is State.PENDING for doc in documents)} of {number_of(len(documents), 'file')}"
+def count_pending(documents: Sequence[Document]) -> int:
+    return sum(doc.state is State.PENDING for doc in documents)
 
 
 def _indexing(documents: Sequence[Document], wording: Phrases, also: str = "") -> QAResult:
-    pending = sum(doc.state is State.PENDING for doc in documents)
-    return QAResult(f"{wording.indexing(pending, len(documents))}{also}", Status.INDEXING)
+    return QAResult(f"{wording.indexing(count_pending(documents), len(documents))}{also}", Status.INDEXING)
 
 
 def _not_found(documents: Sequence[Document], found: Findings, asked: str, wording: Phrases) -> QAResult:
@@ -511,7 +503,7 @@ class DocumentQATool:
         )
         purged = self.cache.purges != purges
         # An answer that may be better in a moment is not cached.
-        if not (asked.resolved.refused or is_pending(visible) or purged or None in vectors):
+        if not (asked.resolved.refused or count_pending(visible) or purged or None in vectors):
             self.cache.put(key, asked.scope.name, result, self.config.cache_ttl)
         return result
 

@@ -5,6 +5,7 @@ import tracemalloc
 
 import pytest
 
+from clock import now
 from model.messages import Attachment
 from operators.evidence import DropFiles
 from services.documents import thread_files as cases_module
@@ -50,14 +51,19 @@ async def test_whoever_waits_hears_when_the_last_file_can_be_searched() -> None:
     await asyncio.sleep(1)
     assert not waiting.done()
     cases.finish(second)
-    assert await waiting
-    assert await cases.wait(8, 10), "there is nothing to wait for"
+    await waiting
+    began = now()
+    await cases.wait(8, 10)
+    assert now() == began, "there is nothing to wait for"
 
 
 async def test_nobody_waits_longer_than_they_said() -> None:
     cases = ThreadFiles()
     begun(cases)
-    assert not await cases.wait(7, 10)
+    began = now()
+    await cases.wait(7, 10)
+    assert now() == began + 10
+    assert cases.unread(7)
 
 
 async def test_closing_calls_off_what_is_under_way_and_lets_files_come_anew() -> None:
