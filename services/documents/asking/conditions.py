@@ -91,7 +91,7 @@ async def find_names(scope: Scope, plan: Plan, documents: Sequence[Document]) ->
     missing: list[NameMention] = []
     selective = await selective_names(scope, plan)
     for mention in plan.mentions:
-        form = await _form(scope, mention, documents)
+        form = await _find_spelling(scope, mention, documents)
         if form is None:
             missing.append(mention)
         # A name that is everywhere is a condition only if there are no other words, or if entries are counted or put in
@@ -130,7 +130,7 @@ async def note_absent_names(scope: Scope, plan: Plan) -> tuple[str, ...]:
     documents = scope.named_documents(plan)
     if any(doc.kind not in LOG_KINDS for doc in documents):
         return ()
-    absent = [name.text for name in plan.mentions if await _form(scope, name, documents) is None]
+    absent = [name.text for name in plan.mentions if await _find_spelling(scope, name, documents) is None]
     return (f"no entry mentions {', '.join(absent)}",) if absent else ()
 
 
@@ -163,7 +163,7 @@ def _is_only_condition(plan: Plan, mention: NameMention, documents: Sequence[Doc
     return not mention.text.isalpha() and (plan.aggregate is not None or not (plan.period or plan.severity))
 
 
-async def _form(scope: Scope, mention: NameMention, documents: Sequence[Document]) -> tuple[str, ...] | None:
+async def _find_spelling(scope: Scope, mention: NameMention, documents: Sequence[Document]) -> tuple[str, ...] | None:
     for form in ((mention.text,), *mention.forms):
         if await scope.total(LineWhere(ids_of(documents), holding=form)):
             return form

@@ -406,7 +406,7 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
         notes = (*notes, f'{said} "message repeated n times", and counts n times: {found.lines} lines')
     if len(asked.documents) > 1:
         facts += [f"{doc.filename}: {found.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
-    different, uncounted = await _grouped(scope, plan, asked, facts)
+    different, uncounted = await _count_groups(scope, plan, asked, facts)
     total, notes = found.messages if different is None else different, (*notes, *uncounted)
     if plan.asks_how_many and _asks_for_a_number_alone(plan):
         names = names_of(asked.documents)
@@ -414,7 +414,9 @@ async def _count(scope: Scope, plan: Plan, asked: LineQuery, notes: tuple[str, .
     return replace(await scope.passages_with(found.chosen, k, notes), facts="\n".join(facts), count=total)
 
 
-async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str]) -> tuple[int | None, tuple[str, ...]]:
+async def _count_groups(
+    scope: Scope, plan: Plan, asked: LineQuery, facts: list[str]
+) -> tuple[int | None, tuple[str, ...]]:
     """Add to `facts` the numbers by what the question names, else by level, and by component where it asks for none.
 
     Returns:
@@ -425,14 +427,14 @@ async def _grouped(scope: Scope, plan: Plan, asked: LineQuery, facts: list[str])
     usual = ("severity", "component") if plan.aggregate is Aggregate.GROUPS else ("severity",) if several else ()
     for column in plan.grouped_by or usual:
         groups, without = await group_counts(scope, asked, column)
-        facts.append(f"by {column}: {_listed(groups, without if column in STORED else 0)}")
+        facts.append(f"by {column}: {_list_groups(groups, without if column in STORED else 0)}")
         if plan.distinct:
             different = len(groups)
             facts.insert(0, f"different values of {column}: {different}")
     notes: tuple[str, ...] = ()
     for key in plan.group_keys:
         groups, _ = await group_counts(scope, replace(asked, key=key), "key")
-        facts += [f"by {key}: {_listed(groups)}"] if groups else []
+        facts += [f"by {key}: {_list_groups(groups)}"] if groups else []
         notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
     return different, notes
 
@@ -443,7 +445,7 @@ def _asks_for_a_number_alone(plan: Plan) -> bool:
     return not (by_groups or plan.position or _ASKS_TO_SEE.search(plan.text))
 
 
-def _listed(groups: list[tuple[str, int]], without: int = 0) -> str:
+def _list_groups(groups: list[tuple[str, int]], without: int = 0) -> str:
     """Write groups in one line. `without`: how many messages are in none; 0 where a line may be in several."""
     said = [f"{value} {number}" for value, number in groups[:MOST_GROUPS]]
     others = without + sum(number for _, number in groups[MOST_GROUPS:])

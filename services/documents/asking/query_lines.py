@@ -78,11 +78,11 @@ def captures_of(pattern: Pattern, longest: int) -> Values:
 
 def messages(text: str) -> list[str]:
     """Return the message of a line with its numbers masked: lines of one shape are one message."""
-    shape = " ".join(_RUN.sub(_masked, text[: 4 * _SHAPE_CHARS]).split()).lstrip("# ,.:-")
+    shape = " ".join(_RUN.sub(_mask_run, text[: 4 * _SHAPE_CHARS]).split()).lstrip("# ,.:-")
     return [shape[:_SHAPE_CHARS]] if shape else []
 
 
-def _masked(run: re.Match[str]) -> str:
+def _mask_run(run: re.Match[str]) -> str:
     return "#" if any(map(str.isdigit, run[0])) else run[0]
 
 

@@ -119,7 +119,7 @@ async def _passages(scope: Scope, hits: Sequence[ChunkHit], k: int, *, spread: b
         if len(passages) == k:
             break
         # Two chunks may have the same lines: a window, and a pattern in it.
-        lines = {(hit.chunk.doc_id, line) for line in _matched(hit.chunk)}
+        lines = {(hit.chunk.doc_id, line) for line in _lines_of(hit.chunk)}
         if not lines <= shown:
             shown |= lines
             passages.append(await _passage(scope, hit))
@@ -137,7 +137,7 @@ def spread_by_document(hits: Sequence[T], document_of: Callable[[T], str]) -> li
     return first + later
 
 
-def _matched(chunk: StoredChunk) -> tuple[int, ...]:
+def _lines_of(chunk: StoredChunk) -> tuple[int, ...]:
     if chunk.type is ChunkType.PATTERN and chunk.lines:
         return chunk.lines
     return tuple(range(chunk.line_start, chunk.line_end + 1))
@@ -174,7 +174,7 @@ async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
         text=text,
         line_start=start,
         line_end=end,
-        matched=_matched(chunk),
+        matched=_lines_of(chunk),
         chunk_id=chunk.chunk_id,
         timestamp=timestamp,
         severity=chunk.severities[0] if chunk.severities else None,

@@ -64,7 +64,7 @@ def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) ->
         chunk = Chunk(
             len(chunks),
             ChunkType.LEAF,
-            redacted.part(f"{words(leaf.path, redacted.names)} = {redacted.shown(leaf)}".strip()),
+            redacted.part(f"{words(leaf.path, redacted.names)} = {redacted.value_of(leaf)}".strip()),
             leaf.line_start,
             leaf.line_end,
             embedded=count < MOST_EMBEDDED,
@@ -101,16 +101,16 @@ def _sections(lines: Sequence[str], outline: Outline) -> Iterator[_Section]:
         if not node.children or (node.path and sizes[node.last] - sizes[node.first - 1] <= most):
             yield from _pieces(node, sizes)
             continue
-        groups = list(_grouped(node.children, sizes))
+        groups = list(_group_values(node.children, sizes))
         node.children[0].first = node.first
-        waiting += [_joined(group) for group in reversed(groups)]
+        waiting += [_join(group) for group in reversed(groups)]
 
 
-def _joined(group: list[_Node]) -> _Node:
+def _join(group: list[_Node]) -> _Node:
     return group[0] if len(group) == 1 else _Node(group[0].path, group[0].first, group[-1].last)
 
 
-def _grouped(children: list[_Node], sizes: Sequence[int]) -> Iterator[list[_Node]]:
+def _group_values(children: list[_Node], sizes: Sequence[int]) -> Iterator[list[_Node]]:
     """Group children: plain values side by side stay together unless they are large; so do small parts of a list."""
     group: list[_Node] = []
     for child in children:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from services.documents.limits import LEVEL_LETTERS, LEVELS, Chunk, ChunkType, LineRecord
-from services.documents.reading.times import Stamp, TimeReader, digits_needed, of_value, seconds_of, written
+from services.documents.reading.times import Stamp, TimeReader, digits_needed, of_value, seconds_of, timestamp
 
 _SHORT = {
     "FATAL": "ftl",
@@ -338,7 +338,7 @@ def _records(lines: Sequence[str], read: Sequence[Line]) -> list[LineRecord]:
     for number, (text, line) in enumerate(zip(lines, read, strict=True), start=1):
         stamp = line.stamp
         ts = line.ts or (text[stamp.start : stamp.end] if stamp else None)
-        utc = written(stamp, digits) if stamp else None
+        utc = timestamp(stamp, digits) if stamp else None
         local = stamp.local_time if stamp else None
         records.append(LineRecord(number, offset, ts, utc, local, line.severity, line.component))
         offset += len(text) + 1

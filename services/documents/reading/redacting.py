@@ -85,7 +85,7 @@ class Redacted:
             self.counts[SECRET] = self.counts.get(SECRET, 0) + count
         self._raw, self._lines = (raw.split("\n"), self.text.split("\n")) if outline.leaves else ([], [])
 
-    def shown(self, leaf: Leaf) -> str:
+    def value_of(self, leaf: Leaf) -> str:
         """Return the redacted value of `leaf`."""
         if leaf in self._secrets:
             return SECRET

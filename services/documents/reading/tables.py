@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from services.documents.limits import Chunk, ChunkType, LineRecord
 from services.documents.reading.source_code import blocks
-from services.documents.reading.times import TimeReader, digits_needed, written
+from services.documents.reading.times import TimeReader, digits_needed, timestamp
 
 SIGMAS = 3
 MOST_OUTLIERS = 20  # so many rows are named for each column
@@ -100,7 +100,7 @@ def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
     digits = digits_needed(stamps)
     offsets = accumulate((len(line) + 1 for line in lines), initial=0)
     return tuple(
-        LineRecord(line_no, offset, line[stamp.start : stamp.end], written(stamp, digits), stamp.local_time)
+        LineRecord(line_no, offset, line[stamp.start : stamp.end], timestamp(stamp, digits), stamp.local_time)
         for line_no, (line, stamp, offset) in enumerate(zip(lines, stamps, offsets, strict=False), start=1)
         if stamp is not None
     )
@@ -153,7 +153,7 @@ def _groups(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
 def _rows_chunk(lines: Sequence[str], head: Sequence[str], rows: Sequence[_Row]) -> Chunk:
     first, last = rows[0].first, rows[-1].last
     reader = TimeReader()
-    times = [written(stamp, 0) for row in rows if (stamp := reader.read(lines[row.first - 1]))]
+    times = [timestamp(stamp, 0) for row in rows if (stamp := reader.read(lines[row.first - 1]))]
     return Chunk(
         0,
         ChunkType.ROWS,

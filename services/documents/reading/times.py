@@ -114,11 +114,11 @@ class TimeReader:
             local = _moment(found)
             moment, zone = _in_utc(local, given)
         else:
-            local = moment = self._dated(_moment(found), dayless=found["month"] is None)
+            local = moment = self._with_date(_moment(found), dayless=found["month"] is None)
             zone = ""
         return Stamp(found.start("stamp"), found.end("stamp"), moment, found["fraction"] or "", zone, local)
 
-    def _dated(self, moment: str, *, dayless: bool) -> str:
+    def _with_date(self, moment: str, *, dayless: bool) -> str:
         if not moment.startswith("0000"):
             return moment
         if dayless:
@@ -168,7 +168,7 @@ def of_value(value: object) -> Stamp | None:
     return None
 
 
-def written(stamp: Stamp, digits: int) -> str:
+def timestamp(stamp: Stamp, digits: int) -> str:
     """Format a time with a fixed number of fraction digits: the same number in one file, so that times sort as text."""
     fraction = stamp.fraction[:digits].ljust(digits, "0")
     return f"{stamp.moment}.{fraction}{stamp.zone}" if digits else stamp.moment + stamp.zone

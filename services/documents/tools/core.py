@@ -176,11 +176,11 @@ async def judge(
         if pending:
             return _indexing(visible, wording, f" {wording.nothing_so_far}")
         return _not_found(documents, found, resolved.question, wording)
-    if _too_far(config, found):
+    if _is_too_far(config, found):
         return no_result(config, Status.REFUSED_IRRELEVANT)
     notes = [f"{pending} of {number_of(len(visible), 'file')} still being indexed"] if pending else []
     notes += [describe_failure(doc) for doc in visible if doc.state is State.FAILED]
-    return await _condensed(config, synthesiser, replace(found, notes=(*found.notes, *notes)), resolved)
+    return await _condense(config, synthesiser, replace(found, notes=(*found.notes, *notes)), resolved)
 
 
 def count_pending(documents: Sequence[Document]) -> int:
@@ -205,7 +205,7 @@ def _not_found(documents: Sequence[Document], found: Findings, asked: str, wordi
     return QAResult(f"{text} That makes {counted}.", Status.NOT_FOUND, plan={"count": found.count})
 
 
-def _too_far(config: KBConfig, found: Findings) -> bool:
+def _is_too_far(config: KBConfig, found: Findings) -> bool:
     """Return True if even the best passage is too far from the question, by cosine or by words."""
     if found.exact or not found.passages or any(passage.relevance == 1.0 for passage in found.passages):
         return False
@@ -215,7 +215,7 @@ def _too_far(config: KBConfig, found: Findings) -> bool:
     return threshold is not None and best < threshold
 
 
-async def _condensed(
+async def _condense(
     config: KBConfig, synthesiser: Synthesiser, found: Findings, resolved: ResolvedQuestion
 ) -> QAResult:
     """Condense the passages into the answer; quote the best ones if that fails."""
@@ -410,7 +410,7 @@ class DocumentQATool:
         invalid = self._invalid(question, scope_id, filters)
         if invalid:
             return QAResult(invalid, Status.INVALID)
-        scope = await self._opened(scope_id or "", filters, asker, self._phrases(question))
+        scope = await self._open_scope(scope_id or "", filters, asker, self._phrases(question))
         if isinstance(scope, QAResult):
             return scope
         conversation = with_citations(conversation_context, scope.documents)
@@ -433,11 +433,11 @@ class DocumentQATool:
         if not self.config.admits(ctx):
             return no_result(self.config, Status.DENIED)
         try:
-            return await self._opened(self.config.scope_of(ctx), {}, ctx, self._phrases(""))
+            return await self._open_scope(self.config.scope_of(ctx), {}, ctx, self._phrases(""))
         except ValueError:
             return no_result(self.config, Status.INVALID)
 
-    async def _opened(
+    async def _open_scope(
         self, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None, wording: Phrases
     ) -> SearchScope | QAResult:
         """Open a search scope, or say why there is none. Raises ValueError as `KBConfig.get_collection_name`."""

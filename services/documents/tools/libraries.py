@@ -195,7 +195,7 @@ class KBConfig:
 
     def format_chunk_metadata(self, metadata: Metadata, score: float | None) -> str:
         """Return the header of a passage: `Score: 0.94, Source: app.log`. Parts without a value are left out."""
-        shown = self._shown(metadata) | {"score": "" if score is None else f"{score:.2f}"}
+        shown = self._display_values(metadata) | {"score": "" if score is None else f"{score:.2f}"}
         labels = {"Score": "score", **self.header}
         return ", ".join(f"{label}: {shown[key]}" for label, key in labels.items() if shown.get(key))
 
@@ -207,7 +207,7 @@ class KBConfig:
 
     def cite(self, metadata: Metadata) -> str:
         """Return the citation of a passage in a sentence that no model writes."""
-        shown = self._shown(metadata)
+        shown = self._display_values(metadata)
         return "".join(form.format(shown[key]) for key, form in self.cited.items() if shown.get(key))
 
     def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str:
@@ -216,9 +216,9 @@ class KBConfig:
         The wording is fixed, also for a single chunk: `(1 chunks, …)`.
         """
         relevance = round(min(max(confidence, 0.0), 1.0) * 100)
-        return self.shown(answer, sources, f" ({chunk_count} chunks, {relevance}% relevance)")
+        return self.with_sources(answer, sources, f" ({chunk_count} chunks, {relevance}% relevance)")
 
-    def shown(self, answer: str, sources: Sequence[str], figures: str = "") -> str:
+    def with_sources(self, answer: str, sources: Sequence[str], figures: str = "") -> str:
         """Return the answer with the names of its sources, for people."""
         if not sources:
             return answer
@@ -229,7 +229,7 @@ class KBConfig:
         """Return the sentence for a missing answer, without the details that the core adds."""
         return self.nothing_yet if reason is Status.NOT_INDEXED else NO_RESULT[reason]
 
-    def _shown(self, metadata: Metadata) -> dict[str, str]:
+    def _display_values(self, metadata: Metadata) -> dict[str, str]:
         """Return the metadata with derived values: source, lines, time of day, a title unlike the source, two tags."""
         source, title = self.extract_source_name(metadata), metadata.get("title", "")
         first = metadata.get("line_start", "")

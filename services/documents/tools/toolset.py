@@ -285,7 +285,7 @@ class Toolset:
             return result.answer
         posters = result.posters
         named = [f"{each} (<@{posters[each]}>)" if each in posters else each for each in result.sources]
-        return self._offered[name].config.shown(result.answer, named)
+        return self._offered[name].config.with_sources(result.answer, named)
 
     def found_sources(self) -> tuple[Source, ...]:
         """Return the results as sources, by which an answer can be checked."""
