@@ -23,10 +23,6 @@ from services.knowledge import LibrarySearch
 from services.telemetry import add_people, number_of
 
 
-async def _nobody(_user_id: int, _guild_id: int | None) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
     """Makes the set of document tools for each answer."""
@@ -36,9 +32,9 @@ class Lookup:
     cases: ThreadFiles
     runbooks: Runbooks
     viewing: ThreadAccess
+    is_team: Callable[[int, int | None], Awaitable[bool]]  # by the ids of a person and a server
     ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
     team_name: str = ""
-    is_team: Callable[[int, int | None], Awaitable[bool]] = _nobody  # by the ids of a person and a server
     offers_runbooks: bool = True
 
     def without_runbooks(self) -> Lookup:

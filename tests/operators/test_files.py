@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -578,7 +579,8 @@ async def lookup_of(store: BrokenStore, tmp_path: Path, cases: ThreadFiles) -> L
     history = History(None)
     history.add_place(POST)
     tools = build(store=store, shares=runbooks.shown_in_threads)
-    return Lookup(store=store, tools=tools, cases=cases, runbooks=runbooks, viewing=ThreadAccess(history, None))
+    viewing, nobody = ThreadAccess(history, None), AsyncMock(return_value=False)
+    return Lookup(store=store, tools=tools, cases=cases, runbooks=runbooks, viewing=viewing, is_team=nobody)
 
 
 async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Path) -> None:
