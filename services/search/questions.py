@@ -534,4 +534,7 @@ def _has_version_after(product: str, text: str) -> bool:
 
 
 def _spans_of(word: str, text: str) -> Iterator[tuple[int, int]]:
-    return (found.span() for found in re.finditer(re.escape(word), text))
+    at = text.find(word)
+    while at >= 0:
+        yield at, at + len(word)
+        at = text.find(word, at + max(len(word), 1))
