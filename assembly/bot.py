@@ -299,7 +299,7 @@ async def read_again(
     if job is None:
         return
     try:
-        result = await chunk(documents.intake)(job)
+        result = await chunk(documents.ingest_services)(job)
     finally:
         documents.cases.finish(job)
     if result.document is not None:

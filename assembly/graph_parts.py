@@ -344,7 +344,7 @@ def assemble(
             people=people,
             posts=posts,
             cases=documents.cases,
-            intake=documents.intake,
+            ingest_services=documents.ingest_services,
             forget_answers=documents.answers.purge,
             withheld=state.withheld,
             on_begin=notes.on_begin,

@@ -621,7 +621,7 @@ class SlashServices:
     @property
     def runbooks(self) -> RunbookCommands:
         assert self.documents is not None  # noqa: S101 (the row says that it needs them)
-        return RunbookCommands(self.documents.runbooks, self.documents.intake.attachments)
+        return RunbookCommands(self.documents.runbooks, self.documents.ingest_services.attachments)
 
     @property
     def evidence(self) -> EvidenceCommands:

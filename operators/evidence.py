@@ -70,7 +70,7 @@ class MessageFiles(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intake:
+class IngestServices:
     """The services and limits for reading files: the source of their bytes, the process that parses them, redactors,
     and the store. `turns`: decides whose file is read next.
     """
@@ -83,12 +83,12 @@ class Intake:
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
 
 
-def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestResult]]:
+def chunk(services: IngestServices) -> Callable[[IngestJob], Coroutine[Any, Any, IngestResult]]:
     """Check a file, download it, take it apart and make it searchable by words.
 
     A file that cannot be read is kept as failed, with the reason. Nothing is written once its thread is closed.
     """
-    store = intake.store
+    store = services.store
 
     async def chunked(job: IngestJob) -> IngestResult:
         candidate = job.candidate
@@ -113,27 +113,27 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             check_limits(size, **room_taken(others))
             if candidate.is_guest:
                 own = [doc for doc in others if doc.origin.poster_id == candidate.uploader_id]
-                check_share(candidate.filename, size, intake.limits, **room_taken(own))
+                check_share(candidate.filename, size, services.limits, **room_taken(own))
 
-        check_limits = partial(check_file, candidate.filename, limits=intake.limits)
+        check_limits = partial(check_file, candidate.filename, limits=services.limits)
         # Never cancelled: it may make the collection, and deletions wait for it.
         expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
             # A copy of an earlier file takes no room.
             copies = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
             (check_limits if copies else check_with_others)(size)
-            async with intake.turns.turn(candidate.uploader_id):
+            async with services.turns.turn(candidate.uploader_id):
                 await store.check_room(origin)
                 if candidate.text is None:
-                    data = await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
+                    data = await services.attachments.content(candidate.attachment, services.limits.max_file_bytes)
                 else:
                     data = candidate.text.encode()
                 digest = hashlib.sha256(data).hexdigest()
                 # It may be larger than was announced.
                 is_copy = any(doc.sha256 == digest for doc in copies)
                 (check_limits if is_copy else check_with_others)(len(data))
-                read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
-                document = await ingest(intake.run, origin, data, limits=limits, redactors=redactors)
+                read_bytes, limits, redactors = len(data), services.limits, services.redactors
+                document = await ingest(services.run, origin, data, limits=limits, redactors=redactors)
         except FileRefused as refused:
             refusal = refused
         except AttachmentFailed as error:

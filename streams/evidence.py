@@ -226,8 +226,8 @@ def begin(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
 
 def read_and_delete(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
     """Read files and delete them, for one thread in the order of the items."""
-    ingest = chunk(parts.intake)
-    discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
+    ingest = chunk(parts.ingest_services)
+    discarding = discard(parts.ingest_services.store, parts.cases, parts.forget_answers)
 
     async def handle(work: Work) -> Done:
         if not isinstance(work, IngestJob):
@@ -286,7 +286,7 @@ def add_vectors(
         return result
 
     return map_async(
-        embed(parts.intake.store, parts.embedder),
+        embed(parts.ingest_services.store, parts.embedder),
         on_failure=failed,
         max_concurrent=rules.embed_at_once,
         token=lambda result: result.job.token,

@@ -105,10 +105,10 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     report = UpdateReport.of(ledger.kinds)
 
     begun: Observable[Sequence[AnyKind] | Trouble] = rx.of(None).pipe(
-        step("load", begin(ledger), one_trouble, 1, gauge), ops.share()
+        update_step("load", begin(ledger), one_trouble, 1, gauge), ops.share()
     )
     kinds = begun.pipe(concat_map_iterable(kinds_in))
-    looked = kinds.pipe(step("discover", discover(ledger, key), one_trouble_listed, len(ledger.kinds), gauge))
+    looked = kinds.pipe(update_step("discover", discover(ledger, key), one_trouble_listed, len(ledger.kinds), gauge))
     discovered: Observable[Events] = rx.merge(begun.pipe(of_type(Trouble), ops.map(as_events)), looked).pipe(
         concat_map_iterable(in_groups),
         map_async(pass_on, on_failure=reraise, max_concurrent=1),
@@ -118,7 +118,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     fetched = [
         discovered.pipe(
             concat_map_iterable(batches_of(kind)),
-            step(kind.step, fetch(kind, ledger, key), trouble_for_each, kind.concurrency, gauge),
+            update_step(kind.step, fetch(kind, ledger, key), trouble_for_each, kind.concurrency, gauge),
             concat_map_iterable(same_events),
             ops.share(),
         )
@@ -127,12 +127,12 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     describing = summarise(parts.describer, ledger, parts.describe_seconds)
     summarised = rx.merge(found, *fetched).pipe(
         of_type(Pending),
-        step("summarise", describing, trouble_of_source, parts.descriptions_at_once, gauge),
+        update_step("summarise", describing, trouble_of_source, parts.descriptions_at_once, gauge),
     )
     events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(update_ledger(ledger)), ops.share())
     troubles = events.pipe(
         checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
-        step("write", parts.files.save, one_trouble_listed, 1, gauge),
+        update_step("write", parts.files.save, one_trouble_listed, 1, gauge),
         concat_map_iterable(same_events),
     )
 
@@ -143,7 +143,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     return rx.concat(rx.merge(events, troubles).pipe(ops.do_action(report.add)), rx.defer(closing))
 
 
-def step(
+def update_step(
     name: str,
     fn: Callable[[T], Coroutine[Any, Any, R]],
     on_failure: Callable[[str, T, Exception], R],

@@ -11,7 +11,7 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from model.servers import Servers
-from operators.evidence import Intake, MessageFiles
+from operators.evidence import IngestServices, MessageFiles
 from operators.inferred_votes import InferredVote
 from operators.screen import ScreenRules
 from services.assistant import Inquiry
@@ -77,7 +77,7 @@ class EvidenceParts:
     people: People
     posts: Posts
     cases: ThreadFiles
-    intake: Intake
+    ingest_services: IngestServices
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
     on_begin: Callable[[IngestJob], Coroutine[Any, Any, None]]
