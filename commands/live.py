@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from assembly.alerts import alert_parts
 from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.bot import gateway_for, maintain_evidence, open_discord, record_dispatches, warn_if_unreachable
 from assembly.data_folder import autosave, lock_data_folder, read_state
 from assembly.graph_parts import keep_all_knowledge_current
-from assembly.health import HealthMonitor
+from assembly.health import HealthMonitor, alert_parts
 from assembly.knowledge import keep_search_current
 from assembly.opening import LIVE, REHEARSAL, open_bot
 from assembly.reports import post_weekly_reports
@@ -109,7 +108,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         parts = bot.assemble(state, [*meters.results, journal, state.record.add])
         slash, alerting = None, None
         if not rehearsal:
-            alerting = alert_parts(settings, monitor, partial(monitor.sample, state.budgets), discord.poster, meters)
+            alerting = alert_parts(
+                settings, monitor, partial(monitor.sample, state.budgets), discord.poster, meters.incidents
+            )
             await enter(autosave(state))
             await enter(post_weekly_reports(settings, discord.poster, discord.fetcher))
             slash = await enter(slash_commands(discord.client, settings, parts, bot.llm, bot.documents))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import reactivex as rx
 from reactivex.subject import Subject
 
-from assembly.alerts import alert_parts
 from assembly.answering import ModelOptions
 from assembly.bot import DiscordParts, open_discord, resume, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
@@ -33,6 +32,7 @@ from assembly.distributed.process import (
 from assembly.documents import Documents, document_files, flush_shared_store
 from assembly.forgetting import TeamKnowledgeFiles, team_files
 from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, GraphParts
+from assembly.health import alert_parts
 from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
@@ -383,7 +383,7 @@ class PartitionWorker:
         sample = partial(fleet_conditions, self.process, monitor, state.budgets)
         if meters.incidents is not None:
             stack.callback(meters.incidents, {})
-        parts = await run_blocking(alert_parts, settings, monitor, sample, self.shared.discord.poster, meters)
+        parts = await run_blocking(alert_parts, settings, monitor, sample, self.shared.discord.poster, meters.incidents)
         if parts is not None:
             answer = partial(note_refusal, monitor, parts)
             await stack.enter_async_context(answering(self.process.client, ALERTS, answer))
