@@ -49,9 +49,9 @@ from sinks.feedback import Feedback
 from sinks.replies import Replies
 from sinks.team import RawArchive
 from streams.captures import ImageServices
+from streams.chain import ServerContext
 from streams.conversations import WindowRules
 from streams.curation import CurationServices
-from streams.server_context import ServerContext
 from streams.wiring import EvidenceParts, Rules, Services, Sinks
 
 

@@ -29,8 +29,7 @@ from operators.step import Item, Step, failure_of, in_order, in_turn, step
 from services.assistant import Inquiry, Unanswered, links_block, outcome_of, skip_outcome
 from services.conversations import Outbox, PersonalWork, StartedReply
 from services.llm import Usage
-from streams.chain import AnswerRules, chain
-from streams.server_context import ServerContext, for_server
+from streams.chain import AnswerRules, ServerContext, chain, for_server
 
 if TYPE_CHECKING:
     from streams.wiring import Services

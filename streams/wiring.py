@@ -38,10 +38,9 @@ from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture, Pair, Revision
 from streams.alerts import AlertParts
-from streams.chain import AnswerRules
+from streams.chain import AnswerRules, ServerContext
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
-from streams.server_context import ServerContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import reactivex as rx
 from reactivex.subject import Subject
 
 from assembly.answering import ModelOptions
-from assembly.bot import DiscordParts, open_discord, resume, sweep_regularly
+from assembly.bot import DiscordParts, TeamDesk, open_discord, resume, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
 from assembly.distributed.keepers import ask_filing, keep_decision, note_refusal
@@ -36,7 +36,6 @@ from assembly.health import alert_parts
 from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
-from assembly.reviewing import TeamDesk
 from assembly.running import GraphRun, Meters, in_background
 from assembly.slash_commands import Privacy, slash_commands
 from clock import now, run_blocking
