@@ -12,9 +12,8 @@ from pathlib import Path
 from assembly.distributed.forgetting import forget_from_slash_command
 from assembly.distributed.process import Process, drop_copies_of_ended_processes
 from assembly.documents import Documents
-from assembly.forgetting import TeamKnowledgeFiles
+from assembly.forgetting import TeamKnowledgeFiles, newest_by_now, not_forgotten, summary
 from assembly.graph_parts import GraphParts
-from assembly.slash_commands import newest_by_now, not_forgotten, summary
 from clock import BackgroundTasks, run_blocking
 from model.events import Event
 from services.conversations import phrases

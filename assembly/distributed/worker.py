@@ -30,14 +30,14 @@ from assembly.distributed.process import (
     follow_knowledge,
 )
 from assembly.documents import Documents, document_files, flush_shared_store
-from assembly.forgetting import TeamKnowledgeFiles, team_files
+from assembly.forgetting import Privacy, TeamKnowledgeFiles, team_files
 from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, GraphParts
 from assembly.health import alert_parts
 from assembly.knowledge import keep_search_current
 from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
 from assembly.running import GraphRun, Meters, in_background
-from assembly.slash_commands import Privacy, slash_commands
+from assembly.slash_commands import slash_commands
 from clock import now, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
