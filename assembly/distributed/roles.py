@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from assembly import Unusable
 from assembly.answering import ModelOptions, open_llms
 from assembly.bot import gateway_rules
 from assembly.data_folder import read_state
-from assembly.distributed.forgetting import open_forget_handler
+from assembly.distributed.forgetting import ForgetHandler
 from assembly.distributed.keepers import ArchiveKeeper, tell_refusal
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
@@ -318,7 +318,7 @@ async def _keep_archive(
             done.pending += dropped
             return done
 
-        forget_handler = await stack.enter_async_context(open_forget_handler(people.forget_requests, process.name))
+        forget_handler = await stack.enter_async_context(aclosing(ForgetHandler(people.forget_requests, process.name)))
         # First carry out requests that were made while nobody kept the archive.
         await forget_handler.own(TEAM, forget, privacy.planned_renames)
         people.forget_requests.on_change = forget_handler.on_request

@@ -17,9 +17,13 @@ from reactivex.subject import Subject
 from assembly.answering import ModelOptions
 from assembly.bot import DiscordParts, TeamDesk, open_discord, resume, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
-from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
+from assembly.distributed.forgetting import (
+    DOCUMENTS,
+    ForgetHandler,
+    PeopleServices,
+    use_shared_feedback_key,
+)
 from assembly.distributed.keepers import ask_filing, keep_decision, note_refusal
-from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
 from assembly.distributed.process import (
     EVERYTHING,
     REPORT_FOLDER,
@@ -525,7 +529,7 @@ async def run_worker(
         people = await enter(open_people(process.client))
         shared = await enter(open_shared(process, people, meters))
         people_services = await enter(open_people_services(process, shared))
-        forget_handler = await enter(open_forget_handler(people.forget_requests, process.name))
+        forget_handler = await enter(aclosing(ForgetHandler(people.forget_requests, process.name)))
         partition_worker = PartitionWorker(process, shared, status_reporter, people_services, forget_handler)
         people.opt_outs.on_added, people.forget_requests.on_change = (
             partition_worker.on_opt_out,

@@ -14,7 +14,7 @@ import pytest
 from nats.aio.client import Client
 
 from assembly.distributed import people_commands as module
-from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
+from assembly.distributed.forgetting import PeopleServices, use_shared_feedback_key
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import GraphParts
