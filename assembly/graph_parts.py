@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 from assembly.answering import addresses_of, answer_rules, approval_rules, point_rules
 from assembly.data_folder import RunState
 from assembly.documents import Documents, evidence_rules
-from assembly.knowledge import keep_knowledge_current
-from assembly.running import Meters
 from assembly.team import curation_rules, image_services
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
@@ -38,7 +35,7 @@ from services.conversations import (
 )
 from services.discord import Access, Attachments, Fetcher, LookupFailed, Poster, Reviews
 from services.knowledge import Library, LibrarySearch
-from services.llm import ImageSource, StructuredLLM, Usage
+from services.llm import ImageSource
 from services.redaction import Redactor
 from services.storage import DataFolder
 from services.team import Capture, Captures, Pair, PairLinks, Revision, Taught, archive_files
@@ -429,18 +426,3 @@ def assemble(
         state=state,
         servers=servers,
     )
-
-
-@asynccontextmanager
-async def keep_all_knowledge_current(
-    settings: Settings, asker: StructuredLLM | None, usages: Servers[Usage], meters: Meters
-) -> AsyncGenerator[None]:
-    """Keep the knowledge base that servers share, and that of each server, current for as long as the block runs."""
-    without_gauge = replace(meters, gauge=None)  # a gauge takes each operator name once: from the shared knowledge
-    async with AsyncExitStack() as stack:
-        for guild_id, server in settings.servers.items():
-            its_meters = meters if guild_id is None else without_gauge
-            await stack.enter_async_context(
-                keep_knowledge_current(server, asker, usages[guild_id], meters=its_meters, guild_id=guild_id)
-            )
-        yield

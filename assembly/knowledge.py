@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import reactivex as rx
@@ -15,6 +16,7 @@ from assembly.running import Meters
 from assembly.sources import source_kinds, web_for
 from assembly.team import model_of
 from dataflow import Overflow, map_async, supervise
+from model.servers import Servers
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, LibrarySearch, SourceRecords, index_file
@@ -109,6 +111,21 @@ async def keep_knowledge_current(
             subscription.dispose()
             for trouble in await parts.files.save():
                 reporting.report(trouble)
+
+
+@asynccontextmanager
+async def keep_all_knowledge_current(
+    settings: Settings, asker: StructuredLLM | None, usages: Servers[Usage], meters: Meters
+) -> AsyncGenerator[None]:
+    """Keep the knowledge base that servers share, and that of each server, current for as long as the block runs."""
+    without_gauge = replace(meters, gauge=None)  # a gauge takes each operator name once: from the shared knowledge
+    async with AsyncExitStack() as stack:
+        for guild_id, server in settings.servers.items():
+            its_meters = meters if guild_id is None else without_gauge
+            await stack.enter_async_context(
+                keep_knowledge_current(server, asker, usages[guild_id], meters=its_meters, guild_id=guild_id)
+            )
+        yield
 
 
 @asynccontextmanager
