@@ -1,5 +1,5 @@
-"""Opens the parts that a way of running the bot needs (`open_bot`), and builds the arguments of graphs from them and the
-settings: services, sinks and rules (`assemble`).
+"""Opens the parts that a way of running the bot needs (`open_bot`), and builds the arguments of graphs from these and
+the settings: services, sinks and rules (`assemble`).
 """
 
 from __future__ import annotations
