@@ -66,13 +66,12 @@ from transport.connection import Client, streams_of
 from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
 from transport.document_store import open_bucket_store
 from transport.fenced_log import Fenced, FencedLog
-from transport.fleet_drafts import FleetDrafts, answer_fleet
 from transport.folder_log import LogJournal, restore
 from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
 from transport.partition import Partition
 from transport.people import ForgetRequest, SharedFlags, SharedPeople, open_people
 from transport.rebalancing import WORKER, Rebalancing
-from transport.requests import ALERTS, OPERATORS, answering
+from transport.requests import ALERTS, OPERATORS, FleetDrafts, answer_fleet, answering
 from transport.streams import scope_of
 
 if TYPE_CHECKING:
