@@ -35,7 +35,7 @@ from transport.dispatches import (
     render_facts,
     strip_guild,
 )
-from transport.ordered_publisher import OrderedPublisher, OutgoingMessage, ordered_publisher
+from transport.ordered_publisher import OrderedPublisher, OutgoingMessage
 from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL, read_stream
 from transport.watermarks import PublishWatermarks
 
@@ -328,7 +328,7 @@ async def open_publisher(
 
     Messages that are not drained on leaving are lost, and catch-up fetches them again.
     """
-    async with ordered_publisher(client) as ordered:
+    async with OrderedPublisher(client).running() as ordered:
         yield Publisher(streams_of(client), ordered, watermarks, threads, fold_after)
 
 

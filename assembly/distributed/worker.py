@@ -51,7 +51,7 @@ from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES, watch_presses
-from services.documents.store import SharedDocuments
+from services.documents.store import SharedDocuments, SharedStore
 from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
@@ -64,7 +64,7 @@ from transport.budgets import SharedBudgets
 from transport.captures import CaptureSender
 from transport.connection import Client, streams_of
 from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
-from transport.document_store import open_bucket_store
+from transport.document_store import CollectionReplicas
 from transport.fenced_log import Fenced, FencedLog
 from transport.folder_log import LogJournal, restore
 from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
@@ -442,7 +442,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         await enter(follow_knowledge(process.file_connection, settings))
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(discord_token(settings))
-        kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
+        kept = SharedStore(CollectionReplicas(process.client, settings.app.data_dir, document_files(settings)))
         stack.push_async_callback(kept.close)
         notes = SharedFlags(process.client)
         stack.push_async_callback(notes.aclose)
