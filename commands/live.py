@@ -97,7 +97,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         monitor = HealthMonitor(settings)
         monitor.watch_gateway(health)
         await enter(monitor.watching_errors())
-        meters = replace(meters_of(settings), health=monitor)
+        meters = meters_of(settings, health=monitor)
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
         mode = REHEARSAL if rehearsal else LIVE

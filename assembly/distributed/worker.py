@@ -392,13 +392,10 @@ class PartitionWorker:
 
 
 def _state_of(settings: Settings, shared: Shared) -> RunState:
-    state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
-    return replace(
-        state,
-        # So that replies of one piece are noted before they are posted as well.
-        outbox=Outbox(state.folder.outbox, pieces=1),
-        opt_outs=shared.people.opt_outs,
-    )
+    limiter_of, opt_outs = shared.budgets.of, shared.people.opt_outs
+    state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs)
+    # So that replies of one piece are noted before they are posted as well.
+    return replace(state, outbox=Outbox(state.folder.outbox, pieces=1))
 
 
 def sending_capture_parts(
@@ -448,9 +445,8 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         stack.push_async_callback(notes.aclose)
         key = await use_shared_feedback_key(people, DataFolder(settings.app.data_dir))
         budgets = await enter(SharedBudgets(streams_of(process.client), name_of=partial(limits_pseudonym, key)))
-        state = replace(
-            read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of),
-            opt_outs=people.opt_outs,
+        state = read_state(
+            settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of, opt_outs=people.opt_outs
         )
         bot = await enter(
             open_bot(
@@ -475,9 +471,9 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
     """Open the services for people that no partition owns, with the slash commands, until the end of the block."""
     bot, people, settings = shared.bot, shared.people, shared.bot.settings
-    state = replace(
-        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
-        opt_outs=people.opt_outs,
+    limiter_of, opt_outs = shared.budgets.of, people.opt_outs
+    state = read_state(
+        settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs
     )
     parts = bot.assemble(state, shared.meters.results)
     parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
