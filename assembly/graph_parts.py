@@ -344,13 +344,6 @@ def assemble(
 
     evidence = None
     if documents is not None:
-        notes = FileNotes(
-            reply_languages=settings.servers.map(lambda each: each.ai_response.reply_language),
-            poster=poster,
-            history=history,
-            people=people,
-            tombstones=documents.cases.tombstones,
-        )
         evidence = EvidenceParts(
             history=history,
             people=people,
@@ -359,9 +352,13 @@ def assemble(
             ingest_services=documents.ingest_services,
             forget_answers=documents.answers.purge,
             withheld=state.withheld,
-            on_begin=notes.on_begin,
-            on_end=notes.on_end,
-            on_reopen=notes.on_reopen,
+            notes=FileNotes(
+                poster=poster,
+                history=history,
+                people=people,
+                tombstones=documents.cases.tombstones,
+                reply_languages=settings.servers.map(lambda each: each.ai_response.reply_language),
+            ),
             embedder=documents.embedder,
             gauge=gauge,
         )

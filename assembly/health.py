@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from reactivex.subject import Subject
 
 from assembly.sources import source_kinds
-from clock import now, rfc3339
+from clock import now, utc_minute
 from model.health import Condition, Topic, Trouble, merge_conditions
 from model.servers import Servers
 from model.words import number_of, one_line
@@ -115,7 +115,7 @@ class UpdateWatch:
         """Return whether the updates are in time."""
         late = at - self.current_at > max(LATE_UPDATES * self.kb.runtime_refresh_tick_seconds, HOUR)
         troubles = {self.prefix: Trouble(self.current_at, at)} if late else {}
-        told = f"last updated {rfc3339(self.current_at)[:16].replace('T', ' ')} UTC"
+        told = f"last updated {utc_minute(self.current_at)}"
         return Condition(topic=Topic.KNOWLEDGE, troubles=troubles, detail=f"{told}; {self._why}" if self._why else told)
 
     async def failing(self, at: float) -> Condition:
@@ -262,7 +262,7 @@ class HealthMonitor:
     def _discord(self, gateway: Health, at: float) -> Condition:
         since = gateway.lost_since(at)
         troubles = {} if since is None else {self._place: Trouble(since, at)}
-        detail = "" if troubles else f"since {rfc3339(gateway.since)[:16].replace('T', ' ')} UTC"
+        detail = "" if troubles else f"since {utc_minute(gateway.since)}"
         return Condition(topic=Topic.DISCORD, troubles=troubles, detail=detail)
 
     def _models(self) -> Condition:

@@ -96,8 +96,7 @@ def for_server(
     steps = servers.map(make)
 
     def for_item(item: T) -> Coroutine[Any, Any, R]:
-        inquiry = item.inquiry if isinstance(item, Unanswered) else item
-        return steps[inquiry.part.guild_id](item)
+        return steps[item.part.guild_id](item)
 
     return for_item
 
