@@ -15,8 +15,7 @@ from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.documents import Documents, NamedStore, published_files, stored_files, unused_stores
 from assembly.graph_parts import GraphParts, ServerParts
 from assembly.team import open_team
-from clock import now
-from clock.shared_calls import SharedCalls
+from clock import SharedCalls, now
 from model.messages import snowflake_at
 from model.servers import Servers
 from services.conversations import History, Phrases, phrases

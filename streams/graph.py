@@ -47,11 +47,10 @@ from operators.screen import Screened, follow, screen
 from services.assistant import CaptureJob, Inquiry
 from services.team import Capture, Pair
 from streams.alerts import alerts
-from streams.answers import answers, unfinished
+from streams.answers import answers, approvals, unfinished
 from streams.captures import RemoteRevisions, captures, revised_captures, store_remote_captures
 from streams.conversations import batches, observe, release, votes
 from streams.curation import curations, only_stored
-from streams.drafts import approvals
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
