@@ -11,7 +11,7 @@ timeouts        time limits that ignore pauses of the process, and growing pause
 """
 
 # pyright: reportUnusedImport=false
-from clock.cancellation import BackgroundTasks, SharedCalls, cancel_and_wait
+from clock.cancellation import BackgroundTasks, SharedCalls, cancel_and_wait, finish_even_if_cancelled
 from clock.processes import FairTurns, Processes, WorkRunner, WorkStopped
 from clock.threads import (
     exit_process,

@@ -1,12 +1,13 @@
 """Cancels one item while it waits or is processed (`CancelToken`), and tasks (`cancel_and_wait`); holds tasks that
-nobody awaits (`BackgroundTasks`), and shares one task among identical requests (`SharedCalls`).
+nobody awaits (`BackgroundTasks`), finishes those that must not be cut off (`finish_even_if_cancelled`), and shares one
+among identical requests (`SharedCalls`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Hashable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -82,6 +83,8 @@ class CancelToken:
             self._timer = None
 
 
+T = TypeVar("T")
+
 RECANCEL_SECONDS = 0.5
 
 
@@ -99,6 +102,20 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
         await asyncio.gather(*done, return_exceptions=True)
 
 
+async def finish_even_if_cancelled(work: asyncio.Future[T] | Coroutine[Any, Any, T]) -> T:
+    """Await `work`; if cancelled meanwhile, wait for its end first, drop its result, and then raise CancelledError."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # retrieved, or asyncio would report it as never retrieved
+        raise
+
+
 class BackgroundTasks:
     """Holds tasks that nobody awaits until they end: an event loop alone would let them be collected half-way."""
 
@@ -114,9 +131,6 @@ class BackgroundTasks:
     async def close(self) -> None:
         """Cancel the tasks that still run, and wait until they have ended."""
         await cancel_and_wait(*self._tasks)
-
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)

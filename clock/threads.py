@@ -16,6 +16,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from clock.cancellation import finish_even_if_cancelled
 from clock.virtual_loop import VirtualLoop
 
 P = ParamSpec("P")
@@ -48,14 +49,7 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
     due = loop.stop_clock_for(done) if virtual else done
     _outstanding.add(due)
     due.add_done_callback(_outstanding.discard)
-    try:
-        return await asyncio.shield(due)
-    except asyncio.CancelledError:
-        while not due.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([due])
-        due.exception()  # retrieved, or asyncio would report it as never retrieved
-        raise
+    return await finish_even_if_cancelled(due)
 
 
 async def wait_for_blocking_work() -> None:

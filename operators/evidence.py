@@ -4,15 +4,14 @@ the thread is over.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict
 
-from clock import FairTurns, WorkRunner, WorkStopped, from_rfc3339, now
+from clock import FairTurns, WorkRunner, WorkStopped, finish_even_if_cancelled, from_rfc3339, now
 from model.messages import Message, Place
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
@@ -34,8 +33,6 @@ from services.documents import (
 from services.documents.store import DiskFull, Document, DocumentStore, Origin, State, StoreUnavailable, protocol
 from services.search.embedding import Embedder
 from services.telemetry import number_of
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -176,16 +173,6 @@ def room_taken(documents: Collection[Document]) -> Room:
 
 def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:
     return IngestResult(job=job, failure=refusal_text(refusal), refusal=refusal)
-
-
-async def finish_even_if_cancelled(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; if cancelled meanwhile, wait for its end first and then raise CancelledError."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
 
 
 def embed(store: DocumentStore, embedder: Embedder) -> Callable[[IngestResult], Coroutine[Any, Any, IngestResult]]:

@@ -41,7 +41,7 @@ from assembly.knowledge import keep_search_current
 from assembly.reports import post_weekly_reports, report_from_folder
 from assembly.running import GraphRun, Meters, in_background
 from assembly.slash_commands import slash_commands
-from clock import now, run_blocking
+from clock import finish_even_if_cancelled, now, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from operators.screen import decode
@@ -207,18 +207,11 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
     folder = process.folder / REPORT_FOLDER
     parts = [folder / scope_of(number) for number in range(process.layout.partitions)]
     await in_thread(files.remove_folder, folder)
-    gathering = asyncio.wrap_future(
-        process.file_connection.start(restore_all_scopes(process.file_connection.streams, folder, parts))
-    )
+    gathering = process.file_connection.do(restore_all_scopes(process.file_connection.streams, folder, parts))
     try:
-        await asyncio.shield(gathering)
+        await finish_even_if_cancelled(gathering)  # it must not write after the folder is removed
         return await report_from_folder(process.configured.with_data_in(folder), period, guild_id=guild_id)
     finally:
-        while not gathering.done():  # cancelled: it must not write after the folder is removed
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([gathering])
-        if not gathering.cancelled():
-            gathering.exception()  # retrieved, or asyncio would report it as never retrieved
         await in_thread(files.remove_folder, folder)
 
 

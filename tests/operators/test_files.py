@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from clock import FairTurns, Processes, WorkStopped, now
+from clock import FairTurns, Processes, WorkStopped, finish_even_if_cancelled, now
 from model.messages import Attachment, Author, AuthorType, Message, Part, Place, PlaceKind, Reference
 from operators import evidence
 from operators import evidence as chunk_module
@@ -25,7 +25,6 @@ from operators.evidence import (
     chunk,
     discard,
     embed,
-    finish_even_if_cancelled,
     sweep,
     withdraw_missing,
 )
