@@ -188,7 +188,7 @@ async def maintain_evidence(
         yield arrivals
         return
     async with sweep_regularly(chosen, documents, has_left_server(client), fetcher, arrivals):
-        documents.background.tasks.start(resume(documents, fetcher, withheld))
+        documents.background.tasks.start(resume_reading(documents, fetcher, withheld))
         yield arrivals
 
 
@@ -259,7 +259,7 @@ def active_in(fetcher: RestFetcher) -> Callable[[int], Awaitable[Collection[int]
     return active
 
 
-async def resume(
+async def resume_reading(
     documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], idle_seconds: float = 0.0
 ) -> None:
     """Finish files that a crash left half read or without vectors. With `idle_seconds`, files changed since then are

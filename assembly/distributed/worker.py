@@ -15,7 +15,7 @@ import reactivex as rx
 from reactivex.subject import Subject
 
 from assembly.answering import ModelOptions
-from assembly.bot import DiscordParts, TeamDesk, open_discord, resume, sweep_regularly
+from assembly.bot import DiscordParts, TeamDesk, open_discord, resume_reading, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
 from assembly.distributed.forgetting import (
     DOCUMENTS,
@@ -93,7 +93,7 @@ class Shared:
 
 
 @dataclass(slots=True, kw_only=True)
-class PartitionWork:
+class PartitionRun:
     """`transport.partition.PartitionGraph`: a graph over the folder of a partition, a copy of its scope in the log."""
 
     number: int
@@ -220,7 +220,7 @@ async def resume_unfinished_files(documents: Documents, shared: Shared, state: R
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         try:
-            await resume(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
+            await resume_reading(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
         except Exception:
             log.exception("evidence: files whose reading was cut off stay unread; tried again")
 
@@ -241,7 +241,7 @@ class PartitionWorker:
     people_services: PeopleServices
     forget_handler: ForgetHandler
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
-    works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the newest of each partition
+    runs: dict[int, PartitionRun] = field(default_factory=dict[int, PartitionRun])  # the newest of each partition
     trial_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
     broadcast: PlacesFollower = field(init=False)
 
@@ -257,7 +257,7 @@ class PartitionWorker:
 
     def drafts_owned(self) -> list[Drafts]:
         """Return the drafts of the partitions that this worker owns."""
-        return [work.parts.state.drafts for work in self.works.values() if not work.is_closing]
+        return [each.parts.state.drafts for each in self.runs.values() if not each.is_closing]
 
     async def take(self, number: int) -> Partition | None:
         """Take a partition, for `Rebalancing`. None: another process has it."""
@@ -296,8 +296,8 @@ class PartitionWorker:
 
     def on_opt_out(self, user_id: int) -> None:
         """Handle that a person has opted out, in any process."""
-        for work in self.works.values():
-            work.on_opt_out(user_id)
+        for each in self.runs.values():
+            each.on_opt_out(user_id)
         self.people_services.on_opt_out(user_id)
 
     def on_forget_request(self, request: ForgetRequest) -> None:
@@ -305,7 +305,7 @@ class PartitionWorker:
         self.forget_handler.on_request(request)
         self.people_services.on_progress(request)
 
-    async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionWork:
+    async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionRun:
         """For `Partition`: restore the partition's folder, and open a graph on it."""
         process, shared, file_connection = self.process, self.shared, self.process.file_connection
         folder = process.folder / scope_of(number)
@@ -346,7 +346,7 @@ class PartitionWorker:
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, services, parts.sinks, parts.rules), services.in_flight)
-            work = PartitionWork(
+            opened = PartitionRun(
                 number=number,
                 folder=folder,
                 source=source,
@@ -358,16 +358,16 @@ class PartitionWorker:
                 forget_handler=self.forget_handler,
                 grace_seconds=process.grace_seconds,
             )
-        self.works[number] = work
+        self.runs[number] = opened
         # First carry out requests that were made while nobody owned the partition.
-        await self.forget_handler.own(scope_of(number), work.forget)
+        await self.forget_handler.own(scope_of(number), opened.forget)
         for dispatch in self.broadcast.dispatches_so_far():
             own = for_partition(dispatch, number, process.layout.partitions)
             if own is not None:
-                work.feed(own)
+                opened.feed(own)
         # Once the graph knows the bot, it finishes replies that an earlier owner has half posted.
-        work.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
-        return work
+        opened.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
+        return opened
 
     async def _open_alerts(self, settings: Settings, state: RunState, stack: AsyncExitStack) -> AlertParts | None:
         """Return the branch that tells of incidents in any process. `settings`: of NO_CHANNEL_PARTITION, whose folder
