@@ -104,10 +104,8 @@ async def open_search(
         embeds_on_refresh,
         shared_search,
     )
-    try:
+    with closing(search):
         yield search
-    finally:
-        search.close()
 
 
 def drop_team_passages(settings: Settings) -> bool:

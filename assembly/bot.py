@@ -222,15 +222,14 @@ async def sweep_regularly(
         await delete_missing()
         return await sweep_threads(tick)
 
-    subscription = (
-        begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(run, on_failure=log_failed_sweep, max_concurrent=1), supervise("sweep"))
-        .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
+    sweeps = begin.pipe(
+        ops.take(1),
+        ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())),
+        map_async(run, on_failure=log_failed_sweep, max_concurrent=1),
+        supervise("sweep"),
     )
-    try:
+    with sweeps.subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error)):
         yield
-    finally:
-        subscription.dispose()
 
 
 def log_failed_sweep(_: object, error: Exception) -> int:

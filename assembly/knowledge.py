@@ -139,15 +139,11 @@ async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: f
             await search.refresh()
             await search.embed()
 
-    subscription = (
-        ticks(tick_seconds)
-        .pipe(map_async(up_to_date, on_failure=search_failed, max_concurrent=1, max_waiting=1), supervise("searchable"))
-        .subscribe(on_error=lambda error: log.critical("knowledge is searchable as it is now", exc_info=error))
+    updates = ticks(tick_seconds).pipe(
+        map_async(up_to_date, on_failure=search_failed, max_concurrent=1, max_waiting=1), supervise("searchable")
     )
-    try:
+    with updates.subscribe(on_error=lambda error: log.critical("knowledge is searchable as it is now", exc_info=error)):
         yield
-    finally:
-        subscription.dispose()
 
 
 def search_failed(_: object, error: Exception) -> None:
