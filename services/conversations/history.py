@@ -14,7 +14,7 @@ from typing import TypeVar
 from model.bounded import BoundedDict
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import Message, Place, PlaceKind, snowflake_at
-from services.discord import Fetcher
+from services.discord import PAGE, Fetcher
 
 ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includes whatever comes next
 
@@ -145,7 +145,6 @@ class Timeline:
 
 M = TypeVar("M", Message, Edited)
 
-PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
 KEPT_ARCHIVED = KEPT_PLACES  # threads; Discord reports a dropped one again when a message unarchives it
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
@@ -342,7 +341,7 @@ class History:
             return known or ()
         before: int | None = None
         for _ in range(0, limit, PAGE):
-            page = await self._fetcher.messages(place_id, limit=PAGE, before=before)
+            page = await self._fetcher.messages(place_id, before=before)
             self._add_page(timeline, page)
             full = len(page) == PAGE
             timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
@@ -377,7 +376,7 @@ class History:
 
     async def _fetch_around(self, fetcher: Fetcher, channel_id: int, message_id: int) -> None:
         timeline = self._timeline(channel_id)
-        page = await fetcher.messages(channel_id, limit=PAGE, around=message_id)
+        page = await fetcher.messages(channel_id, around=message_id)
         self._add_page(timeline, page)
         # Half of the page lies on each side; a side with fewer has been read to its end.
         older = sum(1 for message in page if message.id < message_id)

@@ -15,6 +15,9 @@ from model.messages import DISCORD_EPOCH_MS, Message, Place
 SYNTHETIC_ID = 1 << 21
 """A bit that is set in the ids of replays, among the bits of Discord's worker number, so that no real id is equal."""
 
+PAGE = 100
+"""Discord's most messages a request (API reference, "Get Channel Messages")."""
+
 log = logging.getLogger(__name__)
 
 
@@ -38,15 +41,9 @@ class Fetcher(Protocol):
         ...
 
     async def messages(
-        self,
-        channel_id: int,
-        *,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        around: int | None = None,
+        self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Message]:
-        """Return at most `limit` (≤ 100) messages of a channel or thread, oldest first; none if it is gone."""
+        """Return at most `PAGE` messages of a channel or thread, oldest first; none if it is gone."""
         ...
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
