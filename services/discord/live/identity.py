@@ -13,6 +13,7 @@ from discord.http import Route
 
 import clock
 from services.discord.live.calls import CLOSED
+from services.discord.wire import PRIVATE_THREAD, THREAD_TYPES
 from services.telemetry import connection_problem
 
 PROBE_SECONDS = 10.0
@@ -62,17 +63,17 @@ class Server:
     roles: tuple[ServerRole, ...]
 
 
-async def identity(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> Identity:
+async def identity(token: str) -> Identity:
     """Ask Discord who the bot with this token is. Never raises: the result says what is wrong."""
-    return await _ask(token, _read_identity, timeout_seconds)
+    return await _ask(token, _read_identity)
 
 
-async def servers_of(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> tuple[Server, ...] | Identity:
+async def servers_of(token: str) -> tuple[Server, ...] | Identity:
     """Return the servers that the bot is in, with their roles; or an `Identity` that says why they are unknown."""
-    return await _ask(token, _read_servers, timeout_seconds)
+    return await _ask(token, _read_servers)
 
 
-async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SECONDS) -> str | Identity | None:
+async def name_of(token: str, user_id: int) -> str | Identity | None:
     """Return the name of a user; None if there is no such user; an `Identity` with the reason if Discord was not
     reached.
     """
@@ -81,12 +82,7 @@ async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SE
         user = await _get(session, f"/users/{user_id}")
         return user if user is None or isinstance(user, Identity) else str(user["username"])
 
-    return await _ask(token, read_name, timeout_seconds)
-
-
-PRIVATE_THREAD = 12
-THREADS = frozenset({10, 11, PRIVATE_THREAD})
-"""The types of channels that are threads (API reference, "Channel Types")."""
+    return await _ask(token, read_name)
 
 
 class ChannelAccess(NamedTuple):
@@ -96,14 +92,12 @@ class ChannelAccess(NamedTuple):
     is_public: bool = False
 
 
-async def access_to(
-    token: str, channel_id: int, bot_id: int, *, timeout_seconds: float = PROBE_SECONDS
-) -> ChannelAccess | Identity:
+async def access_to(token: str, channel_id: int, bot_id: int) -> ChannelAccess | Identity:
     """Say who may do what in a channel or thread. An `Identity` says why that is unknown. Posts nothing."""
 
     async def read_permissions(session: aiohttp.ClientSession) -> ChannelAccess | Identity:
         place = channel = await _get(session, f"/channels/{channel_id}", gone=True)
-        if isinstance(place, dict) and place["type"] in THREADS:
+        if isinstance(place, dict) and place["type"] in THREAD_TYPES:
             channel = await _get(session, f"/channels/{place['parent_id']}", gone=True)
         if channel is None:
             return ChannelAccess("there is no such channel, or the bot cannot view it (View Channel)")
@@ -125,7 +119,7 @@ async def access_to(
         trouble = f"the bot lacks {', '.join(lacking)} there" if lacking else None
         return ChannelAccess(trouble, everybody.view_channel and place["type"] != PRIVATE_THREAD)
 
-    return await _ask(token, read_permissions, timeout_seconds)
+    return await _ask(token, read_permissions)
 
 
 def _permissions(
@@ -149,19 +143,17 @@ def _permissions(
     return discord.Permissions(granted)
 
 
-async def _ask(
-    token: str, request: Callable[[aiohttp.ClientSession], Awaitable[T]], timeout_seconds: float
-) -> T | Identity:
+async def _ask(token: str, request: Callable[[aiohttp.ClientSession], Awaitable[T]]) -> T | Identity:
     headers = {"Authorization": f"Bot {token}"}
 
     async def in_time() -> T:
-        async with asyncio.timeout(timeout_seconds), aiohttp.ClientSession(headers=headers, trust_env=True) as session:
+        async with asyncio.timeout(PROBE_SECONDS), aiohttp.ClientSession(headers=headers, trust_env=True) as session:
             return await request(session)
 
     try:
         return await clock.run_in_real_time(in_time)
     except TimeoutError:
-        return Identity(unknown=f"Discord did not answer within {timeout_seconds:g} s: check this machine's network")
+        return Identity(unknown=f"Discord did not answer within {PROBE_SECONDS:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:
         return Identity(unknown=f"Discord cannot be reached: {connection_problem(error)}")
     except (ValueError, TypeError, LookupError):
