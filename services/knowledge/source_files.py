@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -144,10 +144,7 @@ class TextFiles:
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
 
     def read(self, source_id: str) -> Text:
-        text = self._read(source_id)
-        flaw = text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
-        whole, has_includes = expand_includes(source_id, text.text.removeprefix("\ufeff"), self._read_partial)
-        return replace(text, text=whole, flaw=flaw, has_includes=has_includes)
+        return page_of(self._read(source_id), source_id, self._max_bytes, self._read_partial)
 
     def forget(self, source_id: str) -> None:
         """Nothing is kept besides the file."""
@@ -221,6 +218,15 @@ class TextFiles:
 
 def _nanoseconds_of(time: str) -> float:
     return from_rfc3339(time) * 1e9
+
+
+def page_of(text: Text, name: str, max_bytes: int, read_partial: Callable[[str], str | None]) -> Text:
+    """Return the text of a file as a page: with its includes inserted, and its flaw. `read_partial`: as in
+    `expand_includes`.
+    """
+    flaw = text_flaw(text, max_bytes) or (DRAFT if is_unpublished(text.text) else "")
+    whole, has_includes = expand_includes(name, text.text.removeprefix("\ufeff"), read_partial)
+    return replace(text, text=whole, flaw=flaw, has_includes=has_includes)
 
 
 def text_flaw(text: Text, max_bytes: int) -> str:

@@ -23,16 +23,8 @@ class Page:
 
     text: str
     title: str
-    etag: str | None
-    last_modified: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PageText:
-    """The text and title extracted from a body; `title` is empty if there is none."""
-
-    text: str
-    title: str
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 FetchResult = NotModified | Page

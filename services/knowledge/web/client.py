@@ -42,14 +42,13 @@ class CheckedClient:
         max_bytes: int = 2_000_000,
         requests_per_second: float = 2,
         private_hosts: Collection[str] = (),
-        user_agent: str = USER_AGENT,
         resolver: Callable[[], AbstractResolver] = ThreadedResolver,
     ) -> None:
         self._timeout = timeout_seconds
         self._private_hosts = frozenset(map(host_key, private_hosts))
         self._turns = Turns(requests_per_second)
         self._exchange = HttpExchange(
-            max_bytes=max_bytes, private_hosts=self._private_hosts, user_agent=user_agent, resolver=resolver
+            max_bytes=max_bytes, private_hosts=self._private_hosts, user_agent=USER_AGENT, resolver=resolver
         )
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None, *, max_bytes: int | None = None) -> Answer:
@@ -169,11 +168,6 @@ class Turns:
             return
         self._pauses[key] = max(pause, self._pause)
         self._hosts.pop(key, None)
-
-    @property
-    def limiter_count(self) -> int:
-        """The number of hosts with a rate limiter."""
-        return len(self._hosts)
 
 
 class _Limiter(AsyncLimiter):

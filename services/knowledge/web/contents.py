@@ -11,7 +11,7 @@ from typing import ParamSpec, Protocol, TypeVar, cast
 from xml.parsers import expat
 
 from clock import WorkRunner, WorkStopped
-from services.knowledge.web_interface import FetchFailed, PageText
+from services.knowledge.web_interface import FetchFailed, Page
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Extraction:
         self._run = run
         self._max_bytes = max_bytes
 
-    async def text(self, body: bytes, content_type: str) -> PageText:
+    async def text(self, body: bytes, content_type: str) -> Page:
         """Extract the text of a body with `read`; takes no virtual time. Raises FetchFailed: as `read`, or the process
         was stopped.
         """
@@ -68,7 +68,7 @@ def media_type(content_type: str, body: bytes) -> str:
     return "text/html" if _TAG.search(body[:_SNIFFED_CHARS].decode("ascii", "replace")) else "text/plain"
 
 
-def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
+def read(body: bytes, content_type: str, max_bytes: int) -> Page:
     """Extract the text and title of `body`. Blocking, for seconds if it is long.
 
     Raises:
@@ -119,14 +119,14 @@ def parse_xml(
         raise FetchFailed(f"it is no {noun}: its XML breaks off or is wrong in line {line}") from None
 
 
-def _extract(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
+def _extract(kind: str, body: bytes, declared: str | None, max_bytes: int) -> Page:
     if kind in HTML:
         return _read_html(decode(body, declared, html=True))
     if _PLAIN_TEXT.fullmatch(kind):
         text = decode(body, declared)
         if "\0" in text:
             raise FetchFailed(f"it calls itself {kind}, and is not text")
-        return PageText(text, "")
+        return Page(text, "")
     if kind == _PDF:
         return _read_pdf(body, max_bytes)
     raise FetchFailed(f"documents of its type are not read ({kind[:80]!r})")
@@ -144,7 +144,7 @@ class _Element(Protocol):
     def text_content(self) -> str: ...
 
 
-def _read_html(html: str) -> PageText:
+def _read_html(html: str) -> Page:
     """Extract the text and title of a page. Blocking, seconds for a large one.
 
     If trafilatura finds no main text, the text is that of the whole body, which may be empty.
@@ -157,12 +157,12 @@ def _read_html(html: str) -> PageText:
     if tree is None:
         tree = trafilatura.load_html(f"<html><body>{html}</body></html>")
     if tree is None:
-        return PageText("", "")
+        return Page("", "")
     root = cast("_Element", tree)
     main = None
     if sum(1 for _ in root.iter()) <= MAX_ELEMENTS:
         main = trafilatura.extract(tree, output_format="markdown", include_comments=False)
-    return PageText((main or trafilatura.html2txt(tree)).strip(), _title(root))
+    return Page((main or trafilatura.html2txt(tree)).strip(), _title(root))
 
 
 def _without_declaration(html: str) -> str:
@@ -182,7 +182,7 @@ def _title(tree: _Element) -> str:
     return ""
 
 
-def _read_pdf(data: bytes, max_chars: int) -> PageText:
+def _read_pdf(data: bytes, max_chars: int) -> Page:
     """Extract the text of all pages, with a blank line between two.
 
     Raises:
@@ -206,7 +206,7 @@ def _read_pdf(data: bytes, max_chars: int) -> PageText:
         if text:
             pages.append(text)
     title = (reader.metadata.title if reader.metadata else None) or ""
-    return PageText("\n\n".join(pages), " ".join(title.split()))
+    return Page("\n\n".join(pages), " ".join(title.split()))
 
 
 _BOMS = (
