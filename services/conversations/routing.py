@@ -13,7 +13,7 @@ from services.conversations.context import THREAD_MESSAGES
 from services.conversations.drafts import Drafts
 from services.conversations.history import History, is_private
 from services.conversations.people import People, TeamActivity
-from services.conversations.posts import Outbox, Post, Posts
+from services.conversations.posts import Outbox, Posts, StartedReply
 from services.conversations.tracking import ConversationTracker
 
 
@@ -243,19 +243,8 @@ class Router:
             post = None if thread_id is None else await self._unrecorded_post(part, thread_id)
             if post is not None:
                 # Recorded now, else it would be taken for the answer to the asker's next question.
-                await self.posts.add(
-                    Post(
-                        at=post.at,
-                        message_id=post.id,
-                        place_id=post.channel_id,
-                        asked_in=part.place.id,
-                        asker_id=part.author.id,
-                        last_asked_id=last.id,
-                        opened_thread=True,
-                        question="",
-                        sources=(),
-                    )
-                )
+                reply = StartedReply.to(part, post.channel_id, question="", sources=(), people=())
+                await self.posts.add(reply.as_post(post.id))
                 return True
         return any(map(self._is_by_bot, await self.history.newest(last.id, THREAD_MESSAGES)))
 

@@ -51,11 +51,11 @@ async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *,
     """
     offered = {tool.name for tool in toolset.tools}
     asked = _question(query)
-    runbook = await _asked(toolset, _RUNBOOK_TOOL, asked) if _RUNBOOK_TOOL in offered else None
+    runbook = await toolset.ask(_RUNBOOK_TOOL, asked, PASSAGES) if _RUNBOOK_TOOL in offered else None
     own = runbook is not None and runbook.status is Status.OK
     if runbook is not None and own and _OWN.search(asked):
         return _answer(toolset, _RUNBOOK_TOOL, runbook, say, max_chars)
-    evidence = await _asked(toolset, _CASE_TOOL, asked) if _CASE_TOOL in offered else None
+    evidence = await toolset.ask(_CASE_TOOL, asked, PASSAGES) if _CASE_TOOL in offered else None
     exact = evidence is not None and any(evidence.plan.get(part) for part in _EXACT)
     found = evidence is not None and evidence.status is Status.OK
     if evidence is not None and found and exact:
@@ -67,10 +67,6 @@ async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *,
     if evidence is not None and found and instead:
         return _answer(toolset, _CASE_TOOL, evidence, say, max_chars)
     return _in_vain(toolset, evidence, say, max_chars) if instead or exact else None
-
-
-async def _asked(toolset: Toolset, name: str, question: str) -> QAResult:
-    return await toolset.ask(name, question, PASSAGES)
 
 
 def _answer(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_chars: int) -> AnswerResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
@@ -78,9 +78,9 @@ async def name_of(token: str, user_id: int) -> str | Identity | None:
     reached.
     """
 
-    async def read_name(session: aiohttp.ClientSession) -> str | Identity | None:
+    async def read_name(session: aiohttp.ClientSession) -> str | None:
         user = await _get(session, f"/users/{user_id}")
-        return user if user is None or isinstance(user, Identity) else str(user["username"])
+        return None if user is None else str(user["username"])
 
     return await _ask(token, read_name)
 
@@ -95,22 +95,17 @@ class ChannelAccess(NamedTuple):
 async def access_to(token: str, channel_id: int, bot_id: int) -> ChannelAccess | Identity:
     """Say who may do what in a channel or thread. An `Identity` says why that is unknown. Posts nothing."""
 
-    async def read_permissions(session: aiohttp.ClientSession) -> ChannelAccess | Identity:
+    async def read_permissions(session: aiohttp.ClientSession) -> ChannelAccess:
         place = channel = await _get(session, f"/channels/{channel_id}", gone=True)
-        if isinstance(place, dict) and place["type"] in THREAD_TYPES:
+        if place is not None and place["type"] in THREAD_TYPES:
             channel = await _get(session, f"/channels/{place['parent_id']}", gone=True)
         if channel is None:
             return ChannelAccess("there is no such channel, or the bot cannot view it (View Channel)")
-        if isinstance(channel, Identity):
-            return channel
         guild_id = channel.get("guild_id")
         if guild_id is None:
             return ChannelAccess("it is not in a server")
         roles = await _get(session, f"/guilds/{guild_id}/roles")
         member = await _get(session, f"/guilds/{guild_id}/members/{bot_id}")
-        for found in (roles, member):
-            if isinstance(found, Identity):
-                return found
         own = [{guild_id}, set(member["roles"]), {str(bot_id)}]  # @everyone has the id of its server
         overwrites = channel.get("permission_overwrites", ())
         granted, everybody = _permissions(roles, own, overwrites), _permissions(roles, own[:1], overwrites)
@@ -143,6 +138,14 @@ def _permissions(
     return discord.Permissions(granted)
 
 
+class _Unanswered(Exception):
+    """Discord gave no answer to a request; `identity` says why."""
+
+    def __init__(self, identity: Identity) -> None:
+        super().__init__()
+        self.identity = identity
+
+
 async def _ask(token: str, request: Callable[[aiohttp.ClientSession], Awaitable[T]]) -> T | Identity:
     headers = {"Authorization": f"Bot {token}"}
 
@@ -152,6 +155,8 @@ async def _ask(token: str, request: Callable[[aiohttp.ClientSession], Awaitable[
 
     try:
         return await clock.run_in_real_time(in_time)
+    except _Unanswered as refused:
+        return refused.identity
     except TimeoutError:
         return Identity(unknown=f"Discord did not answer within {PROBE_SECONDS:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:
@@ -162,25 +167,20 @@ async def _ask(token: str, request: Callable[[aiohttp.ClientSession], Awaitable[
 
 async def _read_identity(session: aiohttp.ClientSession) -> Identity:
     me = await _get(session, "/users/@me")
-    application = me if isinstance(me, Identity) else await _get(session, "/applications/@me")
-    if isinstance(me, Identity):
-        return me
     name, user_id = str(me["username"]), int(me["id"])
-    if isinstance(application, Identity):
-        return Identity(name, user_id, refused=application.refused, unknown=application.unknown)
+    try:
+        application = await _get(session, "/applications/@me")
+    except _Unanswered as refused:
+        return replace(refused.identity, name=name, user_id=user_id)
     missing = not int(application["flags"]) & MESSAGE_CONTENT
     return Identity(name, user_id, int(application["id"]), refused=CLOSED[_NO_INTENT] if missing else None)
 
 
-async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...] | Identity:
+async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...]:
     guilds = await _get(session, "/users/@me/guilds")
-    if isinstance(guilds, Identity):
-        return guilds
     servers: list[Server] = []
     for guild in list(guilds)[:MOST_SERVERS]:
         roles = await _get(session, f"/guilds/{guild['id']}/roles")
-        if isinstance(roles, Identity):
-            return roles
         # Without @everyone, which has the id of its server, and without the roles of bots.
         of_people = [role for role in roles or () if role["id"] != guild["id"] and not role.get("managed")]
         of_people.sort(key=lambda role: -int(role["position"]))
@@ -190,16 +190,16 @@ async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...] | 
 
 
 async def _get(session: aiohttp.ClientSession, path: str, *, gone: bool = False) -> Any:
-    """Return the JSON of the answer; None: there is no such user, or with `gone` nothing that the bot can see there; or
-    an `Identity` that says what is wrong.
+    """Return the JSON of the answer; None: there is no such user, or with `gone` nothing that the bot can see there.
+    Raises _Unanswered.
     """
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
-            return Identity(refused=CLOSED[_BAD_TOKEN])
+            raise _Unanswered(Identity(refused=CLOSED[_BAD_TOKEN]))
         if gone and response.status in {403, 404}:
             return None
         if response.status == 404 and path.startswith("/users/") and "@" not in path:  # noqa: PLR2004 (Not Found)
             return None
         if response.status != 200:  # noqa: PLR2004 (OK)
-            return Identity(unknown=f"Discord answers with HTTP {response.status}: try again later")
+            raise _Unanswered(Identity(unknown=f"Discord answers with HTTP {response.status}: try again later"))
         return await response.json(content_type=None)
