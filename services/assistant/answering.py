@@ -32,9 +32,7 @@ class SelectionResult(BaseModel):
 
 
 class AnswerResult(BaseModel):
-    """An answer. `to_read`: headings of sections that excerpts leave out; the model wants to read them and answer
-    again.
-    """
+    """An answer. `to_read`: headings that excerpts leave out, which the model wants to read and answer again."""
 
     answer: LongText | None
     citations: ShortTexts
@@ -48,9 +46,7 @@ class VerificationResult(BaseModel):
 
 
 class Assistant(Protocol):
-    """Decides for the steps of an answer. Each method raises an `LLMError` (services.llm.endpoint) if it has no usable
-    result.
-    """
+    """Decides for the steps of an answer. Each method raises an `LLMError` if it has no usable result."""
 
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
@@ -101,9 +97,7 @@ class Assistant(Protocol):
 
 
 class ModelAssistant:
-    """An `Assistant` that asks a model. It composes the prompts, and leaves calls and retries to the asker. `limits`:
-    of the tool calls of one answer.
-    """
+    """An `Assistant` that asks a model. `limits`: of the tool calls of one answer."""
 
     def __init__(self, asker: Asker, tasks: Tasks, limits: ToolLimits | None = None) -> None:
         self._asker = asker

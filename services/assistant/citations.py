@@ -58,9 +58,7 @@ def conversation_label(index: int) -> str:
 
 
 def resolve_conversations(named: Iterable[str], shown: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Like `resolve_ids`, for conversations: a model may name their ids or their labels. `shown`: the ids in the order
-    of the labels.
-    """
+    """Like `resolve_ids`, by the ids of conversations or their labels. `shown`: the ids, in the order of the labels."""
     by_name = {conversation_label(index): each for index, each in enumerate(shown)} | {each: each for each in shown}
     found, unknown = resolve_ids(named, by_name)
     return list(dict.fromkeys(by_name[each] for each in found)), unknown
@@ -212,9 +210,7 @@ def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> lis
 
 
 def trusted_text(source: Source) -> str:
-    """Return the text of a source whose addresses may be repeated. In a topic only the team's turns are: anybody may
-    have written the questions.
-    """
+    """Return the text of a source whose addresses may be repeated: of a topic only what the team said."""
     if not source.id.startswith(_TEAM):
         return source.text
     return "\n".join(answer for _, _, answer in answered_pairs(source.text))

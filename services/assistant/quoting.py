@@ -120,9 +120,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
 
 
 def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int) -> str:
-    """Quote an earlier answer of the team below its day and question; empty if it does not fit in, or is empty.
-    `passage`: of that answer.
-    """
+    """Quote an earlier answer of the team below its day and question; empty if it does not fit in, or is empty."""
     origin = say.from_the_team_on(passage.day) if passage.day else say.from_the_team
     asked = earlier_question(passage)
     head = f"{origin}\n> {asked}" if asked else origin

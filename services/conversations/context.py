@@ -40,9 +40,7 @@ class Context:
         self._rules = rules
 
     async def thread(self, place: Place) -> Sequence[Message]:
-        """Return a thread's newest messages, its starter, and the messages elsewhere that these reply to; in order of
-        id.
-        """
+        """Return a thread's newest messages, its starter, and what these reply to elsewhere; in order of id."""
         messages = [*await self._history.newest(place.id, THREAD_MESSAGES), await self._history.starter(place)]
         found = {message.id: message for message in messages if message is not None}
         replies = [message.reply_to for message in found.values() if message.reply_to is not None]
@@ -176,9 +174,7 @@ class Context:
         return await self._people.look_up(message.author, message.guild_id, self._history.guild_of(message))
 
     def text_of(self, message: Message) -> str:
-        """Return the text of a message: trimmed, mentions as names, a placeholder for each attachment, secrets
-        removed.
-        """
+        """Return the text of a message: trimmed, with names for mentions, placeholders for files, and no secrets."""
         text = render(message, self._history.names).removeprefix(self._tracker.kind_of(message.id).opening)
         return text if self._rules.redact is None else self._rules.redact(text)
 

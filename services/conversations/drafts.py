@@ -310,9 +310,7 @@ class Drafts:
     async def decide(
         self, draft_id: int, action: DraftAction, by: int = 0, text: str = "", *, seen: str = "", operator: str = ""
     ) -> str:
-        """Have a person's decision carried out. `by`, `operator`, `seen`: as in `DraftRequest`. Returns what they are
-        told.
-        """
+        """Carry out a person's decision. `by`, `operator`, `seen`: as in `DraftRequest`. Returns what they are told."""
         if self._is_closed:
             return STOPPING
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -155,9 +155,7 @@ KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old a
 
 
 def is_private(place: Place, allowed: Collection[int]) -> bool:
-    """Return True if a place is not public and not in one of the `allowed` channels. An invite-only thread has to be
-    listed itself.
-    """
+    """Return True if a place is not public and not `allowed`. An invite-only thread has to be listed itself."""
     return not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
 
 
@@ -242,9 +240,7 @@ class History:
         return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL, public=not self.is_unlisted(place_id))
 
     def is_unlisted(self, place_id: int) -> bool:
-        """Return True if Discord has not listed a place, as it should have: the place may be private, or in any
-        channel.
-        """
+        """Return True if Discord has not listed a place, as it should have: it may be private, or in any channel."""
         return self._fetcher is not None and place_id not in self._places
 
     def guild_of(self, message: Message) -> int | None:

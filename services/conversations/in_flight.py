@@ -65,9 +65,7 @@ class PersonalWork:
 
     @contextmanager
     def forgetting(self, user_id: int) -> Generator[None]:
-        """Stop what works with the texts of a person. During the block nothing begins that works with those in the
-        archive.
-        """
+        """Do what `withdraw` does. Until the block ends, no work begins with the person's texts in the archive."""
         self._being_forgotten[user_id] += 1
         self.withdraw(user_id)
         try:
@@ -189,9 +187,7 @@ class InFlight:
                 self._cancel(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
-        """Cancel everything that a person waits for, and stop other work with their texts: they opted out, or asked to
-        be forgotten.
-        """
+        """Cancel what a person waits for, and other work with their texts: they opted out, or asked to be forgotten."""
         self._cancel_all(author_id)
         self.work.withdraw(author_id)
 

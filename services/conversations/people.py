@@ -70,9 +70,7 @@ class People:
         return self.type_of(author, guild_id) is AuthorType.TEAM_MEMBER
 
     async def is_team_member(self, user_id: int, guild_id: int | None) -> bool:
-        """Return True if a person is known to be in the team of a server, asking Discord if need be; False if Discord
-        cannot be asked.
-        """
+        """Return True if a person is in the team of a server; Discord is asked if need be. False if it cannot be."""
         try:
             return await self.look_up(Author(user_id, ""), guild_id) is AuthorType.TEAM_MEMBER
         except LookupFailed as error:
@@ -248,15 +246,11 @@ class TypingTracker:
             self._team.pop(Key(message.channel_id, message.author.id), None)
 
     def reports_typing(self, key: Key, at: float) -> bool:
-        """Return True if this author's client reported typing in this place within `REPORTS_SECONDS` before `at`, or
-        since.
-        """
+        """Return True if this author's client reported typing there within `REPORTS_SECONDS` before `at`, or since."""
         return self._heard.get(key, float("-inf")) >= at - REPORTS_SECONDS
 
     def team_types_until(self, place_ids: Collection[int]) -> float:
-        """Return the time until which a team member counts as typing in one of the places; far in the past if nobody
-        types.
-        """
+        """Return until when a team member counts as typing in one of the places; far in the past if nobody types."""
         times = (at for key, at in self._team.items() if key.place_id in place_ids)
         return max(times, default=float("-inf")) + TYPING_SECONDS
 

@@ -347,9 +347,7 @@ class ConversationMemory:
         return state
 
     def _leave(self, message_id: int, conversation_id: int, place_state: PlaceState) -> None:
-        """Update a conversation from which a message was moved: it waits again if a community user has the last word
-        now.
-        """
+        """Update a conversation that has lost a message: it waits again if a community user has the last word now."""
         state = self.conversations.get(conversation_id)
         if state is not None:
             state.message_ids = [each for each in state.message_ids if each != message_id]
@@ -454,9 +452,7 @@ class ConversationTracker:
         return tuple(each for each, message in known if message is not None and message.place_id == place_id)
 
     def last_said(self, message_id: int) -> float | None:
-        """Return the time of the newest message in the conversation of a message; None if the message is unknown or was
-        dropped from memory.
-        """
+        """Return the time of the newest message in a message's conversation; None if the message is unknown."""
         ids = self.messages_of(self.conversation_of(message_id))
         last = self._memory.messages.get(ids[-1]) if ids else None
         return None if last is None else last.at
@@ -485,9 +481,7 @@ class ConversationTracker:
         return any(each.author_id != author_id and each.author_type is not BOT for each in earlier)
 
     def is_tentative(self, message: Message) -> bool:
-        """Return True if a team member's message may still be moved to another conversation, namely when the member's
-        next message is a reply.
-        """
+        """Return True if a team member's message may still be moved, namely when the member's next one is a reply."""
         person = self._memory.people.get(Key(message.channel_id, message.author.id))
         return person is not None and message.id in person.intro
 
@@ -580,9 +574,7 @@ class ConversationTracker:
         return [each for each in dict.fromkeys(found) if each != message.author.id]
 
     def _by_time(self, new: _Unassigned) -> tuple[Rule, int] | None:
-        """Rules 2 to 4: find the conversation of the author's last message, of the last message to the author, or of a
-        waiting question.
-        """
+        """Rules 2 to 4: find the conversation of the author's last message, of the last to them, or of a question."""
         own, rules, is_user = new.author.last_from, new.rules, new.author_type is USER
         in_burst = own is not None and new.at - own.at < rules.team_gap
         if own is not None and in_burst and not is_user:

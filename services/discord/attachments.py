@@ -82,9 +82,7 @@ class CDNAttachments:
         return await clock.run_in_real_time(download)
 
     def _checked_address(self, attachment: Attachment) -> str:
-        """Return an attachment's address, put together from its checked parts, so that another parser cannot read
-        another host in it.
-        """
+        """Return an attachment's address, put together from checked parts: no parser can read another host in it."""
         refused = AttachmentFailed(f"attachment {attachment.id} is not on Discord's CDN and not downloaded")
         try:
             parts = urlsplit(attachment.url)

@@ -111,9 +111,7 @@ class Access(Protocol):
     """The bot's permissions to post."""
 
     def why_not_allowed(self, channel_id: int, thread_id: int | None) -> str | None:
-        """Say why the bot may not answer in a thread of a channel; None: it may, as far as is known. `thread_id`: None
-        for a new thread.
-        """
+        """Say why the bot may not answer in a thread (None: a new one) of a channel; None: it may, for all it knows."""
         ...
 
 

@@ -297,9 +297,7 @@ class GuildPlaces:
         self._tags: dict[int, dict[int, str]] = {}  # by forum: the names of its tags
 
     def add_guild(self, payload: Mapping[str, object]) -> list[Place]:
-        """Read GUILD_CREATE; returns its readable channels, then threads. If the role of `@everyone` cannot be read, it
-        allows nothing.
-        """
+        """Read GUILD_CREATE; returns its readable channels, then threads. An unreadable `@everyone` allows nothing."""
         sent = read(Guild, payload)
         if sent.roles:  # recordings have none
             self._everyone[sent.id] = 0

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def render(entries: Iterable[IndexEntry]) -> str:
     """
     blocks: list[str] = []
     for entry in entries:
-        text = _harmless_text(entry)
+        text = _text_cache.of(entry)
         if text is None:
             log.warning("%r cannot be an identifier in an index; the source is left out, rename it", entry.id)
         elif text:
@@ -75,15 +75,35 @@ def render(entries: Iterable[IndexEntry]) -> str:
     return "\n".join(blocks)
 
 
-@lru_cache(maxsize=4096)
 def _harmless_text(entry: IndexEntry) -> str | None:
-    """Return the harmless description, which may be empty; None if the id is not a valid identifier. Cached, as most
-    entries are written repeatedly.
-    """
+    """Return the harmless description, which may be empty; None if the id is not a valid identifier."""
     if not is_id(entry.id):
         return None
     text = make_harmless(entry.description)
     return entry.description if text == entry.description else text  # mostly one string instead of two
+
+
+class _TextCache:
+    """Caches the harmless text of each entry, as most entries are written repeatedly. Used from several threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[str, tuple[IndexEntry, str | None]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, entry: IndexEntry) -> str | None:
+        made = self._made.get(entry.id)
+        if made is not None and made[0] == entry:
+            return made[1]
+        text = _harmless_text(entry)
+        with self._lock:
+            if len(self._made) >= self._most and entry.id not in self._made:
+                del self._made[next(iter(self._made))]
+            self._made[entry.id] = entry, text
+        return text
+
+
+_text_cache = _TextCache(most=4096)
 
 
 def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntry]:

@@ -251,9 +251,7 @@ class LibrarySearch:
 
     @asynccontextmanager
     async def team_passages_dropped(self) -> AsyncGenerator[None]:
-        """Drop all passages of team topics, run the block, then read the topics again. Raises OSError: the file of
-        passages cannot be deleted.
-        """
+        """Drop all passages of team topics during the block, then read them again. Raises OSError: they stay."""
         async with self._lock:
             await in_thread(self.team.empty_file)
             yield

@@ -126,9 +126,7 @@ _WORD = re.compile(r"([a-z][a-z0-9+-]*:)(?!//)\s*(.*)", re.IGNORECASE)
 
 
 def parse_links(data: bytes, file: str = "links") -> Links:
-    """Parse the lines of a links file. Blank lines and `#` comments are skipped; URLs are http or https, without
-    credentials.
-    """
+    """Parse the lines of a links file, but for blanks and comments. URLs are http or https, without credentials."""
     links = Links()
     seen: set[object] = set()
     for number, raw in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):

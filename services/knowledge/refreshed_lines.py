@@ -144,9 +144,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         return self.list_lines(listed_links(self.setup.links_file, records), {}, records, at)
 
     def list_lines(self, links: Links, pages: Mapping[str, str], records: Mapping[str, R], at: float) -> Listing:
-        """List `pages` (addresses with their versions), then the sources of the lines. Only `WebPages` reports lines
-        that are wrong. Blocking.
-        """
+        """List `pages` (addresses with their versions), then the sources of the lines. Blocking."""
         listing, unknown = Listing(), list[L]()
         self.versions = dict(pages)
         for line in links.of(self.line):

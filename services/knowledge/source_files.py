@@ -221,9 +221,7 @@ def _nanoseconds_of(time: str) -> float:
 
 
 def page_of(text: Text, name: str, max_bytes: int, read_partial: Callable[[str], str | None]) -> Text:
-    """Return the text of a file as a page: with its includes inserted, and its flaw. `read_partial`: as in
-    `expand_includes`.
-    """
+    """Return a file as a page: with its includes inserted, and its flaw. `read_partial`: as in `expand_includes`."""
     flaw = text_flaw(text, max_bytes) or (DRAFT if is_unpublished(text.text) else "")
     whole, has_includes = expand_includes(name, text.text.removeprefix("\ufeff"), read_partial)
     return replace(text, text=whole, flaw=flaw, has_includes=has_includes)

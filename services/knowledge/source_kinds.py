@@ -126,9 +126,7 @@ class CannotList(Exception):
 
 
 class LinksLine(Protocol):
-    """A line of the links file that brings many sources at once. `position`: file and line; `text`: its name in
-    messages.
-    """
+    """A line of the links file that brings many sources. `position`: file and line; `text`: its name in messages."""
 
     @property
     def position(self) -> str: ...

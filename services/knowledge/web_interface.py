@@ -135,9 +135,7 @@ class RepositorySelection:
 
 
 class RepositoryWeb(Protocol):
-    """Fetches git repositories over http and https, bounded in time and size. Packs are unpacked in processes of their
-    own.
-    """
+    """Fetches git repositories, bounded in time and size. Packs are unpacked in processes of their own."""
 
     async def files(
         self,

@@ -115,9 +115,7 @@ class Field(NamedTuple):
 
 
 def system(task: str, project_introduction: str, rules: str, *labels: str) -> str:
-    """Return the system text: the operator's `task` and introduction, the rules about data and `labels`, those of the
-    step.
-    """
+    """Return the system text: the operator's `task` and introduction, the rules about data, `labels`, the step's."""
     parts = (task.strip(), project_introduction.strip(), " ".join([DATA_RULES, *labels]), rules)
     return "\n\n".join(part for part in parts if part)
 
@@ -129,9 +127,7 @@ def conversation_rules(*, has_own_turns: bool, has_images: bool, has_others: boo
 
 
 def id_field(source_id: str) -> Field:
-    """Return a field with an id of ours, in one line, which can be copied letter by letter: its `team:` is not
-    marked.
-    """
+    """Return a field with an id of ours, in one line, to be copied letter by letter: its `team:` is not marked."""
     return Field("Id", one_line(source_id), _OUR_ID)
 
 

@@ -134,14 +134,10 @@ class Spent:
 
 
 class Limiter(Protocol):
-    """Counts answers, and refuses at a limit: for this process alone (`Budget`), or for several together.
-    `now`: seconds since 1970.
-    """
+    """Counts answers, and refuses at a limit: for this process or for several. `now`: seconds since 1970."""
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
-        """Count a chain that begins now, or return the name of the limit that forbids it. May wait for other processes
-        to agree.
-        """
+        """Count a chain that begins now, or return the limit that forbids it. May wait for other processes."""
         ...
 
     async def used_up(self, now: float) -> str | None:

@@ -437,9 +437,7 @@ def _authors(path: Path) -> set[int] | None:
 
 
 def collect_texts(teams: Sequence[TeamData], user_id: int, others: Sequence[Path] = ()) -> list[str]:
-    """Collect a person's texts, before anything is removed. `others`: further archives, which are only read. Blocking.
-    Raises OSError.
-    """
+    """Collect a person's texts. `others`: further archives, which are only read. Blocking. Raises OSError."""
     texts = [text for team in teams for text in texts_in(team.folder, team.raw, user_id)]
     return [*texts, *(text for raw in others for text in _texts_by(raw, user_id))]
 
@@ -452,9 +450,7 @@ def planned_renames(shared: TeamData, servers: Sequence[TeamData], user_id: int)
 
 
 def _renames_in(servers: Sequence[TeamData], user_id: int, texts: list[str]) -> dict[str, str]:
-    """Return what `planned_renames` returns, over the folders of `servers`. The name of each folder is the id of its
-    server.
-    """
+    """Do as `planned_renames`, for `servers`. The name of each folder is the id of its server."""
     ids = dict[str, str]()
     for server in servers:
         renamed, _, _ = _topics_to_rename(server, user_id, texts)

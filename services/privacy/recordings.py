@@ -145,9 +145,7 @@ def _sections(prompt: str) -> Iterator[_Section]:
 
 
 def published_in(path: Path) -> Iterator[str]:
-    """Yield texts of the prompts that nobody in Discord wrote: instructions, documentation and its index. Raises
-    OSError.
-    """
+    """Yield what nobody in Discord wrote: instructions, documentation and its index. Raises OSError."""
     seen = set[str]()
     for call in read_records(path):
         request = call.get("request")

@@ -82,9 +82,7 @@ class TextMatch:
         yield from (lines for lines in self._beginning_in(words) if all(line in padded for line in lines))
 
     def lines_within(self, text: str) -> frozenset[str]:
-        """Return the lines by which texts are found in `text`, without those that run over a line end or label: nobody
-        has written such a line.
-        """
+        """Return the lines by which texts are found in `text`, without those that run over a line end or label."""
         found = [*self.find_lines(text)]
         shown = [_padded(_LABEL.sub("", line)) for line in text.split("\n")] if found else []
         whole = [lines for lines in found if all(any(line in each for each in shown) for line in lines)]

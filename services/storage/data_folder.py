@@ -175,9 +175,7 @@ class DataFolder:
     pending = _PathBelow("team-knowledge", "pending")
 
     def is_own(self, path: Path) -> bool:
-        """Return True if something directly in the folder belongs to this layout: by its name, or as a copy of what
-        does, such as `state.old`.
-        """
+        """Return True if a name in the folder is of this layout, or of a copy of what is, such as `state.old`."""
         return path.name.startswith(files.LEFTOVER_PREFIX) or _OWN.match(path.name) is not None
 
 

@@ -364,9 +364,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _errors_name(path: Path) -> Generator[None]:
-    """Put the file's path into errors: a call on a descriptor fails without a path, one on a temporary file with the
-    wrong one.
-    """
+    """Put the path into errors: calls on descriptors fail without one, those on temporary files with another."""
     try:
         yield
     except OSError as error:

@@ -150,9 +150,7 @@ class ExtractiveAssistant:
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
-        """Choose the passages to quote: the best ones that have the version, number or name in question. Introductions
-        are left out.
-        """
+        """Choose the passages to quote: the best with the version, number or name in question; no introductions."""
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
         required = requirements_of(words_to_search(query))
         fit = [

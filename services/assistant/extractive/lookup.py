@@ -74,9 +74,7 @@ def _answer(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_cha
 
 
 def _in_vain(toolset: Toolset, evidence: QAResult | None, say: Phrases, max_chars: int) -> AnswerResult | None:
-    """Return the answer if nothing was found: that files were searched, or cannot be read; None if neither is the
-    case.
-    """
+    """Return the answer if nothing was found: that files were searched, or cannot be read; None: neither is so."""
     said = about_unreadable(toolset.files)
     if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
         said = evidence.answer

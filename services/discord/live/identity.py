@@ -74,9 +74,7 @@ async def servers_of(token: str) -> tuple[Server, ...] | Identity:
 
 
 async def name_of(token: str, user_id: int) -> str | Identity | None:
-    """Return the name of a user; None if there is no such user; an `Identity` with the reason if Discord was not
-    reached.
-    """
+    """Return the name of a user; None: there is no such user; an `Identity` says why Discord was not reached."""
 
     async def read_name(session: aiohttp.ClientSession) -> str | None:
         user = await _get(session, f"/users/{user_id}")
@@ -190,9 +188,7 @@ async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...]:
 
 
 async def _get(session: aiohttp.ClientSession, path: str, *, gone: bool = False) -> Any:
-    """Return the JSON of the answer; None: there is no such user, or with `gone` nothing that the bot can see there.
-    Raises _Unanswered.
-    """
+    """Return the JSON of the answer; None: there is no such user, or (`gone`) nothing is seen. Raises _Unanswered."""
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
             raise _Unanswered(Identity(refused=CLOSED[_BAD_TOKEN]))

@@ -29,9 +29,7 @@ def invitation(application_id: int, *, feedback: bool) -> str:
 
 
 def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
-    """Return the channels of a guild in which people write and which the lists of ids allow; an empty list allows
-    all.
-    """
+    """Return the channels in which people write and which the lists of ids allow; an empty list allows all."""
     return [
         channel
         for channel in guild.channels

@@ -86,9 +86,7 @@ class Client(discord.Client):
             self._seconds_ahead = now() - parsedate_to_datetime(ended.response.headers["Date"]).timestamp()
 
     def discord_time(self) -> float:
-        """Return Discord's time, by its last answer, in seconds since 1970: ids go by it, and this machine's clock may
-        be wrong.
-        """
+        """Return Discord's time by its last answer, in seconds since 1970: ids go by it, and our clock may be wrong."""
         return now() - self._seconds_ahead
 
     async def log_in(self, token: str) -> None:
@@ -110,9 +108,7 @@ class Client(discord.Client):
         self._logged_in = True
 
     def read(self, type_: str, payload: Mapping[str, Any]) -> None:
-        """Let discord.py parse a dispatch that another process received, so that its cache and commands work without a
-        connection.
-        """
+        """Let discord.py parse a dispatch of another process, so that cache and commands work without a connection."""
         read_it = self._connection.parsers.get(type_)
         if read_it is None:
             return

@@ -42,9 +42,7 @@ class Extraction:
         self._max_bytes = max_bytes
 
     async def text(self, body: bytes, content_type: str) -> Page:
-        """Extract the text of a body with `read`; takes no virtual time. Raises FetchFailed: as `read`, or the process
-        was stopped.
-        """
+        """Extract the text of a body, in no virtual time. Raises FetchFailed: as `read`, or the process was stopped."""
         return await run_parser(self._run, "its text", read, body, content_type, self._max_bytes)
 
 

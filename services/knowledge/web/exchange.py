@@ -114,9 +114,7 @@ def is_public(address: Address) -> bool:
 
 
 def parse_address(host: str) -> Address | None:
-    """Parse a host that is an address (also `127.1`, `0x7f000001`, `017700000001` or with a final dot); None if it is a
-    name.
-    """
+    """Parse a host that is an address (also `127.1`, `0x7f000001` or with a final dot); None if it is a name."""
     bare = host.rstrip(".")
     with suppress(ValueError):
         return ip_address(bare)

@@ -44,9 +44,7 @@ def is_database(path: Path, head: bytes) -> bool:
 
 
 def is_database_companion(path: Path) -> bool:
-    """Return True if SQLite keeps a file beside a database (`-wal`, `-shm`, `-journal`): a copy of the database
-    contains it already.
-    """
+    """Return True if SQLite keeps a file beside a database (`-wal`, …), whose copy contains it already."""
     base = next((path.name.removesuffix(suffix) for suffix in _COMPANION_SUFFIXES if path.name.endswith(suffix)), None)
     if not base:
         return False
