@@ -159,19 +159,11 @@ class OptOutRegistry(Protocol):
     def __contains__(self, user_id: object, /) -> bool: ...
 
     async def add(self, user_id: int) -> None:
-        """Opt somebody out.
-
-        Raises:
-            OSError: the change was not written, and is lost when this process ends.
-        """
+        """Opt somebody out. Raises OSError: the change was not written, and is lost when this process ends."""
         ...
 
     async def discard(self, user_id: int) -> None:
-        """Opt somebody in again.
-
-        Raises:
-            OSError: as `add`.
-        """
+        """Opt somebody in again. Raises OSError: as `add`."""
         ...
 
 

@@ -181,11 +181,7 @@ class Router:
     drafts: Drafts = field(default_factory=Drafts)
 
     async def route(self, part: Part) -> Routing:
-        """Decide about one part.
-
-        Raises:
-            LookupFailed: Discord could not be asked. Callers must not take this for "no reply".
-        """
+        """Decide about one part. Raises LookupFailed: Discord could not be asked, which is not "no reply"."""
         target = await self._target(part)
         if part.author_type is USER and await self._answered_before(part):
             return Routing(NOTHING, Reason.DUPLICATE)

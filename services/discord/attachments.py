@@ -34,11 +34,8 @@ class AttachmentUnreachable(AttachmentFailed):
 
 class Attachments(Protocol):
     async def content(self, attachment: Attachment, max_bytes: int) -> bytes:
-        """All of it.
-
-        Raises:
-            AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not available.
-            AttachmentUnreachable: it could not be downloaded now.
+        """Return all of it. Raises AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not available;
+        AttachmentUnreachable: it could not be downloaded now.
         """
         ...
 

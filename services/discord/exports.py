@@ -114,12 +114,8 @@ class _Message(_WithId):
 
 
 class Export:
-    """One exported file, read as far as its header.
-
-    Raises:
-        NotAnExport: it does not have the exporter's top-level keys.
-        PrivateExport: it holds direct messages.
-        OSError: it cannot be opened.
+    """One exported file, read as far as its header. Raises OSError; NotAnExport: it does not have the exporter's
+    top-level keys; PrivateExport: it holds direct messages.
     """
 
     def __init__(self, path: Path) -> None:

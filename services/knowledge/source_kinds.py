@@ -233,11 +233,8 @@ class SourceKind(Protocol[R]):
         ...
 
     def read(self, source_id: str) -> Text:
-        """Read the text of a source for answers, from disk and never from the network. Blocking.
-
-        Raises:
-            OutsideFolder: the id leads out of the folder.
-            OSError, ValueError: the text cannot be read or parsed.
+        """Read the text of a source for answers, from disk and never from the network. Blocking. Raises OutsideFolder:
+        the id leads out of the folder; OSError, ValueError: the text cannot be read or parsed.
         """
         ...
 
@@ -464,10 +461,8 @@ class SourceRecords:
         return next(kind for kind in self.kinds if isinstance(record, kind.record))
 
     async def load(self) -> None:
-        """Start from the cache file; a missing one is an empty cache.
-
-        Raises:
-            OSError: the file exists and cannot be read. Taking it for empty would cost every description.
+        """Start from the cache file; a missing one is an empty cache. Raises OSError: the file cannot be read. Taking
+        it for empty would cost every description.
         """
         try:
             data = await in_thread(self.path.read_bytes)

@@ -140,10 +140,8 @@ def render(request: Request, outcome: Reply | LLMError) -> str:
 
 
 def read(path: Path) -> list[Exchange]:
-    """All exchanges of a file, in order. Other lines are logged and left out.
-
-    Raises:
-        UnreadableExchanges: the file cannot be read, or no line of it is an exchange.
+    """All exchanges of a file, in order. Other lines are logged and left out. Raises UnreadableExchanges: the file
+    cannot be read, or has no exchange.
     """
     try:
         lines = path.read_bytes().split(b"\n")

@@ -74,10 +74,7 @@ def wire_schema(model: type[BaseModel]) -> Mapping[str, object]:
 
 def first_valid_object(text: str, model: type[M]) -> M:
     """Find the first JSON object in `text` that validates as `model`: bare, fenced, between sentences or within another
-    object.
-
-    Raises:
-        NotFound: there is none; the message says what is wrong with the first object, if there is one.
+    object. Raises NotFound: there is none; the message says what is wrong with the first object, if there is one.
     """
     decoder = json.JSONDecoder()
     wrong = ""

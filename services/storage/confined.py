@@ -19,10 +19,8 @@ class OutsideFolder(Exception):
 
 
 def locate(folder: Path, name: str) -> Path:
-    """Return the path of `name` (with `/` between folders) in `folder`, without looking at the disk.
-
-    Raises:
-        OutsideFolder: the name is absolute or hidden, leads upwards (`..`), or contains a NUL or a backslash.
+    """Return the path of `name` (with `/` between folders) in `folder`, without looking at the disk. Raises
+    OutsideFolder: the name is absolute or hidden, leads upwards (`..`), or contains a NUL or a backslash.
     """
     if "\0" in name or "\\" in name:
         raise OutsideFolder("its name holds a character that no source's name has")
@@ -33,11 +31,8 @@ def locate(folder: Path, name: str) -> Path:
 
 
 def resolve(folder: str, path: str) -> str:
-    """Return `path` with its symlinks followed. `folder`: already resolved.
-
-    Raises:
-        OutsideFolder: the path leads out of `folder`, or to a hidden file.
-        OSError: a symlink cannot be read.
+    """Return `path` with its symlinks followed. `folder`: already resolved. Raises OutsideFolder: the path leads out of
+    `folder`, or to a hidden file; OSError: a symlink cannot be read.
     """
     target = os.path.realpath(path)
     steps = target.removeprefix(f"{folder}/").split("/")

@@ -43,11 +43,7 @@ class FileChange:
     length: int = 0
 
     def apply(self, content: bytearray) -> None:
-        """Apply the change to the content of the file; `remove` empties it.
-
-        Raises:
-            ValueError: the content is not the one that was changed.
-        """
+        """Apply the change to the content of the file; `remove` empties it. Raises ValueError: it was another one."""
         if len(content) < self.length:
             raise ValueError(f"{self.path}: {len(content)} bytes, where {self.length} were changed")
         del content[self.length :]

@@ -101,9 +101,7 @@ def edit_records(path: Path, change: Callable[[Record], Record | None]) -> LineE
     """Pass each object of a file of lines through `change`: None drops its line, an equal object leaves it as it is.
 
     A missing file has no lines. Atomic; a file without changes is not written. Appends of all processes wait meanwhile.
-
-    Raises:
-        OSError: the file cannot be read or written.
+    Raises OSError.
     """
     edits = LineEdits()
     edited: list[bytes] = []

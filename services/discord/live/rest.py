@@ -103,11 +103,7 @@ class RestFetcher:
         return None if payload is None else _decoded(self._place, payload)
 
     async def active_threads(self, guild_id: int) -> Sequence[Mapping[str, Any]]:
-        """Return the undecoded threads and posts of a guild that are not archived and that the bot can view.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """Return the undecoded threads of a guild that are active and that the bot can view. Raises LookupFailed."""
         found = await self._read(guild_id, ("threads", guild_id), lambda: self._http.get_active_threads(guild_id))
         return [] if found is None else [_mapping(thread) for thread in found["threads"]]
 
@@ -178,12 +174,7 @@ class DiscordPoster:
         return message_id
 
     async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
-        """See `Poster.send`.
-
-        Raises:
-            PostFailed: Discord refused, or could not be reached.
-            ValueError: the nonce is longer than 25 characters, which Discord would refuse.
-        """
+        """See `Poster.send`. Raises ValueError: the nonce is longer than 25 characters, which Discord would refuse."""
         if len(nonce) > MAX_NONCE:
             raise ValueError(f"nonce {nonce!r} is longer than {MAX_NONCE} characters")
         reference = discord.utils.MISSING

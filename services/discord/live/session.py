@@ -90,11 +90,8 @@ class Client(discord.Client):
         return now() - self._seconds_ahead
 
     async def log_in(self, token: str) -> None:
-        """Make the REST side usable, once. May be called again when it failed.
-
-        Raises:
-            discord.LoginFailure: the token is wrong.
-            discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
+        """Make the REST side usable, once. May be called again when it failed. Raises discord.LoginFailure: the token
+        is wrong; other errors of discord.py and aiohttp, and OSError: Discord could not be asked.
         """
         if self._logged_in:
             return
@@ -124,10 +121,7 @@ class Client(discord.Client):
 
     async def concurrent_identifies(self) -> int:
         """Return the number of shards that may begin a session at a time: of those whose numbers are equal modulo this
-        number, only one. Call it after `log_in`.
-
-        Raises:
-            discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
+        number, only one. Call it after `log_in`. Raises as that.
         """
         _, _, limits = await self.http.get_bot_gateway()
         return max(1, int(limits["max_concurrency"]))
@@ -243,9 +237,7 @@ the back-off, the other half is spread over a day."""
 
 
 def pause(failures: int, jitter: Callable[[], float] = random.random) -> float:
-    """Seconds before the next try: 1, 2, 4 … 60, up to half less by `jitter` (0 to 1): many bots must not come back
-    at once.
-    """
+    """Seconds before the next try: 1, 2, 4 … 60, less up to half by `jitter` (0 to 1), that bots return in turn."""
     return min(LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 1)) * (1 - jitter() / 2)
 
 

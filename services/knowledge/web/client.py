@@ -100,11 +100,8 @@ class CheckedClient:
 
 
 def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
-    """Return the address that a redirect leads to, if it may be fetched.
-
-    Raises:
-        FetchFailed: it has no target or one that `check_url` refuses; or it leads from https to http, where anybody
-            on the way could change the text. (An operator can list such a site as http.)
+    """Return the address that a redirect leads to, if it may be fetched. Raises FetchFailed: it has no target or one
+    that `check_url` refuses; or it leads from https to http, where anybody on the way could change the text.
     """
     location = answer.headers.get("Location", "")
     try:
@@ -193,11 +190,8 @@ _LONGEST_VALIDATOR = 1024
 async def ask(
     client: CheckedClient, url: str, etag: str | None, last_modified: str | None, *, max_bytes: int | None = None
 ) -> Answer | NotModified:
-    """Request a page, unless it is unchanged. A validator that no header can hold is left out.
-
-    Raises:
-        FetchFailed: the answer is no page; the message has the status.
-        FetchTimedOut: the server gave no answer in time.
+    """Request a page, unless it is unchanged. A validator that no header can hold is left out. Raises FetchFailed: the
+    answer is no page; FetchTimedOut: the server gave none in time.
     """
     conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
     sent = {name: value for name, value in conditions.items() if value and _is_storable(value)}

@@ -67,10 +67,8 @@ def media_type(content_type: str, body: bytes) -> str:
 
 
 def read(body: bytes, content_type: str, max_bytes: int) -> Page:
-    """Extract the text and title of `body`. Blocking, for seconds if it is long.
-
-    Raises:
-        FetchFailed: its type is not supported, or it has no text.
+    """Extract the text and title of `body`. Blocking, for seconds if it is long. Raises FetchFailed: its type is not
+    supported, or it has no text.
     """
     kind = media_type(content_type, body)
     found = _CHARSET.search(content_type)
@@ -181,11 +179,9 @@ def _title(tree: _Element) -> str:
 
 
 def _read_pdf(data: bytes, max_chars: int) -> Page:
-    """Extract the text of all pages, with a blank line between two.
-
-    Raises:
-        FetchFailed: the extra is missing, or the PDF needs a password or has more than `max_chars` characters.
-        Exception: it is damaged; pypdf has no common class for that.
+    """Extract the text of all pages, with a blank line between two. Raises FetchFailed: the extra is missing, or the
+    PDF needs a password or has more than `max_chars` characters; Exception: it is damaged; pypdf has no common class
+    for it.
     """
     try:
         from pypdf import PdfReader  # noqa: PLC0415 (of an extra)

@@ -189,10 +189,8 @@ class HttpExchange:
     async def ask(
         self, url: URL, headers: Mapping[str, str], body: bytes | None = None, max_bytes: int | None = None
     ) -> Answer:
-        """Request a checked `url`: GET, or with a `body` POST. The caller bounds the time.
-
-        Raises:
-            FetchFailed: it cannot be reached safely, breaks off, or sends more than `max_bytes` (None: the usual).
+        """Request a checked `url`: GET, or with a `body` POST. The caller bounds the time. Raises FetchFailed: it
+        cannot be reached safely, breaks off, or sends more than `max_bytes` (None: the usual).
         """
         public_only = host_key(url.raw_host or "") not in self._private_hosts
         try:

@@ -185,9 +185,7 @@ def prune(newest: Path, keep: int) -> Pruned:
     """Delete the oldest backups of the series of `newest` beyond `keep`, by the times in them; `newest` always stays.
 
     Each is deleted whole, by one step, after its manifest was read. Links, folders and what is no whole backup stay.
-
-    Raises:
-        OSError: a file cannot be read or deleted; the others that were not yet deleted stay.
+    Raises OSError: a file cannot be read or deleted; the others that were not yet deleted stay.
     """
     newest = Path(os.path.realpath(newest))
     others: list[tuple[str, Path]] = []
