@@ -30,7 +30,6 @@ from services.llm.endpoint import (
     TimedOut,
     Unavailable,
     UnknownRequest,
-    json_object,
 )
 from services.llm.images import (
     MAX_IMAGE_BYTES,

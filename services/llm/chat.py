@@ -38,8 +38,8 @@ from services.llm.endpoint import (
     Round,
     TimedOut,
     Unavailable,
-    json_object,
 )
+from services.storage import json_object
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 
@@ -157,15 +156,6 @@ class Reply:
     finish_reason: str | None = None
     calls: tuple[RequestedCall, ...] = ()
     content: str = ""
-
-
-def json_object(text: str) -> dict[str, object] | None:
-    """Return `text` as one JSON object; None if it is not one."""
-    try:
-        read: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, object]", read) if isinstance(read, dict) else None
 
 
 class Endpoint(Protocol):

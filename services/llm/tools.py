@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clock import now
-from services.llm.endpoint import RequestedCall, Round, json_object
+from services.llm.endpoint import RequestedCall, Round
 from services.llm.prompting import Field, section
+from services.storage import json_object
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from typing import NamedTuple, cast
 
 from services.assistant import GatingResult
 from services.discord import THREAD_TYPES, BadLine, Dispatch, RecordingFilter, parse_line, render_line
-from services.llm import NotFound, first_valid_object, json_object
+from services.llm import NotFound, first_valid_object
 from services.privacy.text_match import LONG_CHARS, TextMatch
-from services.storage import Record, edit_records, files, read_records
+from services.storage import Record, edit_records, files, json_object, read_records
 from services.team import REMOVED
 from services.telemetry import number_of
 

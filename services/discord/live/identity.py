@@ -97,7 +97,7 @@ async def access_to(token: str, channel_id: int, bot_id: int) -> ChannelAccess |
         place = channel = await _get(session, f"/channels/{channel_id}", gone=True)
         if place is not None and place["type"] in THREAD_TYPES:
             channel = await _get(session, f"/channels/{place['parent_id']}", gone=True)
-        if channel is None:
+        if place is None or channel is None:
             return ChannelAccess("there is no such channel, or the bot cannot view it (View Channel)")
         guild_id = channel.get("guild_id")
         if guild_id is None:

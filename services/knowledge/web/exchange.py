@@ -145,14 +145,6 @@ _CHUNK_BYTES = 65_536
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 """The encodings that aiohttp decompresses, the last two only with their packages. It returns others as they are."""
 
-_REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (aiohttp.ClientConnectorDNSError, "its host name cannot be looked up"),
-    (aiohttp.ClientSSLError, "no secure connection can be made to it"),
-    (aiohttp.ClientPayloadError, "its body is damaged or breaks off"),
-    (aiohttp.ServerDisconnectedError, "the connection was closed before it had answered"),
-    (OSError, "the connection broke off"),
-)
-
 _AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
 """Family, type, protocol, name and address, as from `getaddrinfo`."""
 
@@ -293,12 +285,19 @@ def _describe_error(error: Exception) -> str:
         case aiohttp.ClientConnectorCertificateError():
             verdict = error.certificate_error
             detail = verdict.verify_message if isinstance(verdict, ssl.SSLCertVerificationError) else "not valid"
-            return f"its certificate is not accepted ({detail})"
-        case aiohttp.ClientConnectorDNSError() | aiohttp.ClientSSLError():
-            pass
+            reason = f"its certificate is not accepted ({detail})"
+        case aiohttp.ClientConnectorDNSError():
+            reason = "its host name cannot be looked up"
+        case aiohttp.ClientSSLError():
+            reason = "no secure connection can be made to it"
         case aiohttp.ClientConnectorError():
-            return f"it cannot be reached ({error.os_error.strerror or type(error.os_error).__name__})"
+            reason = f"it cannot be reached ({error.os_error.strerror or type(error.os_error).__name__})"
+        case aiohttp.ClientPayloadError():
+            reason = "its body is damaged or breaks off"
+        case aiohttp.ServerDisconnectedError():
+            reason = "the connection was closed before it had answered"
+        case OSError():
+            reason = "the connection broke off"
         case _:
-            pass
-    reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
-    return next(reasons, f"its answer is not understood ({type(error).__name__})")
+            reason = f"its answer is not understood ({type(error).__name__})"
+    return reason
