@@ -28,10 +28,9 @@ from services.knowledge.file_selection import (
 from services.knowledge.source_kinds import (
     CannotList,
     LeftOut,
-    LineResult,
-    LinksLine,
     Listing,
     SourceDetails,
+    SourceKind,
     SourceSetup,
     Text,
     Trouble,
@@ -66,7 +65,7 @@ class FileRecord(Record):
         return self.file.rel_path
 
 
-class TextFiles:
+class TextFiles(SourceKind[FileRecord]):
     """The `SourceKind` of text files below a folder; their paths are their ids. A file is read again when its size or
     time of change differs from the record.
     """
@@ -90,19 +89,9 @@ class TextFiles:
     def owns(self, source_id: str) -> bool:
         return bool(source_id)
 
-    @staticmethod
-    def address(_source_id: str) -> str | None:
-        return None  # where files are published is a setting
-
     def details(self, record: FileRecord) -> SourceDetails:
         read_at = from_rfc3339(record.last_indexed_at)
         return SourceDetails(record.file.size_bytes, record.file.mtime_ns / 1e9, read_at=read_at)
-
-    def line_result(self, _line: LinksLine) -> LineResult | None:
-        return None
-
-    async def refresh(self, _at: float) -> Sequence[Trouble]:
-        return ()  # nothing is requested from outside
 
     def list_sources(self, records: Mapping[str, FileRecord], _at: float) -> Listing:
         found = list_files(self._folder, self._max_bytes, self._parts)
@@ -145,9 +134,6 @@ class TextFiles:
 
     def read(self, source_id: str) -> Text:
         return page_of(self._read(source_id), source_id, self._max_bytes, self._read_partial)
-
-    def forget(self, source_id: str) -> None:
-        """Nothing is kept besides the file."""
 
     def _refusal(self, name: str, excluded: Mapping[str, PathFilter]) -> str | None:
         if (refusal := self._path_filter.refusal(name)) is not None or self._path_filter.include:

@@ -166,7 +166,8 @@ class SourceKind(Protocol[R]):
     """A kind of source, such as files or web pages: all that the rest of the program needs to know about it.
 
     The index names a source `kb:<id>`. One object serves a whole run; answering calls `read` on another object.
-    Register a kind in `services.knowledge.kinds`.
+    Register a kind in `services.knowledge.kinds`. A subclass needs no method that has a body here, if it has nothing
+    else to say there.
 
     Attributes:
         noun: the word for one source in reports, such as `file`; kinds with the same noun are counted together.
@@ -191,25 +192,25 @@ class SourceKind(Protocol[R]):
         ...
 
     @staticmethod
-    def address(source_id: str, /) -> str | None:
+    def address(_source_id: str, /) -> str | None:
         """Return the web address of a source, from its id alone; None if the id does not tell, or is of another kind.
         Only files of repositories have addresses for single sections.
         """
-        ...
+        return None
 
-    def details(self, record: R, /) -> SourceDetails:
+    def details(self, _record: R, /) -> SourceDetails:
         """Return what the dashboard shows of a source. Blocking; without requests."""
-        ...
+        return SourceDetails()
 
-    def line_result(self, line: LinksLine, /) -> LineResult | None:
+    def line_result(self, _line: LinksLine, /) -> LineResult | None:
         """Return what `--check` shows of a line of the links file; None if it is of another kind. Blocking."""
-        ...
+        return None
 
-    async def refresh(self, at: float, /) -> Sequence[Trouble]:
+    async def refresh(self, _at: float, /) -> Sequence[Trouble]:
         """Fetch what `list_sources` needs from outside, at the beginning of each update. A slow kind delays no other.
-        Returns the failures, for which the earlier state stays. `at`: now, in seconds since 1970.
+        Returns the failures, for which the earlier state stays. `_at`: now, in seconds since 1970.
         """
-        ...
+        return ()
 
     def list_sources(self, records: Mapping[str, R], at: float, /) -> Listing:
         """List the sources that exist now. `records`: those of all known sources, including gone ones; `at`: now, in
@@ -240,7 +241,6 @@ class SourceKind(Protocol[R]):
 
     def forget(self, source_id: str) -> None:
         """Delete what is stored of a source that has been gone for a day. Blocking; may raise OSError."""
-        ...
 
 
 AnyKind = SourceKind[Any]
