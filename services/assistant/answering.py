@@ -52,9 +52,7 @@ class Assistant(Protocol):
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
     ) -> GatingResult:
         """Decide whether the last turns ask a question that can be answered, and how to word it for the search.
-
-        `files`: files that can be searched besides the sources, each in a few words. `addressed`: the bot was mentioned
-        or replied to.
+        `files`: those that can be searched besides the sources. `addressed`: the bot was mentioned or replied to.
         """
         ...
 
@@ -85,9 +83,8 @@ class Assistant(Protocol):
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         """Answer from the sources. Citations name sources, or the ids of conversations in sources of the team.
-
-        `was_too_long`: an earlier draft was longer than `max_chars`, and the prompt says so. `toolset`: the tools that
-        may be called before answering.
+        `was_too_long`: an earlier draft was longer than `max_chars`. `toolset`: the tools that may be called before
+        answering.
         """
         ...
 

@@ -21,10 +21,7 @@ _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:
-    """Return `text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
-
-    A model copies what it was shown, and often what stands around it: quotes, backticks, a label.
-    """
+    """Return `text` without what often stands around an id that a model copies: quotes, backticks, a label."""
     cleaned = text.strip(_WRAPPING)
     while (before := _LABEL.match(cleaned)) is not None:
         cleaned = cleaned[before.end() :].strip(_WRAPPING)
@@ -32,13 +29,9 @@ def clean_id(text: str) -> str:
 
 
 def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str], list[str]]:
-    """Match the names that a model gave with the `known` ids.
-
-    A name without the namespace (`guide.md` for `kb:guide.md`), or in other letter case, matches if no other known id
-    has the same form.
-
-    Returns:
-        The known ids that were named, in the model's order, each once; the names that match none, each once.
+    """Match the names that a model gave with the `known` ids. A name without the namespace (`guide.md` for
+    `kb:guide.md`), or in other letter case, matches if no other known id has the same form. Returns the known ids that
+    were named, in the model's order, and the names that match none, each once.
     """
     resolve = _resolver(known)
     found: dict[str, None] = {}
@@ -217,10 +210,7 @@ def trusted_text(source: Source) -> str:
 
 
 def links_block(urls: Iterable[str]) -> str:
-    """Return the end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if there are no `urls`.
-
-    The angle brackets keep Discord from showing previews.
-    """
+    """Return the end of an answer: `Links:` and one `<url>` a line, without previews. Empty if there are no `urls`."""
     listed = "\n".join(f"<{url}>" for url in dict.fromkeys(urls))
     return f"\n\nLinks:\n{listed}" if listed else ""
 

@@ -96,9 +96,8 @@ def _opening_mentions(text: str) -> set[int]:
 def _named_user(
     message: Message, captured: Mapping[int, Message], types: Mapping[int, AuthorType], askers: Mapping[int, _Asker]
 ) -> int | None:
-    """Return the user whom a message of the team names, by its reply or by the mentions at its beginning. If it names
-    nobody, return the only asker. None: it names several people, none of the `askers`, or replies to a message that is
-    not captured. Mentions are read from the text as Discord sent it, where no typed name can pass for one.
+    """Return the user whom a message of the team names, by its reply or the mentions at its beginning (as Discord sent
+    them); else the only asker. None: it names several, or nobody who asked, or replies to what is not captured.
     """
     named = _opening_mentions(message.text)
     if message.reply_to is not None:

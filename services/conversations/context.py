@@ -128,9 +128,8 @@ class Context:
         return there if is_whole else None
 
     async def written_by_users(self, place_id: int, low: int, high: int) -> Mapping[int, int] | None:
-        """Return the authors of what community users wrote in a place from the id `low` up to the message `high`, by
-        message, also of messages that were deleted or are withheld; 0: the author is not known. None: not all of it is
-        known.
+        """Return the authors of what community users wrote in a place, by message, from `low` up to `high`, also of
+        what was deleted or is withheld; 0: unknown. None: not all of it is known.
         """
         found = self._tracker.written_by_users(place_id, low, high)
         if found is None or self._tracker.conversation_of(high) is None:

@@ -411,8 +411,7 @@ def render_draft(draft: Draft) -> bytes:
 
 def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], bool]) -> int:
     """End the drafts in which words of a person may stand, and remove damaged files; drop the person from those that
-    they decided about. The next start shows what has ended so. Returns how many drafts changed. Blocking. Raises
-    OSError.
+    they decided about. Returns how many drafts changed. Blocking. Raises OSError.
     """
 
     def forgotten(draft: Draft) -> Draft:

@@ -100,10 +100,8 @@ class People:
 
 
 class ThreadAccess:
-    """Decides who can view a thread now.
-
-    With a `fetcher` (live) Discord is asked each time who is a member of a private thread. Without one (replay) its
-    members are the authors of its messages: Discord makes them members.
+    """Decides who can view a thread now. Discord is asked each time who is a member of a private thread. Without a
+    `fetcher` (replay) these are the authors of its messages: Discord makes them members.
     """
 
     def __init__(self, history: History, fetcher: Fetcher | None) -> None:
@@ -111,9 +109,8 @@ class ThreadAccess:
         self._fetcher = fetcher
 
     async def can_view(self, user_id: int, place_id: int, *, seen_in: int | None) -> bool:
-        """Return True if a person can view a thread; False if not, or if that is unknown.
-
-        `seen_in`: the channel or thread where the person has just written or called a command; None: none is known.
+        """Return True if a person is known to be able to view a thread. `seen_in`: the channel or thread where they
+        have just written or called a command; None: none is known.
         """
         try:
             place = await self.history.find_place(place_id)
@@ -151,9 +148,8 @@ class TeamActivity:
 
 
 class OptOutRegistry(Protocol):
-    """The people who opted out with `/privacy opt-out`: checked for every message, kept durably.
-
-    A change takes effect before it is written, also for work in progress.
+    """The people who opted out with `/privacy opt-out`: checked for every message, kept durably. A change takes effect
+    before it is written, also for work in progress.
     """
 
     def __contains__(self, user_id: object, /) -> bool: ...

@@ -501,10 +501,8 @@ class ConversationTracker:
             self._memory.deleted[message_id] = None
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> AssignedConversation:
-        """Assign a message to a conversation and remember it. A message that was assigned before keeps its
-        conversation.
-
-        Do not pass system messages: nobody wrote them.
+        """Assign a message to a conversation and remember it. One that was assigned before keeps its conversation. Do
+        not pass system messages: nobody wrote them.
         """
         known = self.conversation_of(message.id)
         if known is not None:
@@ -609,9 +607,8 @@ class ConversationTracker:
         )
 
     def _find_question(self, new: _Unassigned, current: ConversationState | None) -> int | None:
-        """Rules 3 and 4: return the waiting question that shares most words with the message; of several, the newest.
-
-        If there is a `current` conversation, the question must share more words than the conversation.
+        """Rules 3 and 4: return the waiting question that shares most words with the message, and more than the
+        `current` conversation does; of several, the newest.
         """
         waiting = new.place_state.waiting
         for outdated in [each for each, since in waiting.items() if new.at - since >= new.rules.answer_gap]:

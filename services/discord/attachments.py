@@ -41,9 +41,8 @@ class Attachments(Protocol):
 
 
 class CDNAttachments:
-    """Downloads from `origins` only (scheme, host, and port if not the default).
-
-    `timeout_seconds` bounds one try, of which there are up to `1 + max_retries`. They take no virtual time.
+    """Downloads from `origins` only (scheme, host, and port if not the default), in no virtual time. `timeout_seconds`
+    bounds one try, of which there are up to `1 + max_retries`.
     """
 
     def __init__(

@@ -29,9 +29,8 @@ log = logging.getLogger(__name__)
 
 
 class ChatEndpoint:
-    """Any OpenAI-compatible endpoint; each call is one attempt within the time limit.
-
-    Makes its client at the first call. All calls, and `aclose`, belong on one ordinary loop.
+    """Any OpenAI-compatible endpoint; each call is one attempt within the time limit. Makes its client at the first
+    call. All calls, and `aclose`, belong on one ordinary loop.
     """
 
     def __init__(self, settings: EndpointSettings) -> None:

@@ -139,9 +139,8 @@ class ForgetResult:
 
 
 def has_archived_text(raw: Path, user_id: int) -> bool:
-    """Return True if the raw archive holds a text of the person, so that copies of topics may hold it too. Blocking.
-
-    Delete the copies first: once `forget` has changed the archive, this returns False.
+    """Return True if the raw archive holds a text of the person, so that copies of topics may, too: delete these first,
+    as `forget` changes the archive. Blocking.
     """
     return any(True for _ in _texts_by(raw, user_id))
 

@@ -215,9 +215,8 @@ _REACTIONS = {"MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"}
 
 @dataclass(slots=True)
 class PersonInRecording:
-    """A person's texts and names of threads in a recording, and the ids of their messages, threads and attachments.
-
-    `damaged`: lines that could not be read.
+    """A person's texts and names of threads in a recording, and the ids of their messages, threads and attachments; and
+    the number of damaged lines.
     """
 
     texts: list[str] = field(default_factory=list[str])

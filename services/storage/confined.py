@@ -78,10 +78,8 @@ def read(folder: Path, path: Path, max_bytes: int) -> tuple[str, Signature, bool
 
 
 def _without_symlinks(folder: Path, path: Path) -> str | None:
-    """Return `path` unchanged if it has no symlink below `folder`; None: it has to be resolved.
-
-    Each system call may wait for Python's lock. Resolving makes two for every folder from the root on, which took most
-    of the time of reading thousands of files.
+    """Return `path` unchanged if it has no symlink below `folder`; None: it has to be resolved, which makes two system
+    calls for every folder from the root on, and took most of the time of reading thousands of files.
     """
     below = os.fspath(folder)
     for step in os.fspath(path).removeprefix(f"{below}{os.sep}").split(os.sep):  # noqa: PTH206 (as `read_signature`)

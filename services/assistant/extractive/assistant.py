@@ -47,10 +47,8 @@ _SECTION_CHARS: Final = 1_200
 
 
 class ExtractiveAssistant:
-    """Implements `Assistant` with `search`. Calls no model, so that it counts nothing in `Usage`.
-
-    `addresses`: make links in quotes absolute. `reply_language`: the language of the words around quotes: `question`,
-    which is that of the question, or the code of a fixed language.
+    """Implements `Assistant` with `search`. Counts nothing in `Usage`. `addresses`: make links in quotes absolute.
+    `reply_language`: `question`, which is that of the question, or the code of a fixed one.
     """
 
     def __init__(self, search: Search, addresses: Addresses | None = None, *, reply_language: str = "question") -> None:

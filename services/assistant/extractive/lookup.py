@@ -92,9 +92,8 @@ def _holds(result: QAResult, asked: str) -> bool:
 
 
 def _question(query: str) -> str:
-    """Return the sentences that ask, if they say enough by themselves: the text around them names other things.
-
-    Earlier questions are left out: the tools know the conversation, and recognise what refers to it.
+    """Return the sentences that ask, if they say enough by themselves: the text around them names other things. Earlier
+    questions are left out: the tools know the conversation.
     """
     now = current_question(query)
     asked = map(_ASKED.match, _SENTENCE_ENDS.split(now))

@@ -168,10 +168,8 @@ class Turns:
 
 
 class _Limiter(AsyncLimiter):
-    """A limiter that tolerates rounding errors.
-
-    At the time that it has calculated, 10⁻¹⁶ of a turn may be missing, for which it would wait again, zero seconds. A
-    real clock moves on meanwhile, a virtual one does not.
+    """A limiter that tolerates rounding errors: else it would wait zero seconds for 10⁻¹⁶ of a turn, and a virtual
+    clock does not move on meanwhile.
     """
 
     __slots__ = ()

@@ -32,9 +32,8 @@ _SNIFFED_CHARS = 1024
 
 
 class Extraction:
-    """Extracts text in processes of its own, as a page may be made to break its parser.
-
-    Pitfall 38: parsing a page takes up to seconds, in which the gateway's heartbeat would be late.
+    """Extracts text in processes of its own: a page may be made to break its parser, or take seconds, in which the
+    gateway's heartbeat would be late (pitfall 38).
     """
 
     def __init__(self, run: WorkRunner, *, max_bytes: int) -> None:
@@ -141,9 +140,8 @@ class _Element(Protocol):
 
 
 def _read_html(html: str) -> Page:
-    """Extract the text and title of a page. Blocking, seconds for a large one.
-
-    If trafilatura finds no main text, the text is that of the whole body, which may be empty.
+    """Extract the text and title of a page. If trafilatura finds no main text, the text is that of the whole body,
+    which may be empty. Blocking, seconds for a large page.
     """
     import trafilatura  # noqa: PLC0415 (takes longer than the rest of the program)
 

@@ -93,9 +93,8 @@ def host_key(host: str) -> str:
 
 
 def is_public(address: Address) -> bool:
-    """Return True if `address` is an ordinary address of the public internet.
-
-    An IPv6 address with an embedded IPv4 address (mapped, 6to4, NAT64) counts as that one; Teredo never is public.
+    """Return True for an ordinary address of the public internet. An IPv6 address with an embedded IPv4 address
+    (mapped, 6to4, NAT64) counts as that one; Teredo never is public.
     """
     if isinstance(address, IPv4Address):
         # Some versions of Python count multicast and reserved addresses as global.
@@ -160,9 +159,8 @@ class Answer:
 
 
 class HttpExchange:
-    """Sends requests without cookies, stored passwords or proxies, and follows no redirects.
-
-    `resolver`: makes the resolver of host names, on the running loop.
+    """Sends requests without cookies, stored passwords or proxies, and follows no redirects. `resolver`: makes the
+    resolver of host names, on the running loop.
     """
 
     def __init__(
@@ -223,9 +221,8 @@ class HttpExchange:
 
 
 class PublicOnly(AbstractResolver):
-    """A resolver that refuses a name if any of its addresses is not public.
-
-    A name with public and private addresses is a mistake, or an attack on clients that pick at random.
+    """A resolver that refuses a name if any of its addresses is not public: that is a mistake, or an attack on clients
+    that pick at random.
     """
 
     def __init__(self, inner: AbstractResolver) -> None:

@@ -314,10 +314,7 @@ def clear_leftovers(folder: Path) -> None:
 @contextlib.contextmanager
 def temporary_backup(file: Path) -> Generator[int]:
     """Open a temporary file that becomes `file` at the end of the block, or is deleted if the block raises. Yields the
-    descriptor.
-
-    Its name is always the same, so that a file left by a killed process is used again. A lock keeps other processes
-    away from it.
+    descriptor. The name is always the same, so that one of a killed process is used again, and locked.
     """
     temporary = file.with_name(f"{files.LEFTOVER_PREFIX}{file.name}")
     try:
