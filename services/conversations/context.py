@@ -22,8 +22,6 @@ _AT_ONCE_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """Settings for collecting a conversation."""
-
     reply_chain_max_depth: int = 20
     grouping_seconds: float = 300.0
     withheld: Callable[[Message], bool] | None = None  # messages of people who opted out: no LLM sees them
@@ -177,7 +175,7 @@ class Context:
         text = render(message, self._history.names).removeprefix(self._tracker.kind_of(message.id).opening)
         return text if self._rules.redact is None else self._rules.redact(text)
 
-    def reads(self, edit: Edited) -> Message | None:
+    def after_edit(self, edit: Edited) -> Message | None:
         """Return a message after an edit; None: it is unknown, or nothing of it may be captured."""
         message = self._history.known(edit.channel_id, edit.message_id)
         if message is None and edit.text is not None:

@@ -287,7 +287,6 @@ class History:
         return replace(old, attachments=tuple(file for file in message.attachments if file.id in old_ids))
 
     def is_gone(self, message_id: int) -> bool:
-        """Return True if a message is known to be deleted."""
         return message_id in self._gone
 
     def is_place_gone(self, place_id: int) -> bool:

@@ -90,8 +90,6 @@ class WorkCancelled(Exception):
 
 @dataclass(slots=True)
 class _Held:
-    """A message without an outcome."""
-
     message: Message
     author_type: AuthorType
     error: WorkCancelled | None = None  # it was cancelled before its window closed
@@ -199,7 +197,6 @@ class InFlight:
             yield
 
     def release(self, end: Result) -> None:
-        """Release messages that have their outcome."""
         match end:
             case Outcome(part=part):
                 if end.ends_draft:

@@ -164,8 +164,6 @@ class OptOutRegistry(Protocol):
 
 
 class OptOutFile:
-    """Opt-outs in a JSON file."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._ids = json_state.read_ids(path)

@@ -77,7 +77,6 @@ class Posts:
         return self._posts.get(message_id)
 
     def has_posted_in(self, place_id: int) -> bool:
-        """Return True if the bot has posted in this thread."""
         return place_id in self._last_in
 
     def has_answered(self, message_id: int) -> bool:
@@ -236,7 +235,6 @@ class Watermarks:
                 self.close(channel_id, (message_id,))
 
     def has_outcome(self, channel_id: int, message_id: int) -> bool:
-        """Return True if a message has its outcome."""
         mark = self._marks.get(channel_id)
         return mark is not None and (message_id <= mark.up_to or message_id in mark.done)
 

@@ -19,8 +19,6 @@ from services.conversations.tracking import ConversationTracker
 
 @dataclass(frozen=True, slots=True)
 class RouteRules:
-    """Settings for routing."""
-
     reply_mode: str = "all"  # `all`, `mention` or `off`
     reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
     capture_channels: frozenset[int] = frozenset()  # captured although `@everyone` cannot view them

@@ -281,7 +281,7 @@ class ConversationMemory:
         self.messages = KnownMessages(KEPT_MESSAGES)
         self.conversations = BoundedDict[int, ConversationState](KEPT_CONVERSATIONS)
         self.people = BoundedDict[Key, PersonState](KEPT_PEOPLE)
-        self.names = BoundedDict[tuple[int, str], int](KEPT_PEOPLE)
+        self.names = BoundedDict[tuple[int, str], int](KEPT_PEOPLE)  # who wrote lately, by place and name, folded
         self.place_states = BoundedDict[int, PlaceState](KEPT_PLACES)
         self.kinds = BoundedDict[int, ConversationKind](KEPT_CONVERSATIONS)  # of messages that begin with an `opening`
         self.deleted = BoundedDict[int, None](KEPT_DELETED)
@@ -295,10 +295,6 @@ class ConversationMemory:
     def takes_part(self, user_id: int, conversation: int) -> bool:
         state = self.conversations.get(conversation)
         return state is not None and user_id in state.members
-
-    def find_person(self, place_id: int, name: str) -> int | None:
-        """Return the id of the person who lately wrote in this place under this name."""
-        return self.names.get((place_id, name.casefold()))
 
     def add(
         self,
@@ -566,7 +562,7 @@ class ConversationTracker:
         """Return the ids of the people whom a message mentions, or addresses by name at its beginning."""
         found = [mentioned for mentioned, _ in message.mentions]
         name = _ADDRESSEE.match(message.text)
-        user_id = None if name is None else self._memory.find_person(place_id, (name[1] or name[2]).strip())
+        user_id = None if name is None else self._memory.names.get((place_id, (name[1] or name[2]).strip().casefold()))
         if user_id is not None:
             found.append(user_id)
         return [each for each in dict.fromkeys(found) if each != message.author.id]

@@ -184,8 +184,8 @@ class LibrarySearch:
         known = self._results.get(query)
         if known is not None and known[0] == state:
             return known[1]
-        found, whole = await self._search(query, self.findable_ids)
-        if whole:
+        found, is_complete = await self._search(query, self.findable_ids)
+        if is_complete:
             self._results[query] = state, found
         return found
 
@@ -308,8 +308,7 @@ class LibrarySearch:
             return NOTHING, True
         vector = await self._embed_query(text)
         found, team = await self._look_up(partial(self._search_stores, text, vector, among))
-        is_complete = vector is not None or self.embedder is None
-        return await self._add_team_answers(found, team, text, vector), is_complete
+        return await self._add_team_answers(found, team, text, vector), vector is not None or self.embedder is None
 
     async def _look_up(self, look_up: Callable[[], T]) -> T:
         """Run a search in a thread; again if a store has turned out to be lost, and was emptied."""

@@ -108,18 +108,7 @@ class TextFiles(SourceKind[FileRecord]):
             if (refusal := self._refusal(name, excluded)) is not None:
                 listing.left_out[name] = refusal
                 continue
-            record = records.get(name)
-            # A partial that the page includes may have changed since the page was read.
-            read_before_partial = (
-                newest_partial and record is not None and _nanoseconds_of(record.last_indexed_at) < newest_partial
-            )
-            same = record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps
-            if (
-                record is not None
-                and same
-                and record.content_hash
-                and not (read_before_partial and self._newest_partial != newest_partial)
-            ):
+            if self._is_unchanged(records.get(name), stamps, newest_partial):
                 listing.unchanged.append(name)
             elif (refused := self._refused.get(name)) is not None and refused[0] == stamps:
                 listing.left_out[name] = refused[1]
@@ -134,6 +123,13 @@ class TextFiles(SourceKind[FileRecord]):
 
     def read(self, source_id: str) -> Text:
         return page_of(self._read(source_id), source_id, self._max_bytes, self._read_partial)
+
+    def _is_unchanged(self, record: FileRecord | None, stamps: tuple[int, int], newest_partial: int) -> bool:
+        if record is None or not record.content_hash or (record.file.size_bytes, record.file.mtime_ns) != stamps:
+            return False
+        # A partial that the page includes may have changed since the page was read.
+        is_new = newest_partial != self._newest_partial
+        return not (is_new and from_rfc3339(record.last_indexed_at) * 1e9 < newest_partial)
 
     def _refusal(self, name: str, excluded: Mapping[str, PathFilter]) -> str | None:
         if (refusal := self._path_filter.refusal(name)) is not None or self._path_filter.include:
@@ -200,10 +196,6 @@ class TextFiles(SourceKind[FileRecord]):
         if record is None or record.gone_at is not None:
             return [LeftOut(name, flaw)]
         return [LeftOut(name, flaw), replace(record, gone_at=at)]
-
-
-def _nanoseconds_of(time: str) -> float:
-    return from_rfc3339(time) * 1e9
 
 
 def page_of(text: Text, name: str, max_bytes: int, read_partial: Callable[[str], str | None]) -> Text:

@@ -231,7 +231,6 @@ def fold_name_word(word: str) -> str:
 
 
 def is_topic_name(name: str) -> bool:
-    """Return True if `name` is a valid name of a topic file."""
     words = name.split("-")
     return (
         all(words)

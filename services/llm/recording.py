@@ -84,7 +84,6 @@ class Exchange(BaseModel):
 
 
 def to_json(request: Request) -> dict[str, object]:
-    """Return the request as it is written to the file."""
     plain: dict[str, object] = {
         "system": request.system,
         "user": [_without_data(part) for part in request.user],

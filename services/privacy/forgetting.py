@@ -51,7 +51,6 @@ def pseudonym_key(path: Path) -> bytes:
 
 
 def new_pseudonym_key() -> bytes:
-    """Make a key for a new installation."""
     return secrets.token_hex(32).encode()
 
 
@@ -67,7 +66,7 @@ def questions_of(folder: DataFolder, user_id: int) -> Iterator[str]:
 
 
 def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]:
-    """Return a function for `storage.edit` that drops the records of the person's parts. In questions of others, lines
+    """Return a function for `edit_records` that drops the records of the person's parts. In questions of others, lines
     that repeat the person's words become `[removed]`.
     """
 

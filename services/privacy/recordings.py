@@ -74,7 +74,7 @@ def drop_llm_calls(
 def _edit_of_calls(
     user_id: int, unnamed: TextMatch, of_others: TextMatch, ids: Mapping[str, str], missing: Counter[str]
 ) -> Callable[[Record], Record | None]:
-    """Return a function for `storage.edit`. `unnamed`: finds the person's words in calls that name nobody; `of_others`:
+    """Return a function for `edit_records`. `unnamed`: finds the person's words in calls that name nobody; `of_others`:
     in calls that name other people. `missing`: counts keys that the kept calls do not have.
     """
 

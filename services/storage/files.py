@@ -396,7 +396,6 @@ def repair_tail(path: Path, sound_length: Callable[[bytes], int], what: str) -> 
 
 
 def read_tail(path: Path, length: int) -> bytes:
-    """Return the last `length` bytes of a file."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - length))

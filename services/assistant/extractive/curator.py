@@ -135,8 +135,6 @@ def _damped(count: float) -> float:
 
 
 class _TopicPairs(NamedTuple):
-    """The pairs of a topic, and the subject of each."""
-
     pairs: tuple[Pair, ...] = ()
     subjects: tuple[Subject, ...] = ()
 
