@@ -175,12 +175,8 @@ _TIDY = [
 
 
 class ResolvedCitations(NamedTuple):
-    """The sources and conversations that an answer cites.
-
-    Attributes:
-        sources: their ids.
-        pairs: the cited conversations of the team: the ids of the source and the conversation.
-        unknown: the citations that name neither.
+    """The ids of the sources that an answer cites; its `pairs`, each the id of a source and of a conversation of the
+    team in it; and the citations that name neither.
     """
 
     sources: tuple[str, ...]

@@ -27,12 +27,9 @@ that is not known.
 
 @dataclass(slots=True)
 class _Asker:
-    """A user of the conversation.
-
-    Attributes:
-        waiting: the ids of their messages that nobody is known to have answered.
-        answered: the ids of the messages that the last answer was to.
-        was_late: they wrote something too late to be read for an answer. Later answers may be to that.
+    """A user of the conversation, with the ids of the messages that nobody is known to have answered, and of those that
+    the last answer was to. `was_late`: they wrote something too late to be read for an answer, to which later ones may
+    be.
     """
 
     waiting: set[int] = field(default_factory=set[int])

@@ -217,10 +217,8 @@ STOPPING = "The bot is stopping, and nothing was done. The draft is kept: decide
 
 @dataclass(slots=True)
 class Drafts:
-    """The drafts of one data folder, a file each. Without a `folder` nobody decides: nothing is kept.
-
-    Attributes:
-        requests: what is to be done, in the order in which it was asked for.
+    """The drafts of one data folder, a file each, and the `requests` about them, in order. Without a `folder` nobody
+    decides: nothing is kept.
     """
 
     folder: Path | None = None

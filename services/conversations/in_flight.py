@@ -98,13 +98,9 @@ class _Held:
 
 
 class InFlight:
-    """Holds every message from its arrival until its outcome; one that a draft answers, until the draft has ended.
-
-    It is told of each deletion and each post of a team member once, and cancels the tokens of the parts that they
-    concern. The branches look at these tokens only.
-
-    Attributes:
-        work: the running work with people's texts, also where it answers somebody else.
+    """Holds every message from its arrival until its outcome; one that a draft answers, until the draft has ended. It
+    is told of each deletion and each post of a team member once, and cancels the tokens of the parts that they concern.
+    The branches look at these tokens only. `work`: other running work with people's texts.
     """
 
     def __init__(self) -> None:

@@ -187,11 +187,8 @@ def render_post(post: Post) -> bytes:
 
 @dataclass(slots=True)
 class Watermark:
-    """The state of the messages of one place.
-
-    Attributes:
-        up_to: every message up to this id has its outcome.
-        done, open: ids above it that have their outcome, and that do not.
+    """The state of the messages of one place: every one up to `up_to` has its outcome; above it, those of `done` have
+    it, and those of `open` do not.
     """
 
     up_to: int
@@ -391,10 +388,7 @@ _REPLY = TypeAdapter(StartedReply)
 
 class Outbox:
     """The replies that are started and not complete. With a `folder`, each reply of at least `pieces` pieces is a file
-    there until it is complete or withdrawn.
-
-    Attributes:
-        unfinished: the replies of an earlier run that are to be finished.
+    there until it is complete or withdrawn. `unfinished`: those of an earlier run.
     """
 
     def __init__(self, folder: Path | None = None, pieces: int = 2) -> None:

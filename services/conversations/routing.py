@@ -29,12 +29,8 @@ class RouteRules:
 
 
 class Routing(NamedTuple):
-    """The result of routing a part.
-
-    Attributes:
-        to: where the routing table sends the part.
-        ends: why the part goes no further; None: it goes on.
-        addressed: the part mentions the bot, replies to it, or opens a forum post.
+    """Where the routing table sends a part, and why it goes no further; None: it goes on. `addressed`: it mentions the
+    bot, replies to it, or opens a forum post.
     """
 
     to: Destination
@@ -44,12 +40,8 @@ class Routing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """The conditions of the routing table, for one part.
-
-    Discord is asked only if the known messages do not decide. Each method may raise `LookupFailed`.
-
-    Attributes:
-        target: the message that the part replies to.
+    """The conditions of the routing table, for one part and the `target` that it replies to. Discord is asked only if
+    the known messages do not decide. Each method may raise `LookupFailed`.
     """
 
     router: Router

@@ -224,11 +224,8 @@ class LastMessage(NamedTuple):
 
 @dataclass(slots=True)
 class PersonState:
-    """The memory of a person in one place.
-
-    Attributes:
-        last_from, last_to: the last message from the person, and to the person.
-        intro: the ids of those of their newest messages that may be the opening lines of a reply.
+    """The memory of a person in one place: the last message from them, and to them. `intro`: the ids of those of their
+    newest messages that may be the opening lines of a reply.
     """
 
     author_type: AuthorType = AuthorType.COMMUNITY_USER
@@ -263,11 +260,8 @@ class ConversationState:
 
 @dataclass(slots=True)
 class PlaceState:
-    """The memory of a channel or thread.
-
-    Attributes:
-        waiting: conversations in which a community user, not the team, has the last word, with the time of that word.
-        latest: the conversation of the newest message.
+    """The memory of a place. `waiting`: the conversations in which a community user, not the team, has the last word,
+    with its time. `latest`: the conversation of the newest message.
     """
 
     waiting: dict[int, float] = field(default_factory=dict[int, float])
@@ -383,12 +377,8 @@ class Rule(StrEnum):
 
 
 class AssignedConversation(NamedTuple):
-    """The conversation that a message was assigned to.
-
-    Attributes:
-        conversation: its id, which is that of the message that began it.
-        rule: the rule that decided; None for a message that was assigned before.
-        moved: earlier messages of the author that were moved to this conversation because of this message.
+    """The id of the conversation that a message was assigned to (that of its first message), and the rule that decided;
+    None: it was assigned before. `moved`: earlier messages of the author that came along.
     """
 
     conversation: int

@@ -22,10 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class LookupFailed(Exception):
-    """Discord could not be asked (500, time-out, no permission), which is not the same as "not there".
-
-    Attributes:
-        is_passing: a retry may help; False without permission.
+    """Discord could not be asked (500, time-out, no permission), which is not the same as "not there". `is_passing`: a
+    retry may help; False without permission.
     """
 
     def __init__(self, message: str, *, is_passing: bool = True) -> None:
@@ -60,11 +58,8 @@ class Fetcher(Protocol):
 
 
 class PostFailed(Exception):
-    """A reply could not be posted: the message says what Discord refused, and where.
-
-    Attributes:
-        is_passing: a retry may help; this attempt may have worked all the same.
-        retry_after: the seconds that Discord asks to wait before a retry.
+    """A reply could not be posted: the message says what Discord refused, and where. `is_passing`: a retry may help;
+    this attempt may have worked all the same. `retry_after`: the seconds that Discord asks to wait.
     """
 
     def __init__(self, message: str, *, is_passing: bool = False, retry_after: float = 0.0) -> None:

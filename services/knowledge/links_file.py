@@ -75,12 +75,8 @@ class RepositoryLine:
 
 @dataclass(slots=True)
 class Links:
-    """The parsed links file; each entry once, in order.
-
-    Attributes:
-        pages: the lines that are addresses of pages.
-        lines: the lines that begin with a word.
-        left_out: why a line was ignored, by file and line.
+    """The parsed links file; each entry once, in order: addresses of pages, and lines that begin with a word.
+    `left_out`: why a line was ignored, by file and line.
     """
 
     pages: list[str] = field(default_factory=list[str])

@@ -41,12 +41,8 @@ FAILURE_CHARS = 200
 
 @dataclass(slots=True, kw_only=True)
 class LineState:
-    """The stored state of a line; a subclass adds the sources of the line. `RefreshedLines` sets these fields.
-
-    Attributes:
-        next_check_at: in seconds since 1970.
-        failed: True if the last request failed, at least in part.
-        failure: why, in one line.
+    """The stored state of a line; a subclass adds its sources. `RefreshedLines` sets these fields: the time of the next
+    request, in seconds since 1970; if the last one failed, at least in part; and why, in one line.
     """
 
     next_check_at: float = 0.0

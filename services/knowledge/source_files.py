@@ -218,12 +218,9 @@ def text_flaw(text: Text, max_bytes: int) -> str:
 
 @dataclass(slots=True)
 class FolderListing:
-    """The files found below a folder. Names are relative to it, with `/` between folders.
-
-    Attributes:
-        files: the possible sources with their size in bytes and time of change in nanoseconds.
-        left_out: the other files, and why they are no sources.
-        unreadable: the files and folders that could not be read, and why; the name of `folder` itself is empty.
+    """The files found below a folder, by their names in it, with `/` between folders: possible sources with their size
+    in bytes and time of change in nanoseconds; others, and why they are no sources; and files and folders that could
+    not be read, and why; the name of the folder itself is empty.
     """
 
     files: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])

@@ -113,11 +113,8 @@ class Listing:
 
 
 class CannotList(Exception):
-    """The sources of a kind cannot be listed now, so all its records stay as they are.
-
-    Attributes:
-        about: the path or address that cannot be read.
-        setting: the key with this path, such as `kb.links_file_path`.
+    """The sources of a kind cannot be listed now, so all its records stay as they are. `about`: the path or address
+    that cannot be read; `setting`: its key, such as `kb.links_file_path`.
     """
 
     def __init__(self, about: str, message: str, setting: str) -> None:
@@ -433,12 +430,8 @@ class UpdateReport:
 
 
 class SourceRecords:
-    """The records of all sources. Only the running update changes them.
-
-    Attributes:
-        path: the cache file. `load` reads it, `sinks.knowledge` writes it.
-        kinds: the kinds of sources, in the order of the index.
-        version: the number of changes so far.
+    """The records of all sources, and the kinds, in the order of the index. `path`: the cache file, which `load` reads
+    and `sinks.knowledge` writes. `version`: the number of changes so far. Only the running update makes changes.
     """
 
     def __init__(self, path: Path, kinds: Sequence[AnyKind]) -> None:

@@ -111,12 +111,8 @@ class WebReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFiles:
-    """The selected files of one commit, with the requested contents.
-
-    Attributes:
-        blobs: the hash that git gives the content, by path.
-        texts: the requested contents, by such a hash.
-        left_out: the number of other files, by the reason.
+    """The selected files of one commit: the hash that git gives each, by path, and the requested contents by such a
+    hash. `left_out`: the number of other files, by the reason.
     """
 
     commit: str

@@ -287,10 +287,8 @@ class _Prefetcher:
 
 class PrefetchingAsker:
     """An `Asker` that makes calls in advance. A question that was asked of the `prefetcher` before, word for word, gets
-    that answer; each is used once, so that asking again calls the model again.
-
-    Attributes:
-        asked, used: the number of questions asked of this object, and of prefetched answers to them.
+    that answer, once: asking again calls the model again. `asked`, `used`: the numbers of questions, and of such
+    answers.
     """
 
     def __init__(self, asker: Asker, max_concurrent: int) -> None:

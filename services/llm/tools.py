@@ -62,11 +62,8 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """Limits of the tool calls of one answer.
-
-    Attributes:
-        max_repeated_questions: of calls with the same question, ignoring white space, case and punctuation.
-        seconds: for all tool calls of the answer together.
+    """Limits of the tool calls of one answer: their number, that of calls with the same question (ignoring white space,
+    case and punctuation), and the seconds for all of them together.
     """
 
     max_calls: int = 6

@@ -114,11 +114,8 @@ class TextMatch:
 
 @dataclass(slots=True)
 class OwnWords:
-    """Reduces texts of a person to lines that nobody else wrote before: of prompts, documentation, messages of others.
-
-    Attributes:
-        archives: raw archives, in which others may have written a line before the person.
-        published: gives the texts that anybody can read. Called when there are texts to compare with them.
+    """Reduces texts of a person to lines that nobody else wrote before: in the raw `archives`, or in what anybody can
+    read. `published`: gives that, when there is something to compare with it.
     """
 
     user_id: int

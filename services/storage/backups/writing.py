@@ -135,11 +135,8 @@ class CopyOrder:
 
 @dataclass(slots=True)
 class Selection:
-    """Iterates over the files of a folder in the order of the copy.
-
-    Attributes:
-        folders: the empty folders, by their names in the backup.
-        left_out: the names of files that are not copied, each with its reason in brackets.
+    """Iterates over the files of a folder in the order of the copy. Afterwards: the names of the empty `folders`, and
+    of files that are not copied, each with its reason in brackets.
     """
 
     root: Path
@@ -221,12 +218,8 @@ class BackupRefused(Exception):
 
 @dataclass(slots=True)
 class CopyProgress:
-    """The progress of a backup or restore; read by other threads.
-
-    Attributes:
-        files: the number of copied files.
-        size: of the copied files, in bytes before packing.
-        total: the number of all files; None while it is unknown.
+    """The progress of a backup or restore; read by other threads: the number of copied files, their size in bytes
+    before packing, and the number of all files; None: it is unknown.
     """
 
     files: int = 0
@@ -236,12 +229,8 @@ class CopyProgress:
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """The result of a backup.
-
-    Attributes:
-        size: of the backup, in bytes.
-        left_out: the names of files that are not in it, each with its reason in brackets.
-        damaged: the names of databases that could not be copied, each with its reason in brackets.
+    """The result of a backup: its size in bytes; the names of files that are not in it, and of databases that could not
+    be copied, each with its reason in brackets.
     """
 
     manifest: Manifest
