@@ -20,7 +20,7 @@ from collections.abc import Callable
 from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.verdicts import verdict
 from clock import Processes
-from services.documents import DocumentRedactors, FileLimits, ingest
+from services.documents import DocumentRedactors, FileLimits, prepare_document
 from services.documents.reading.preparing import prepare
 from services.documents.store import Origin
 
@@ -73,7 +73,7 @@ async def beside(data: bytes) -> Heartbeat:
     origin = Origin("a.log")
 
     async def take_in(content: bytes) -> None:
-        await ingest(processes.run, origin, content, limits=FileLimits(), redactors=DocumentRedactors())
+        await processes.run(prepare_document, origin, content, FileLimits(), None, DocumentRedactors())
 
     try:
         await take_in(b"2026-02-01 10:00:00 INFO tick")
