@@ -14,8 +14,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from commands.arguments import UNUSABLE
-from commands.table import COMMANDS, OPTIONS, flag
+from commands.arguments import COMMANDS, OPTIONS, UNUSABLE, flag
 from model.processes import VERSION
 
 

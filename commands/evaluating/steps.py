@@ -19,7 +19,7 @@ from assembly.answering import AS_CONFIGURED, ModelOptions, open_answering, serv
 from assembly.knowledge import temporary_index
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
-from commands.arguments import DONE, FAILED
+from commands.arguments import DONE, FAILED, print_error
 from commands.evaluating.judging import Change, Comparison, QuestionResult, compare, matches_source, measure
 from commands.evaluating.questions import EvalQuestion, QuestionFile, read_questions, write_from_votes
 from commands.evaluating.runs import (
@@ -191,7 +191,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     if options.from_votes:
         settings, period = choose_period(settings, options.since, options.data)
         out = options.from_votes if isinstance(options.from_votes, Path) else None
-        _tell(write_from_votes(settings, period, out, options.guild) + (f": {out}" if out is not None else ""))
+        print_error(write_from_votes(settings, period, out, options.guild) + (f": {out}" if out is not None else ""))
         return DONE
     chosen = EvalOptions(
         file=options.eval,
@@ -238,7 +238,7 @@ def evaluate(settings: Settings, options: EvalOptions) -> int:
     else:
         _print(report)
     if report.below:
-        _tell(f"below the thresholds of {options.file}: {report.below}")
+        print_error(f"below the thresholds of {options.file}: {report.below}")
     return FAILED if report.below or asking.failed else DONE
 
 
@@ -298,8 +298,7 @@ def _cut_off(asking: EvalRun, why: str) -> int:
         said.append(f"{asking.save} keeps them; the same command goes on from there.")
     else:
         said.append(f"Nothing is kept; with {SAVE} FILE the same command would go on from there.")
-    _tell(" ".join(said))
-    return FAILED
+    return print_error(" ".join(said))
 
 
 def _print(report: EvalReport) -> None:
@@ -308,7 +307,3 @@ def _print(report: EvalReport) -> None:
         show(blocks, Console())
     else:
         print(markdown(blocks), end="")  # noqa: T201 (the command's output)
-
-
-def _tell(line: str) -> None:
-    print(f"app.py: {line}", file=sys.stderr)  # noqa: T201 (for whoever waits)

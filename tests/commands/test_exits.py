@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import app
+from commands.arguments import BOT, COMMANDS, OPTIONS, flag
 from commands.dispatch import asks_a_model
 from commands.replay import backend
-from commands.table import BOT, COMMANDS, OPTIONS, flag
 from services.storage.data_folder import lock
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
