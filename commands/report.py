@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -40,14 +41,14 @@ def report(
     blocks = list(document(run_async(report_from_folder(settings, period, guild_id=guild_id))))
     if html is not None:
         files.replace(html, page(blocks).encode())
-    _print(blocks)
+    print_blocks(blocks)
     return 0
 
 
 def usage(settings: Settings, days: float | None, data: Path | None = None) -> int:
     """Print the calls of models in the last `days` (default: 30), and their cost. Returns the exit code."""
     settings, period = choose_period(settings, days or MONTH, data)
-    _print([*cost_document(read_costs(settings, period))])
+    print_blocks([*cost_document(read_costs(settings, period))])
     return 0
 
 
@@ -63,7 +64,8 @@ def choose_period(settings: Settings, days: float | None, data: Path | None) -> 
     return settings, TimeSpan(0.0 if days is None else until - days * 86_400, until)
 
 
-def _print(blocks: list[Block]) -> None:
+def print_blocks(blocks: Sequence[Block]) -> None:
+    """Print a report: on a terminal as tables, otherwise as Markdown."""
     if sys.stdout.isatty():
         show(blocks, Console())
     else:

@@ -125,7 +125,7 @@ def _questions(asked: Sequence[PartOutcome], most: int, taught: Mapping[int, Tau
     for entry in asked:
         since = team_answer(entry, taught)
         answered = "" if since is None else since.topic or since.qa_id
-        rows.append((entry.day, reason_of(entry), WordsWithLink(_short(entry.question), entry.link), answered))
+        rows.append((entry.day, reason_of(entry), WordsWithLink(shorten(entry.question), entry.link), answered))
     head = ("asked", "no answer because", "question", "the team answered in")
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
@@ -152,7 +152,7 @@ def _votes(report: Report) -> Iterator[Block]:
         yield Sentence("No answer was voted down.")
         return
     rows = [
-        (_short(each.question), ", ".join(each.sources), str(each.downs), str(each.ups)) for each in report.voted_down
+        (shorten(each.question), ", ".join(each.sources), str(each.downs), str(each.ups)) for each in report.voted_down
     ]
     yield from _first_rows(TableRows(("question", "answered from", "👎", "👍"), rows, frozenset({2, 3})))
 
@@ -163,7 +163,7 @@ def _taught(report: Report) -> Iterator[Block]:
         yield Sentence("Nothing new.")
         return
     yield Sentence(f"{number_of(len(report.taught), 'conversation')}.")
-    rows = [(each.qa_id, each.topic or "(to be filed)", _short(each.about)) for each in report.taught]
+    rows = [(each.qa_id, each.topic or "(to be filed)", shorten(each.about)) for each in report.taught]
     yield from _first_rows(TableRows(("conversation", "topic", "about"), rows))
 
 
@@ -205,9 +205,10 @@ def _money(spent: Expense) -> str:
     return "" if spent.money is None else f"{spent.money:.4f}"
 
 
-def _short(text: str) -> str:
+def shorten(text: str, most: int = LINE) -> str:
+    """Return a text in one line of at most `most` characters."""
     line = " ".join(text.split())
-    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _day(at: float) -> str:

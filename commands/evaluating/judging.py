@@ -70,7 +70,8 @@ def grade(question: EvalQuestion, result: QuestionResult) -> Grade:
         # The bot always replies to people who address it; a pointer states nothing.
         spoke = result.is_answer or (result.is_pointer and not question.addressed)
         return Grade.WRONG if spoke else Grade.RIGHT
-    fits = shows_source(question, result.sources) and shows_words(question, result.reply)
+    has_words = not question.words or contains_any(result.reply, question.words)
+    fits = has_words and shows_source(question, result.sources)
     if result.is_answer:
         return Grade.RIGHT if fits else Grade.WRONG
     return Grade.POINTED if result.is_pointer and fits else Grade.MISSED
@@ -95,11 +96,6 @@ def matches_source(expected: str, source_id: str) -> bool:
     return space == "team" and belongs_to(name.removesuffix(".txt"), {expected_name.removesuffix(".txt")})
 
 
-def shows_words(question: EvalQuestion, reply: str) -> bool:
-    """Return True if a reply contains one of the expected wordings, or if none is expected."""
-    return not question.words or contains_any(reply, question.words)
-
-
 def contains_any(text: str, wordings: Iterable[str]) -> bool:
     """Return True if a text contains one of the wordings. White space and case do not count."""
     folded = _fold(text)
@@ -112,7 +108,7 @@ def _fold(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalMetrics:
-    """The numbers of a run. `questions` is the sum of the five grades.
+    """The numbers of a run.
 
     Attributes:
         answerable: questions that expect an answer.
@@ -128,10 +124,6 @@ class EvalMetrics:
     right_answers: int
     kept: int
 
-    @property
-    def silences(self) -> int:
-        return self.questions - self.answerable
-
     def counts(self, share: Share) -> tuple[int, int]:
         """Return the numerator and the denominator of a share."""
         pointed = self.right_answers + self.grades[Grade.POINTED]
@@ -139,7 +131,7 @@ class EvalMetrics:
             Share.PRECISION: (self.right_answers, self.answered),
             Share.RECALL: (self.right_answers, self.answerable),
             Share.SHOWN: (pointed, self.answerable),
-            Share.SILENCE: (self.kept, self.silences),
+            Share.SILENCE: (self.kept, self.questions - self.answerable),
         }[share]
 
     def share(self, share: Share) -> float | None:

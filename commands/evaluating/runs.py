@@ -14,14 +14,16 @@ from typing import Any
 
 from assembly import Unusable
 from commands.evaluating.judging import Change, Comparison, EvalMetrics, Grade, QuestionResult, grade
-from commands.evaluating.questions import EvalQuestion, Share
+from commands.evaluating.questions import EvalQuestion, QuestionFile, Share
 from commands.progress import Count
 from model.outcomes import OutcomeKind
 from reporting.cost import Expense, Price
-from reporting.document import Block, Sentence, TableRows, Title
+from reporting.document import Block, Sentence, TableRows, Title, shorten
 from services.assistant import description_key, first_quote
 from services.storage import files
 from services.telemetry import number_of
+
+SAVE = "--save"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +62,6 @@ def render_result(question: EvalQuestion, result: QuestionResult, key: str) -> s
             "key": key,
         }
     )
-
-
-def render_summary(
-    found: EvalMetrics, thresholds: Mapping[Share, float], spent: Mapping[str, object], more: Mapping[str, object]
-) -> str:
-    """Return the last line, without its end. `spent`: calls, tokens and cost."""
-    shares = {name: None if (share := found.share(name)) is None else round(share, 4) for name in Share}
-    counts = {
-        "questions": found.questions,
-        **found.grades,
-        "answerable": found.answerable,
-        "answered": found.answered,
-        "right_answers": found.right_answers,
-        "silence_kept": found.kept,
-    }
-    return _line({"summary": {**counts, **shares, "below": found.below(thresholds), **spent, **more}})
 
 
 def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
@@ -220,13 +206,13 @@ class EvalRun:
         return description_key(self.key, *map(str, question.key))
 
 
-def read_unfinished(save: Path | None, option: str) -> SavedRun:
+def read_unfinished(save: Path | None) -> SavedRun:
     """Read the results of a run that was cut off. Raises Unusable: the run was finished, or the file is no run."""
     if save is None or not save.exists():
         return SavedRun()
-    found = read_run(save, option, torn=True)
+    found = read_run(save, SAVE, torn=True)
     if found.finished:
-        raise Unusable(f"{option}: {save} holds a finished run; name another file, or remove it")
+        raise Unusable(f"{SAVE}: {save} holds a finished run; name another file, or remove it")
     return found
 
 
@@ -242,43 +228,70 @@ _ABOUT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalReport:
-    """A finished run.
+    """A finished run of a file of questions.
 
     Attributes:
-        todo: the number of questions that cannot be asked yet.
-        resumed: the number of results of an earlier run.
         not_indexed: expected sources that no index contains.
         seconds: the duration of this run.
-        spent: the calls of models and their cost, including the earlier run.
     """
 
     name: str
-    judged: Sequence[tuple[EvalQuestion, QuestionResult]]
-    thresholds: Mapping[Share, float]
+    file: QuestionFile
+    run: EvalRun
     figures: EvalMetrics
-    todo: int
-    resumed: int
     not_indexed: Sequence[str]
     seconds: float
-    spent: Expense
     baseline: Comparison | None = None
 
     @property
     def below(self) -> str:
         """The thresholds that are not met, in words; empty if all are."""
-        missed = (f"{each} {_percent(self.figures, each)}" for each in self.figures.below(self.thresholds))
+        missed = (f"{each} {_percent(self.figures, each)}" for each in self.figures.below(self.file.thresholds))
         return ", ".join(missed)
+
+
+def render_summary(report: EvalReport) -> str:
+    """Return the last line of a run, without its end."""
+    found, spent = report.figures, report.run.spent
+    fields: dict[str, object] = {
+        "questions": found.questions,
+        **found.grades,
+        "answerable": found.answerable,
+        "answered": found.answered,
+        "right_answers": found.right_answers,
+        "silence_kept": found.kept,
+        **{name: None if (share := found.share(name)) is None else round(share, 4) for name in Share},
+        "below": found.below(report.file.thresholds),
+        "llm_calls": spent.calls,
+        "tokens": [spent.prompt, spent.completion],
+        "cost": None if spent.money is None or not spent.calls else round(spent.money, 6),
+        "todo": len(report.file.todo),
+        "not_indexed": list(report.not_indexed),
+    }
+    if (compared := report.baseline) is not None:
+        changes = {"better": compared.better, "worse": compared.worse}
+        fields["baseline"] = {
+            **{name: list(map(_change_fields, some)) for name, some in changes.items()},
+            "new": compared.new,
+            "gone": compared.gone,
+        }
+    return _line({"summary": fields})
+
+
+def _change_fields(change: Change) -> dict[str, object]:
+    asked = {"question": change.question.text, "addressed": change.question.addressed}
+    return {**asked, "baseline": change.before, "now": change.after}
 
 
 def eval_document(report: EvalReport) -> Iterator[Block]:
     """Make the report, with the figures at the end, where a terminal shows them."""
     rows = [
         (grade(question, result), question_text(question), expected_text(question), result_text(result))
-        for question, result in report.judged
+        for question, result in report.run.judged
     ]
     yield Title(f"{number_of(len(rows), 'question')} of {report.name}", 1)
     yield TableRows(("", "question", "expected", "got"), rows)
-    wrong = [(question, result) for question, result in report.judged if grade(question, result) is Grade.WRONG]
+    wrong = [(question, result) for question, result in report.run.judged if grade(question, result) is Grade.WRONG]
     if wrong:
         yield Title("Wrong")
         texts = [(question_text(each), expected_text(each), _cited(result), _said(result)) for each, result in wrong]
@@ -293,7 +306,7 @@ def eval_document(report: EvalReport) -> Iterator[Block]:
 
 
 def question_text(question: EvalQuestion) -> str:
-    return _short(question.text) + (" (to the bot)" if question.addressed else "")
+    return shorten(question.text, LINE) + (" (to the bot)" if question.addressed else "")
 
 
 def expected_text(question: EvalQuestion) -> str:
@@ -305,7 +318,7 @@ def expected_text(question: EvalQuestion) -> str:
 
 def result_text(result: QuestionResult) -> str:
     """Describe the sources of an answer and its changes, or why there is no answer."""
-    why = _short(result.why)
+    why = shorten(result.why, LINE)
     if result.outcome is OutcomeKind.REPLIED:
         return f"{'pointed to ' if result.is_pointer else ''}{_cited(result)}" + (f"; {why}" if result.why else "")
     at = f"{result.step}: " if result.step and result.outcome is OutcomeKind.SKIPPED else ""
@@ -317,17 +330,19 @@ def _figure_blocks(report: EvalReport) -> Iterator[Block]:
     grades = [f"{count} {each}" for each, count in found.grades.items() if count]
     yield Sentence(
         f"{number_of(found.questions, 'question')}: {', '.join(grades)}."
-        + (f" {report.todo} more to be decided." if report.todo else "")
+        + (f" {len(report.file.todo)} more to be decided." if report.file.todo else "")
     )
-    below = found.below(report.thresholds)
+    below = found.below(report.file.thresholds)
     rows: list[tuple[str, ...]] = []
     for each in Share:
         some, whole = found.counts(each)
-        wanted = report.thresholds.get(each)
+        wanted = report.file.thresholds.get(each)
         threshold = "" if wanted is None else f"{wanted:.3f}{' (missed)' if each in below else ''}"
         rows.append((each, _ABOUT[each], f"{some} of {whole}", _percent(found, each), threshold))
     yield TableRows(("figure", "", "", "share", "at least"), rows, frozenset({2, 3}))
-    yield Sentence(spent_in_words(report.spent) + f" It took {report.seconds:.1f} s." + _resumed(report.resumed))
+    resumed = report.run.resumed
+    earlier = f" {number_of(resumed, 'question')} had been asked by an earlier run." if resumed else ""
+    yield Sentence(f"{spent_in_words(report.run.spent)} It took {report.seconds:.1f} s.{earlier}")
 
 
 def spent_in_words(spent: Expense) -> str:
@@ -335,10 +350,6 @@ def spent_in_words(spent: Expense) -> str:
         return "No model was asked."
     text = f"{number_of(spent.calls, 'LLM call')}, {spent.prompt:,} tokens in prompts, {spent.completion:,} in replies"
     return f"{text}." if spent.money is None else f"{text}, cost {spent.money:.4f}."
-
-
-def _resumed(count: int) -> str:
-    return f" {number_of(count, 'question')} had been asked by an earlier run." if count else ""
 
 
 def _comparison_blocks(found: Comparison) -> Iterator[Block]:
@@ -367,9 +378,4 @@ def _cited(result: QuestionResult) -> str:
 
 
 def _said(result: QuestionResult) -> str:
-    return _short(first_quote(result.reply) or result.reply)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
+    return shorten(first_quote(result.reply) or result.reply, LINE)
