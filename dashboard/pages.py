@@ -23,9 +23,17 @@ from yarl import URL
 from dashboard import display, flow, overview, views
 from dashboard.access import AdmittedRequest
 from dashboard.display import DisplayRules, minute
-from dashboard.drafts import DraftList, count_waiting, decide, draft_view
+from dashboard.forms import (
+    DraftList,
+    Teacher,
+    count_waiting,
+    decide,
+    draft_view,
+    lesson_form,
+    question_to_fill_in,
+    refuse_private_wording,
+)
 from dashboard.meter import FlowMeter, StepDuration
-from dashboard.teaching import Teacher, lesson_form, question_to_fill_in, refuse_private_wording
 from dashboard.views import KnownSource
 from model.health import Condition
 from model.messages import is_snowflake

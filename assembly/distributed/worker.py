@@ -43,8 +43,7 @@ from clock import now, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from operators.screen import decode
-from reporting.dismissed import DismissedQuestions
-from reporting.reading import TimeSpan
+from reporting.reading import DismissedQuestions, TimeSpan
 from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
