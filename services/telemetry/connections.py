@@ -203,7 +203,7 @@ class Connections:
 
     def on_request(self, peer: object) -> None:
         """Note that a request begins at this address, which is `peername` of the transport. It has a deadline until
-        `on_request_read` or `on_answer`.
+        `on_request_read`.
         """
         key = _key(peer)
         if (known := self._open.get(key)) is not None:
@@ -211,7 +211,7 @@ class Connections:
             known.deadline = self._deadline(key)
 
     def on_request_read(self, peer: object) -> None:
-        """Note that all of a request has been read. Its answer has no deadline."""
+        """Note that a request has been read or answered. Its answer has no deadline."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
             known.reading_seconds = 0.0
@@ -225,10 +225,6 @@ class Connections:
             known.reading_seconds += seconds
             if known.reading_seconds > MOST_READING_SECONDS:
                 self._late(peer)
-
-    def on_answer(self, peer: object) -> None:
-        """Note that a request was answered."""
-        self.on_request_read(peer)
 
     def on_login(self, peer: object) -> None:
         """Note that the client at this address is authenticated: its connection is not closed for others."""
