@@ -155,9 +155,8 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
 
 def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
     """Make the view of current figures and parts in progress."""
-    figures = meter.figures()
     return NowView(
-        {name: cells(figures.get(name, Figures())) for name in STEP_NAMES},
+        {name: cells(meter.figures.get(name, Figures())) for name in STEP_NAMES},
         {name: f"{meter.results.get(name, 0):,}" for name in chain.from_iterable(ENDS)},
         [_row(each, showing) for each in meter.in_progress()[:SHOWN_IN_PROGRESS]],
         minute(at),
@@ -170,7 +169,8 @@ SHOWN_IN_PROGRESS = 12
 def cells(figures: Figures) -> OperatorCells:
     counts = (figures.done, "done"), (figures.waiting, "waiting"), (figures.failed, "failed")
     line = " · ".join(f"{count:,} {what}" for count, what in counts if count)
-    times = "" if figures.median is None else f"{seconds(figures.median)} / {seconds(figures.p95)}"
+    median, p95 = figures.percentile(0.5), figures.percentile(0.95)
+    times = "" if median is None else f"{seconds(median)} / {seconds(p95)}"
     states = (
         ("busy", figures.in_flight > 0),
         ("hurt", figures.failed > 0),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,19 +25,20 @@ MOST_IN_PROGRESS = 200
 """The most parts in flight whose steps are remembered; the oldest is dropped first."""
 
 
-class Figures(NamedTuple):
-    """Counts and durations of one operator since the start.
-
-    Attributes:
-        median, p95: of the seconds of its last items; None: there was no item.
-    """
+@dataclass(slots=True)
+class Figures:
+    """Counts of one operator since the start, and the durations of its last items."""
 
     in_flight: int = 0
     waiting: int = 0
     done: int = 0
     failed: int = 0
-    median: float | None = None
-    p95: float | None = None
+    seconds: deque[float] = field(default_factory=lambda: deque[float](maxlen=TIMED))
+
+    def percentile(self, share: float) -> float | None:
+        """Return the smallest duration such that at least this share of them is not longer; None: there are none."""
+        ordered = sorted(self.seconds)
+        return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
 class StepDuration(NamedTuple):
@@ -54,35 +55,27 @@ class PartInProgress(NamedTuple):
     steps: tuple[StepDuration, ...]
 
 
-@dataclass(slots=True)
-class _Operator:
-    in_flight: int = 0
-    waiting: int = 0
-    done: int = 0
-    failed: int = 0
-    seconds: deque[float] = field(default_factory=lambda: deque[float](maxlen=TIMED))
-
-
 class FlowMeter:
     """Counts the items and results of one run (`dataflow.Meter`).
 
     Attributes:
         changed: called after each change; must not fail.
+        figures: of all metered operators, by name.
         results: the number of results of each kind; ignored messages as `ignored`.
     """
 
     def __init__(self, clock: Callable[[], float], also: Gauge | None = None) -> None:
         """`clock`: gives seconds that pass while work is done, in a replay too. `also`: a gauge that is called too."""
         self.changed: list[Callable[[], object]] = []
+        self.figures: defaultdict[str, Figures] = defaultdict(Figures)
         self.results: Counter[str] = Counter()
         self._clock = clock
         self._also = also
-        self._operators: dict[str, _Operator] = {}
         self._steps: OrderedDict[tuple[int, ...], tuple[Part, list[StepDuration]]] = OrderedDict()
         self._ended: OrderedDict[tuple[int, ...], tuple[StepDuration, ...]] = OrderedDict()
 
     def __call__(self, operator: str, count: int) -> None:
-        known = self._of(operator)
+        known = self.figures[operator]
         if operator in COUNT_ONLY_STEPS and count < known.in_flight:
             known.done += known.in_flight - count
         known.in_flight = count
@@ -91,7 +84,7 @@ class FlowMeter:
         self._tell()
 
     def on_waiting(self, operator: str, count: int) -> None:
-        known = self._of(operator)
+        known = self.figures[operator]
         if known.waiting != count:
             known.waiting = count
             self._tell()
@@ -100,7 +93,7 @@ class FlowMeter:
         began = self._clock()
 
         def ended(error: Exception | None) -> None:
-            seconds, known = self._clock() - began, self._of(operator)
+            seconds, known = self._clock() - began, self.figures[operator]
             known.seconds.append(seconds)
             if error is None:
                 known.done += 1
@@ -108,7 +101,8 @@ class FlowMeter:
                 known.failed += 1
             part = current_part.get() if operator in STEPS_OF_PARTS else None
             if part is not None:
-                self._follow(part, StepDuration(operator, seconds))
+                self._steps.setdefault(part.message_ids, (part, []))[1].append(StepDuration(operator, seconds))
+                _bound(self._steps, MOST_IN_PROGRESS)
             self._tell()
 
         return ended
@@ -126,10 +120,6 @@ class FlowMeter:
             self.results["ignored"] += len(result.message_ids)
         self._tell()
 
-    def figures(self) -> Mapping[str, Figures]:
-        """Return the figures of all metered operators, by name."""
-        return {name: _figures(known) for name, known in self._operators.items()}
-
     def in_progress(self) -> list[PartInProgress]:
         """Return the parts in flight that have a finished step, newest first."""
         return [PartInProgress(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
@@ -138,39 +128,9 @@ class FlowMeter:
         """Return the durations of a finished part's steps; empty if they are not remembered any more."""
         return self._ended.get(message_ids, ())
 
-    def _of(self, operator: str) -> _Operator:
-        known = self._operators.get(operator)
-        if known is None:
-            known = self._operators[operator] = _Operator()
-        return known
-
-    def _follow(self, part: Part, took: StepDuration) -> None:
-        ids = part.message_ids
-        self._steps.setdefault(ids, (part, []))[1].append(took)
-        _bound(self._steps, MOST_IN_PROGRESS)
-
     def _tell(self) -> None:
         for tell in self.changed:
             tell()
-
-
-def _figures(known: _Operator) -> Figures:
-    ordered = sorted(known.seconds)
-    return Figures(
-        known.in_flight,
-        known.waiting,
-        known.done,
-        known.failed,
-        percentile(ordered, 0.5),
-        percentile(ordered, 0.95),
-    )
-
-
-def percentile(ordered: list[float], share: float) -> float | None:
-    """Return the smallest value such that at least this share of the values is not larger; None: there are no
-    values.
-    """
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
 def _bound(kept: OrderedDict[tuple[int, ...], Any], most: int) -> None:

@@ -223,16 +223,11 @@ class _Recent(Generic[T]):
     _known: tuple[float, T] | None = None
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def get(self) -> T:
+    async def get(self, *, anew: bool = False) -> T:
+        """Return it; `anew`: as it is now."""
         async with self._reading:
-            if self._known is None or time.monotonic() - self._known[0] > self.seconds:
+            if anew or self._known is None or time.monotonic() - self._known[0] > self.seconds:
                 self._known = (time.monotonic(), await self.read())
-            return self._known[1]
-
-    async def renew(self) -> T:
-        """Read it now."""
-        async with self._reading:
-            self._known = (time.monotonic(), await self.read())
             return self._known[1]
 
 
@@ -324,7 +319,7 @@ class Pages:
 
     async def overview(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         activity, health = (await self._activity.get())[0], await self._health.get()
-        steps = overview.with_troubles(health, await self._steps.renew())
+        steps = overview.with_troubles(health, await self._steps.get(anew=True))
         at = minute(self._sources.now())
         return self._page("overview.html", visit, "overview", health=health, activity=activity, steps=steps, at=at)
 
@@ -561,19 +556,16 @@ class Pages:
         qa_id, action = request.match_info["id"], request.match_info["action"]
         if not self._sources.may_correct:
             return self.missing(visit, f"There is nothing to {action}.", "/knowledge")
+        status, undo = 200, "restore" if action == "remove" else "remove"
         try:
             told = await self._sources.team.correct(action, qa_id, visit.operator.name)
+            log.info("dashboard: %s: %s", visit.operator.name, told)
         except corrections.CorrectionRefused as refused:
-            return self._corrected(visit, 409, told=str(refused), qa_id="", undo="")
+            status, told, qa_id, undo = 409, str(refused), "", ""
         except (LibraryUnwritable, OSError) as error:
             log.error("dashboard: %s was not %sd: %s", qa_id, action, error)  # noqa: TRY400 (one line for the operator)
-            return self._corrected(visit, 500, told=f"It was not written: {error}", qa_id="", undo="")
-        log.info("dashboard: %s: %s", visit.operator.name, told)
-        undo = "restore" if action == "remove" else "remove"
-        return self._corrected(visit, told=told, qa_id=qa_id, undo=undo)
-
-    def _corrected(self, visit: AdmittedRequest, status: int = 200, **values: str) -> web.Response:
-        return self._page("corrected.html", visit, "knowledge", status, **values)
+            status, told, qa_id, undo = 500, f"It was not written: {error}", "", ""
+        return self._page("corrected.html", visit, "knowledge", status, told=told, qa_id=qa_id, undo=undo)
 
 
 @dataclass(frozen=True, slots=True)

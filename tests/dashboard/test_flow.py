@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from itertools import chain
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_every_edge_leads_into_a_box(more: int) -> None:
 
 def test_figures_are_written_in_few_words() -> None:
     assert cells(Figures()).line == "–"
-    shown = cells(Figures(in_flight=1, waiting=2, done=3, failed=4, median=0.0123, p95=75.0))
+    shown = cells(Figures(in_flight=1, waiting=2, done=3, failed=4, seconds=deque([0.0123, 75.0])))
     assert (shown.line, shown.times) == ("3 done · 2 waiting · 4 failed", "12 ms / 1.2 min")
     assert cells(Figures(done=20_991)).line == "20,991 done"
     assert (shown.in_flight, shown.state) == ("1 now", "busy hurt")
