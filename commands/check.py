@@ -464,16 +464,9 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--check`. Returns the exit code."""
-    return check(settings, options.config)
-
-
-def check(settings: Settings, config: Path) -> int:
-    """Print all findings. `config`: the file of the settings. Returns the exit code: 2 if something is missing or
-    wrong, else 0.
-    """
+    """Run `--check`: print all findings. Returns the exit code: 2 if something is missing or wrong, else 0."""
     found = [
-        configuration_row(config, os.environ),
+        configuration_row(options.config, os.environ),
         token_row(settings),
         *(local_rows(settings) if settings.local else rows_with_nats(settings)),
         log_file_row(settings),

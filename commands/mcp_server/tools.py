@@ -544,7 +544,7 @@ class FileTools:
             raise CallRefused(_NO_FILES)
         if self.allowance is not None:
             await self.allowance.spend()
-        k = min(max(arguments.get("k", DEFAULT_PASSAGES), 1), MAX_PASSAGES)
+        k = _clamp(arguments.get("k", DEFAULT_PASSAGES), 1, MAX_PASSAGES)
         return _file_result(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
 
     async def _toolset(self, thread: str) -> Toolset:
