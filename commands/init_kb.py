@@ -31,7 +31,6 @@ from services.knowledge import (
     CannotList,
     Due,
     LeftOut,
-    Library,
     Pending,
     Record,
     SourceRecords,
@@ -41,7 +40,6 @@ from services.knowledge import (
     UpToDate,
 )
 from services.llm import StructuredLLM, Usage
-from services.search.embedding import Embedder
 from services.storage import in_thread
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
@@ -115,6 +113,10 @@ class KnowledgeWork:
         self.sources = SourceCount()
         self.passages = Count(0, 0, "passage", label=GIVING_VECTORS)
 
+    def add_passages(self, done: int = 0, *, waiting: int = 0) -> None:
+        total = (self.passages.total or 0) + waiting
+        self.passages = replace(self.passages, done=self.passages.done + done, total=total)
+
     @property
     def count(self) -> Count:
         return replace(self.sources.count, more=str(self.spent), label=UPDATING)
@@ -164,21 +166,12 @@ async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
     """Update the search after an update of the sources, and compute missing vectors."""
     async with open_embedder(settings.search.embeddings) as embedder:
         for guild_id, library in server_libraries(settings).items():
-            await _make_searchable(settings.servers[guild_id], library.own, embedder, work)
-
-
-async def _make_searchable(
-    settings: Settings, library: Library, embedder: Embedder | None, work: KnowledgeWork
-) -> None:
-    async with open_search(settings, library, embedder, read_only=False, embeds_on_refresh=False) as search:
-        await search.refresh()
-        work.passages = replace(work.passages, total=(work.passages.total or 0) + await search.unembedded())
-
-        def add(count: int) -> None:
-            work.passages = replace(work.passages, done=work.passages.done + count)
-
-        with show_progress(Console(stderr=True), lambda: work.passages):
-            await search.embed(on_done=add)
+            server = settings.servers[guild_id]
+            async with open_search(server, library.own, embedder, read_only=False, embeds_on_refresh=False) as search:
+                await search.refresh()
+                work.add_passages(waiting=await search.unembedded())
+                with show_progress(Console(stderr=True), lambda: work.passages):
+                    await search.embed(on_done=work.add_passages)
 
 
 class SourceCount:

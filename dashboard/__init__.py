@@ -1,7 +1,6 @@
 """Pages about the running program, rendered on the server and kept fresh by events.
 
-    meter       counts the items, failures and durations of each operator
-    flow        draws the dataflow with these figures
+    flow        counts the items, failures and durations of each operator, and draws the dataflow with these figures
     overview    whether all is well, what was done by day, what to do next
     views       answers with their paths, gaps, knowledge, cost and processes
     forms       what operators decide: about answers that wait for approval, and in answer to a gap
@@ -16,8 +15,8 @@ jinja2: import it only where the dashboard is on.
 # pyright: reportUnusedImport=false
 from dashboard.access import LOOPBACK, AccessControl
 from dashboard.display import DisplayRules
+from dashboard.flow import FlowMeter
 from dashboard.forms import DraftList
-from dashboard.meter import FlowMeter
 from dashboard.pages import DashboardData, Dismissed, History, Team
 from dashboard.serving import add_pages
 from dashboard.views import KnownSource

@@ -36,19 +36,6 @@ class DraftList(Protocol):
         ...
 
 
-class WaitingDrafts(NamedTuple):
-    """How many drafts wait for a person, and for how many seconds the oldest does."""
-
-    number: int
-    oldest_seconds: float
-
-
-async def count_waiting(drafts: DraftList, at: float) -> WaitingDrafts:
-    """Count the drafts that have not ended. `at`: the time, in seconds since 1970."""
-    waiting = await drafts.waiting()
-    return WaitingDrafts(len(waiting), max((at - draft.held_at for draft in waiting), default=0.0))
-
-
 class DraftView(NamedTuple):
     """A draft as it is shown. `question`, `answer`: empty if texts are not shown."""
 

@@ -23,17 +23,16 @@ from yarl import URL
 from dashboard import display, flow, overview, views
 from dashboard.access import AdmittedRequest
 from dashboard.display import DisplayRules, minute
+from dashboard.flow import FlowMeter, StepDuration
 from dashboard.forms import (
     DraftList,
     Teacher,
-    count_waiting,
     decide,
     draft_view,
     lesson_form,
     question_to_fill_in,
     refuse_private_wording,
 )
-from dashboard.meter import FlowMeter, StepDuration
 from dashboard.views import KnownSource
 from model.health import Condition
 from model.messages import is_snowflake
@@ -341,8 +340,8 @@ class Pages:
             (_address("/answers", q=query, show=name), title, counts[name], name == chosen)
             for name, title in views.GROUPS.items()
         ]
-        since, drafts = minute(entries[0].at) if entries else "", self._sources.drafts
-        waiting = None if drafts is None else await count_waiting(drafts, self._sources.now())
+        now, drafts = self._sources.now(), self._sources.drafts
+        waiting = None if drafts is None else await drafts.waiting()
         return self._page(
             "answers.html",
             visit,
@@ -351,10 +350,10 @@ class Pages:
             groups=groups,
             query=query,
             chosen=chosen,
-            since=since,
+            since=minute(entries[0].at) if entries else "",
             most=len(entries),
-            waiting=waiting,
-            waiting_for="" if waiting is None else display.whole(waiting.oldest_seconds),
+            waiting=None if waiting is None else len(waiting),
+            waiting_for=display.whole(now - waiting[0].held_at) if waiting else "",
         )
 
     async def drafts(self, request: web.Request, visit: AdmittedRequest) -> web.Response:

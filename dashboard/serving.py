@@ -12,7 +12,7 @@ from yarl import URL
 
 from dashboard.access import COOKIE, AccessControl, AdmittedRequest, is_same_origin
 from dashboard.display import DisplayRules
-from dashboard.meter import FlowMeter
+from dashboard.flow import FlowMeter
 from dashboard.pages import HEADERS, TYPES, DashboardData, Pages, redirect, render_page, static_file
 from model.permissions import Act, refusal
 from services.team import LibraryUnusable

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from dashboard.display import DisplayRules, ago, link_to, minute, plain, seconds, size
-from dashboard.meter import StepDuration
+from dashboard.flow import StepDuration
 from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
 from model.processes import Fleet, ProcessStatus

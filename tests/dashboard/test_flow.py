@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboard import flow
-from dashboard.flow import cells, now_view, picture
-from dashboard.meter import STEPS_OF_PARTS, Figures, FlowMeter
+from dashboard.flow import STEPS_OF_PARTS, Figures, FlowMeter, cells, now_view, picture
 from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 from services.telemetry import current_part
 from tests.dashboard.made import AT, showing

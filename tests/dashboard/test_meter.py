@@ -7,8 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
-from dashboard import meter as metering
-from dashboard.meter import Figures, FlowMeter, StepDuration
+from dashboard import flow
+from dashboard.flow import Figures, FlowMeter, StepDuration
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import WorkCancelled
@@ -95,8 +95,8 @@ def test_a_result_without_steps_and_ignored_messages_count(meter: FlowMeter) -> 
 
 
 def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metering, "MOST_IN_PROGRESS", 2)
-    monkeypatch.setattr(metering, "FOLLOWED", 1)
+    monkeypatch.setattr(flow, "MOST_IN_PROGRESS", 2)
+    monkeypatch.setattr(flow, "FOLLOWED", 1)
     parts = [part_of(number, author_id=number) for number in (10, 11, 12)]
     for part in parts:
         current_part.set(part)

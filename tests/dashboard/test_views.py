@@ -8,7 +8,7 @@ import pytest
 
 from dashboard import views
 from dashboard.display import HIDDEN_FILE, DisplayRules, ago, link_to, plain, seconds, size, whole
-from dashboard.meter import StepDuration
+from dashboard.flow import StepDuration
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
 from services.llm import StepTokens
