@@ -83,9 +83,9 @@ def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
 _EMPHASIS = re.compile(r"\*(\w+)\*")
 
 
-def told_here(told: str, text: str, showing: DisplayRules) -> str:
-    """Return what is told about a decision, which is written for Discord, as it is told here: with pseudonyms, and
-    without markup. `text`: what the operator has sent, which may be given back at the end and stays as it is.
+def adapted_to_dashboard(told: str, text: str, showing: DisplayRules) -> str:
+    """Return the sentence about a decision, which is written for Discord, with pseudonyms and without markup. `text`:
+    what the operator has sent; where the sentence ends with it, it stays as it is.
     """
     said = told.removesuffix(text)
     return _EMPHASIS.sub(r"\1", showing.with_pseudonyms(said)) + told[len(said) :]
@@ -100,7 +100,7 @@ async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList
     text = str(form.get("text", "")).replace("\r\n", "\n")
     seen = str(form.get("seen", ""))
     told = await drafts.decide(draft_id, action, operator=visit.operator.name, text=text, seen=seen)
-    return told_here(told, text, showing)
+    return adapted_to_dashboard(told, text, showing)
 
 
 MOST_LOOKED_UP = 20

@@ -329,7 +329,7 @@ class Pages:
         return self._page("flow.html", visit, "flow", view=view, picture=self._picture)
 
     async def answers(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        query, chosen = _asked(request, "q"), _asked(request, "show")
+        query, chosen = _parameter(request, "q"), _parameter(request, "show")
         entries, votes = await self._sources.history.last(), await self._sources.history.votes(ALL_TIME)
         found = views.answer_rows(entries, self._showing, query, votes, self._steps_of)
         counts = {name: sum(row.group == name for row in found) for name in views.GROUPS} | {"all": len(found)}
@@ -460,8 +460,8 @@ class Pages:
         return redirect("/gaps#dismissed" if action == "dismiss" else "/gaps")
 
     async def knowledge(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        entries, query, gap = await self._sources.history.last(), _asked(request, "q"), _asked(request, "gap")
-        state, filtered = _asked(request, "state"), _asked(request, "source")
+        entries, query, gap = await self._sources.history.last(), _parameter(request, "q"), _parameter(request, "gap")
+        state, filtered = _parameter(request, "state"), _parameter(request, "source")
         asked = views.find_answer(entries, gap) if gap else None
         words = asked.question if asked is not None else query
         found = await self._sources.search.find(words) if words else None
@@ -595,12 +595,12 @@ class _PageOfRows:
 ALL_TIME = TimeSpan(0.0, float("inf"))
 
 
-def _asked(request: web.Request, name: str) -> str:
+def _parameter(request: web.Request, name: str) -> str:
     return request.query.get(name, "").strip()[:LONGEST_QUERY]
 
 
 def _number(request: web.Request, name: str) -> int:
-    given = _asked(request, name)
+    given = _parameter(request, name)
     return int(given[:9]) if given.isascii() and given.isdigit() else 0
 
 

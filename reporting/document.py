@@ -76,7 +76,7 @@ def document(report: Report) -> Iterator[Block]:
         yield Bars("Questions a day", "asked", "answered", bars)
     if report.asked:
         yield from _gaps(report)
-    yield from _left(report)
+    yield from _reasons(report)
     yield from _votes(report)
     yield from _taught(report)
     yield from _pages(report)
@@ -139,7 +139,7 @@ def _first_rows(table: TableRows, most: int = TABLE_ROWS) -> Iterator[Block]:
         yield Sentence(f"And {len(table.rows) - most} more.")
 
 
-def _left(report: Report) -> Iterator[Block]:
+def _reasons(report: Report) -> Iterator[Block]:
     if report.left:
         yield Title("Why there was no reply")
         rows = [(reason, str(count)) for reason, count in report.left.most_common()]
@@ -184,17 +184,17 @@ def cost_document(costs: Costs) -> Iterator[Block]:
     if not costs.total.calls:
         yield Sentence("No model was asked.")
         return
-    yield _spent("step", [*costs.steps.items(), ("total", costs.total)])
-    yield _spent("day", [*sorted(costs.days.items()), ("total", costs.total)])
+    yield _cost_table("step", [*costs.steps.items(), ("total", costs.total)])
+    yield _cost_table("day", [*sorted(costs.days.items()), ("total", costs.total)])
     by_channel = [
         (f"{costs.names.get(channel, '')} ({channel})".strip(), spent) for channel, spent in costs.channels.items()
     ]
-    yield _spent("channel", [*by_channel, ("all else", costs.elsewhere), ("total", costs.total)])
+    yield _cost_table("channel", [*by_channel, ("all else", costs.elsewhere), ("total", costs.total)])
     if costs.total.money is None:
         yield Sentence("Set ai_response.llm.price_per_million (and that of kb.llm) to see what it cost.")
 
 
-def _spent(what: str, rows: Sequence[tuple[str, Expense]]) -> TableRows:
+def _cost_table(what: str, rows: Sequence[tuple[str, Expense]]) -> TableRows:
     cells = [
         (name, str(spent.calls), f"{spent.prompt:,}", f"{spent.completion:,}", _money(spent)) for name, spent in rows
     ]

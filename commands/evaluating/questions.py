@@ -25,8 +25,6 @@ from services.telemetry import number_of
 from settings import Settings, SettingsError, dotted, read_yaml
 from sinks.terminal import visible_lines
 
-OPTION = "--eval"
-
 
 class Share(StrEnum):
     """A figure from 0 to 1, for which a file may have a threshold."""
@@ -93,7 +91,7 @@ class _Reader:
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self._path = path
         self._redactor = redactor
-        self._draft = read_yaml(path, option=OPTION, top="questions", scalars_as_text=True)
+        self._draft = read_yaml(path, option="--eval", top="questions", scalars_as_text=True)
 
     def read(self, addressed: bool) -> QuestionFile:
         values = self._draft.values

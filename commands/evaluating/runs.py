@@ -294,7 +294,10 @@ def eval_document(report: EvalReport) -> Iterator[Block]:
     wrong = [(question, result) for question, result in report.run.judged if grade(question, result) is Grade.WRONG]
     if wrong:
         yield Title("Wrong")
-        texts = [(question_text(each), expected_text(each), _cited(result), _said(result)) for each, result in wrong]
+        texts = [
+            (question_text(each), expected_text(each), _cited(result), _answer_excerpt(result))
+            for each, result in wrong
+        ]
         yield TableRows(("question", "expected", "answered from", "with"), texts)
     if report.not_indexed:
         yield Title("Expected, and in no index")
@@ -362,10 +365,10 @@ def _comparison_blocks(found: Comparison) -> Iterator[Block]:
     for title, changes in (("Worse", found.worse), ("Better", found.better)):
         if changes:
             yield Title(title, 3)
-            yield TableRows(("question", "baseline", "now"), list(map(_changed, changes)))
+            yield TableRows(("question", "baseline", "now"), list(map(_change_row, changes)))
 
 
-def _changed(change: Change) -> tuple[str, ...]:
+def _change_row(change: Change) -> tuple[str, ...]:
     return question_text(change.question), change.before, change.after
 
 
@@ -377,5 +380,5 @@ def _cited(result: QuestionResult) -> str:
     return ", ".join(result.sources) or "no source"
 
 
-def _said(result: QuestionResult) -> str:
+def _answer_excerpt(result: QuestionResult) -> str:
     return shorten(first_quote(result.reply) or result.reply, LINE)

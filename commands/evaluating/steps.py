@@ -110,13 +110,18 @@ def question_result(result: AIResult) -> QuestionResult:
         step, _, kind = name.rpartition(".")
         asked_for, said = tokens.get(step, (0, 0))
         tokens[step] = (count, said) if kind == "prompt" else (asked_for, count)
-    step = None if result.should_reply else next((each for each in reversed(_ENDS) if each in debug), None)
+    step, why = None, ""
+    if result.should_reply:
+        why = _describe_changes(debug)
+    else:
+        step = next((each for each in reversed(_ENDS) if each in debug), None)
+        why = _describe_end(step, debug) if outcome is OutcomeKind.SKIPPED else ""
     return QuestionResult(
         outcome=outcome,
         level=debug.get("level"),
         reason=debug["reason"],
         step=step,
-        why=_changed(debug) if result.should_reply else _why(step, debug) if outcome is OutcomeKind.SKIPPED else "",
+        why=why,
         sources=result.citations,
         reply=result.reply_text or "",
         llm_calls=debug["llm_calls"],
@@ -124,13 +129,13 @@ def question_result(result: AIResult) -> QuestionResult:
     )
 
 
-def _changed(path: Mapping[str, Any]) -> str:
+def _describe_changes(path: Mapping[str, Any]) -> str:
     """Describe the changes that steps made to an answer."""
     lines = {name: info.describe for name, info in DECISIONS.items() if info.alters_answer and name in path}
     return "; ".join(f"{name}: {describe(path[name])}" for name, describe in lines.items() if describe is not None)
 
 
-def _why(step: str | None, path: Mapping[str, Any]) -> str:
+def _describe_end(step: str | None, path: Mapping[str, Any]) -> str:
     """Explain the end of an answer from the step at which it ended."""
     if step is None:
         return ""

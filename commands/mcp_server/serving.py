@@ -108,10 +108,8 @@ async def serve_over_http(settings: Settings) -> None:
     with stop_signal() as stopped, http.listen(chosen.host, chosen.port) as listener:
         async with open_tools(settings) as tools:
             server = protocol.make_server(tools, _redact(settings))
-            connections = http.open_connections()
-            app = http.guarded_app(server, chosen.token.get_secret_value(), {chosen.host, *chosen.names}, connections)
             print(f"MCP at {http.address_of(chosen.host, chosen.port)}; Ctrl-C stops it", flush=True)  # noqa: T201 (for who started it)
-            await http.serve_http(app, listener, stopped, connections)
+            await http.serve_http(server, chosen, listener, stopped)
 
 
 def _redact(settings: Settings) -> Callable[[str], str]:
