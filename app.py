@@ -81,9 +81,7 @@ def sigint_ends_at_once() -> Generator[None]:
 
 @contextlib.contextmanager
 def garbage_collection_off() -> Generator[None]:
-    """Switch garbage collection off during the block. Imports leave little garbage, and looking for it took a tenth of
-    the start of `--ask`.
-    """
+    """Switch garbage collection off during the block: for imports it took a tenth of the start of `--ask`."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -39,9 +39,7 @@ def check_path_given(option: str, path: Path, what: str) -> None:
 
 
 def check_data_dir(root: Path, option: str = "") -> None:
-    """Refuse a data folder that does not exist. `option`: the one that names it; empty: the configuration does. Raises
-    Unusable.
-    """
+    """Refuse a data folder that does not exist. `option`: what names it; empty: the configuration. Raises Unusable."""
     if not root.is_dir():
         right = "the right one" if option else "this the right --config"
         key, asked = option or "app.data_dir", f"is {'it ' if option else ''}{right}?"

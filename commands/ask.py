@@ -51,9 +51,7 @@ async def _ask(
 
 
 def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
-    """Describe what a channel would show for a question that does not address the bot. With a model, only the level
-    decides.
-    """
+    """Describe what a channel would show where the bot is not addressed. With a model, only the level decides."""
     if result.debug["result"] == OutcomeKind.FAILED:
         return "A step failed: in a channel nothing would be posted."
     posted = result.debug.get("level") == Level.ANSWER if unasked is None else unasked.should_reply

@@ -72,9 +72,7 @@ def backup(settings: Settings, file: Path, keep: int | None = None) -> int:
 
 
 def _prune(file: Path, keep: int, *, whole: bool) -> None:
-    """Delete older backups of the series of `file`, and print which. None is deleted where `file` lacks a database,
-    which an older one may hold.
-    """
+    """Delete older backups of the series of `file`, and print which; none if `file` lacks a database (not `whole`)."""
     if not whole:
         _print("No older backup was deleted, as this one lacks what is damaged.")
         return

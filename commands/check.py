@@ -1,6 +1,4 @@
-"""`--check`: prints a row for each thing that the bot needs (files, folders, Discord, models, NATS), with a verdict.
-Writes nothing.
-"""
+"""`--check`: prints a row for each thing that the bot needs, with a verdict. Writes nothing."""
 
 from __future__ import annotations
 

@@ -23,9 +23,7 @@ from settings import EMBEDDED, Settings, SettingsError, load
 
 
 def transport_problems(settings: Settings, *, rehearsal: bool) -> list[str]:
-    """Return a line with the remedy for each setting of the bot that does not work with the transport. `rehearsal`: the
-    bot posts nothing.
-    """
+    """Return a line with the remedy for each setting that the transport cannot do. `rehearsal`: nothing is posted."""
     found: list[str] = []
     if settings.local:
         return found

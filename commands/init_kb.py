@@ -56,9 +56,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def init_kb(settings: Settings, models: ModelOptions = AS_CONFIGURED) -> int:
-    """Update cache and index, and print what was done. Returns the exit code: 1 if something failed, or if the index is
-    empty afterwards.
-    """
+    """Update cache and index, and print what was done. Returns the exit code: 1 on a failure or for an empty index."""
     for server in settings.servers.values():
         check_writable(server.kb)
     collect_garbage_less_often()
@@ -95,9 +93,7 @@ def check_writable(kb: KnowledgeSettings) -> None:
 
 
 def check_sources(ledger: SourceRecords, at: float, above: str = "") -> None:
-    """Check that every kind of source can be listed now. Blocking. Raises Unusable. `above`: the prefix of the key in
-    errors.
-    """
+    """Check that every kind of source can be listed. Blocks. Raises Unusable. `above`: the prefix of keys in errors."""
     for kind in ledger.kinds:
         try:
             kind.list_sources(ledger.records_of(kind), at)

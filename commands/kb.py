@@ -193,9 +193,7 @@ def _make_lesson(
     written: tuple[str | None, str | None],
     options: argparse.Namespace,
 ) -> _MadeLesson:
-    """Make the lesson of `add` or `edit`. `written`: its question and answer, as far as they are given. Raises
-    Unusable.
-    """
+    """Make the lesson of `add` or `edit`. `written`: its question and answer, if given. Raises Unusable."""
     question, answer = written
     old, author_id, asker_id, conversation_id = None, options.author or archive.UNKNOWN, None, ""
     said: list[str] = []
@@ -226,9 +224,7 @@ def _make_lesson(
 
 
 def _question_answered(pair: Pair) -> tuple[str, int]:
-    """Return the question that the team answered, and who asked it. Raises LessonRefused: that is not certain, or there
-    are several.
-    """
+    """Return the question that the team answered, and who asked it. Raises LessonRefused: there is not exactly one."""
     asked = pair.turns[0]
     if not pair.kind.is_on_discord and asked.speaker is Speaker.USER and asked.text != REMOVED:
         return asked.text, pair.author_ids[0]

@@ -194,9 +194,7 @@ class FlowPicture:
 
 
 class OperatorCells(NamedTuple):
-    """One operator's figures as texts. `times`: median and 95th percentile of its durations; `state`: the classes of
-    its box (`busy`, `hurt`, `idle`).
-    """
+    """An operator's figures as texts. `times`: median and 95th percentile; `state`: some of `busy`, `hurt`, `idle`."""
 
     in_flight: str
     line: str
@@ -325,9 +323,7 @@ def _y(row: float, top: int) -> float:
 
 
 def _path(start: Box, into: Box) -> str:
-    """Draw an edge: down from the middle of one box to the middle of another; straight to a box beside it; out of the
-    side and up to a higher one.
-    """
+    """Draw an edge from box to box: down, straight to one beside it, or out of the side and up to a higher one."""
     top, bottom = max(start.y, into.y), min(start.y, into.y) + BOX_HEIGHT
     if top < bottom:
         leaves, comes = (start.x + start.width, into.x) if start.x < into.x else (start.x, into.x + into.width)

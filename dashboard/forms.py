@@ -30,9 +30,7 @@ class DraftList(Protocol):
         ...
 
     async def decide(self, draft_id: int, action: DraftAction, *, operator: str, text: str = "", seen: str = "") -> str:
-        """Note who decided, and carry it out with the rules of the review channel. `seen`: as in `DraftRequest`.
-        Returns what is told about it.
-        """
+        """Note who decided, and decide as the review channel does. `seen`: see `DraftRequest`. Returns a line."""
         ...
 
 

@@ -1,6 +1,4 @@
-"""The pages: the data they read, their templates and headers, one handler for each, and the two forms that correct the
-team's views.
-"""
+"""The pages: the data they read, their templates and headers, and one handler for each."""
 
 from __future__ import annotations
 
@@ -610,9 +608,7 @@ def _address(path: str, fragment: str = "", **query: str) -> str:
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
-    """Return the topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is
-    impossible.
-    """
+    """Return the topic to remove a pair from or restore it to (empty: it had none); None: `action` is impossible."""
     if action == "remove":
         return next(
             (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None

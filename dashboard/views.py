@@ -295,9 +295,7 @@ def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str
 
 
 class Asked(NamedTuple):
-    """A question of a gap. `text`: empty if it is the title; `topic`: the one in which the team has answered it since,
-    empty if it has not.
-    """
+    """A question of a gap. `text`: empty if it is the title; `topic`: where the team has answered since, or empty."""
 
     id: str
     at: str

@@ -88,9 +88,7 @@ def join_drafts(entries: Iterable[PartOutcome]) -> list[PartOutcome]:
 
 
 def end_of_replay(outcomes: Path, feedback: Path) -> float | None:
-    """Return the moment after the newest outcome and vote, in seconds since 1970; None if there is none. Raises
-    OSError.
-    """
+    """Return the moment after the newest outcome and vote, in seconds since 1970, or None. Raises OSError."""
     ends = [entry.at for entry in read_newest(outcomes, 1)]
     ends += [vote.at for vote in read_voted(feedback, TimeSpan(0.0, float("inf")))]
     return max(ends) + MOMENT if ends else None

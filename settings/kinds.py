@@ -380,9 +380,7 @@ NATS_ADDRESS = re.compile(r"(?:nats|tls|wss?)://[^\s,@]+")
 
 
 def _transport(given: Any) -> str:
-    """Check the addresses of NATS servers. Passwords in them are refused, as addresses are shown: they belong into
-    `nats.credentials_env`.
-    """
+    """Check addresses of NATS servers. Passwords in them are refused: they belong into `nats.credentials_env`."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
     addresses = [each.strip() for each in given.split(",")]

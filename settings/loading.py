@@ -257,9 +257,7 @@ def _describe_yaml_error(path: Path, error: Exception) -> str:
 
 
 def local_file(path: Path) -> Path:
-    """Return the path of the operator's own file beside a configuration, which updates of the program never touch:
-    config.local.yaml for config.yaml.
-    """
+    """Return the path of the operator's own file: config.local.yaml beside config.yaml."""
     return path.with_name(f"{path.stem}.local{path.suffix}")
 
 
@@ -635,9 +633,7 @@ def _parses_to(text: str, wanted: object) -> bool:
 
 
 def _edit_lines(text: str, path: KeyPath, wanted: Any) -> str:
-    """Edit the lines of one key in place. The result is valid only if the key has separate lines; the caller checks
-    it.
-    """
+    """Edit the lines of one key in place. Valid only if the key has separate lines, which the caller checks."""
     root: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
     at, depth = root, 0
     while isinstance(at, yaml.MappingNode) and at.value:

@@ -472,9 +472,7 @@ class Settings(SettingsSection):
         return self._move_data(data, lambda follows: follows.learned)
 
     def with_data_in(self, data: Path) -> Self:
-        """Return the settings of a process that receives all data, including documents, and keeps it below `data`. Call
-        it on resolved paths.
-        """
+        """Return the settings of a process with all data below `data`, documents too. Call it on resolved paths."""
         return self._move_data(data, lambda _: True)
 
     def _move_data(self, data: Path, chosen: Callable[[FollowsData], bool]) -> Self:

@@ -1,6 +1,4 @@
-"""The file of questions for `--eval`: read and checked with file and line, or made from what people voted
-(`--from-votes`).
-"""
+"""The file of questions for `--eval`: read and checked, or made from what people voted (`--from-votes`)."""
 
 from __future__ import annotations
 

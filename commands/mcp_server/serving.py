@@ -118,9 +118,7 @@ def _redact(settings: Settings) -> Callable[[str], str]:
 
 @asynccontextmanager
 async def open_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
-    """Open the tools while the block runs. None of them writes to the data folder. Raises Unusable: what NATS holds
-    cannot be read.
-    """
+    """Open the tools, none of which writes to the data folder. Raises Unusable: what NATS holds cannot be read."""
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         await enter(_knowledge_followed(settings))

@@ -1,6 +1,4 @@
-"""Reads the answers of `--init` from a terminal or from a file, and writes them into config.local.yaml, .env and the
-list of pages.
-"""
+"""Reads the answers of `--init` from a terminal or a file, and writes them into the operator's files."""
 
 from __future__ import annotations
 

@@ -86,9 +86,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections() -> int:
-    """Return the most connections that leave `RESERVED_DESCRIPTORS` descriptors, or half of all, for other work of the
-    process.
-    """
+    """Return the most connections that leave `RESERVED_DESCRIPTORS`, or half of all, for other work."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -202,9 +200,7 @@ class Connections:
         return lambda *given, **named: _Counted(make(*given, **named), self)
 
     def on_request(self, peer: object) -> None:
-        """Note that a request begins at this address, which is `peername` of the transport. It has a deadline until
-        `on_request_read`.
-        """
+        """Note that a request begins at a `peername` of a transport. It has a deadline until `on_request_read`."""
         key = _key(peer)
         if (known := self._open.get(key)) is not None:
             known.deadline.cancel()

@@ -1,6 +1,4 @@
-"""The record of outcomes of parts, one JSON object a line, for reports, costs and the dashboard. Only this module knows
-its format.
-"""
+"""The record of outcomes, one JSON object a line. Only this module knows its format."""
 
 from __future__ import annotations
 
