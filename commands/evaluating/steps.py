@@ -19,14 +19,17 @@ from assembly.knowledge import temporary_index
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
 from commands.arguments import DONE, FAILED, print_error
-from commands.evaluating.judging import QuestionResult, compare, matches_source, measure
 from commands.evaluating.questions import EvalQuestion, QuestionFile, read_questions, write_from_votes
 from commands.evaluating.runs import (
     SAVE,
     EvalReport,
     EvalRun,
+    QuestionResult,
     SavedRun,
+    compare,
     eval_document,
+    matches_source,
+    measure,
     read_run,
     read_unfinished,
     render_summary,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.evaluating.judging import EvalMetrics, Grade, QuestionResult, compare, grade, matches_source, measure
 from commands.evaluating.questions import EvalQuestion, Share
+from commands.evaluating.runs import EvalMetrics, Grade, QuestionResult, compare, grade, matches_source, measure
 from tests.commands.evaluating.examples import FAILURE, SILENCE, answer, pointer, question
 from tests.services.quickly import QUICKLY
 

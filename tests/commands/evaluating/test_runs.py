@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assembly import Unusable
-from commands.evaluating.judging import QuestionResult
 from commands.evaluating.questions import EvalQuestion
 from commands.evaluating.runs import (
     EvalRun,
+    QuestionResult,
     SavedRun,
     expected_text,
     read_run,
