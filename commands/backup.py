@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.filesize import decimal
 
 from assembly import Unusable
@@ -107,8 +105,7 @@ def restore(settings: Settings, file: Path) -> int:
 
 def _show_count(count: CopyProgress) -> contextlib.AbstractContextManager[None]:
     """Show the progress while the block runs."""
-    console = Console(file=sys.stderr)
-    return show_progress(console, lambda: Count(count.files, count.total, "file", decimal(count.size)))
+    return show_progress(lambda: Count(count.files, count.total, "file", decimal(count.size)))
 
 
 def _sum(count: CopyProgress) -> str:

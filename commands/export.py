@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
 
 from assembly import Unusable
 from assembly.running import run_async, terminated_as_interrupted
@@ -78,7 +75,7 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
 
 def _show_count(moved: MigrationProgress) -> AbstractContextManager[None]:
     """Show the progress while the block runs."""
-    return show_progress(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
+    return show_progress(lambda: Count(len(moved.paths), None, "file"))
 
 
 def _sum(moved: MigrationProgress) -> str:

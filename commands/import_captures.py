@@ -86,10 +86,7 @@ async def _import(
         taken = imported[guild_id].take_over(sorted(pairs, key=attrgetter("key")))
     finished = True
     if talks:
-        with show_progress(
-            Console(file=sys.stderr),
-            lambda: Count(tally.messages, None, "message", count_captures(tally), "import"),
-        ):
+        with show_progress(lambda: Count(tally.messages, None, "message", count_captures(tally), "import")):
             finished = await play(
                 *talks,
                 through=lambda events: import_graph(events, parts.services, parts.sinks, parts.rules),

@@ -154,7 +154,7 @@ async def _update_server(
             mend = "let this program read it; without it, everything would be described anew"
             raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
         await in_thread(check_sources, parts.ledger, now(), above)
-        with show_progress(Console(stderr=True), lambda: work.count):
+        with show_progress(lambda: work.count):
             return await run_update(parts, KnowledgeLog(MAX_NAMED), work.sources)
 
 
@@ -166,7 +166,7 @@ async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
             async with open_search(server, library.own, embedder, read_only=False, embeds_on_refresh=False) as search:
                 await search.refresh()
                 work.add_passages(waiting=await search.unembedded())
-                with show_progress(Console(stderr=True), lambda: work.passages):
+                with show_progress(lambda: work.passages):
                     await search.embed(on_done=work.add_passages)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -196,7 +195,7 @@ async def build_library(settings: Settings, build: LibraryBuild, report: Rebuild
         None if ahead is None else make_prefetch(settings, ahead, library, report.usage),
         RebuildProgress(report.resumed, begun.growth(report.plan)),
     )
-    with show_progress(Console(file=sys.stderr), lambda: report.count):
+    with show_progress(lambda: report.count):
         await work.pipe(ops.do_action(report.add), ops.last_or_default(None))
     report.topics = len(library.topics)
     report.undescribed = len(await in_thread(library.undescribed))

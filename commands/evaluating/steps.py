@@ -11,7 +11,6 @@ from typing import Any
 
 import reactivex as rx
 from reactivex import operators as ops
-from rich.console import Console
 
 from assembly import Unusable
 from assembly.answering import ModelOptions, open_answering, server_libraries
@@ -230,7 +229,7 @@ async def _evaluate(
     index = await index_of(settings, guild_id)
     asking.key = key_of_run(settings.servers[guild_id], index)
     asking.resume(earlier)
-    with show_progress(Console(stderr=True), lambda: asking.count):
+    with show_progress(lambda: asking.count):
         await ask_all(settings, asking.left, asking.add, models, guild_id)
     return index
 
