@@ -19,9 +19,8 @@ from clock import now, rfc3339, run_blocking
 from model.messages import snowflake_at
 from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
-from reporting.dismissed import DismissedQuestions
 from reporting.document import summary
-from reporting.reading import TimeSpan, VotedQuestion
+from reporting.reading import DismissedQuestions, TimeSpan, VotedQuestion
 from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, lessons_among, team_answer
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts

@@ -126,13 +126,11 @@ async def serving(
     if meters.exposed is None:
         yield
         return
-    from services.telemetry.exporter import CONTENT_TYPE, CannotListen, serve_metrics  # noqa: PLC0415 (as above)
+    from services.telemetry.exporter import CannotListen, serve_metrics  # noqa: PLC0415 (as above)
 
     host, port = settings.host, settings.port
     try:
-        async with serve_metrics(
-            host, port, health, meters.exposed, CONTENT_TYPE, ready=ready, add_pages=add_pages, pace=pace
-        ):
+        async with serve_metrics(host, port, health, meters.exposed, ready=ready, add_pages=add_pages, pace=pace):
             yield
     except CannotListen as error:
         raise Unusable(str(error)) from None
