@@ -265,6 +265,28 @@ class Privacy:
                     self.documents.answers.purge(TEAM)  # answers from topics meanwhile
 
 
+FORGET_SECONDS = 600.0
+"""The least time between two removals of one person: each reads every file, and others wait for their turn."""
+
+
+def not_too_often(forget: Callable[[Call], Coroutine[Any, Any, str]]) -> Callable[[Call], Coroutine[Any, Any, str]]:
+    """Wrap `forget`, which carries out `/privacy forget`: who was forgotten lately is refused. What fails may be tried
+    again at once.
+    """
+    done_at: dict[int, float] = {}
+
+    async def forgotten(call: Call) -> str:
+        for user_id in [each for each, at in done_at.items() if now() - at >= FORGET_SECONDS]:
+            del done_at[user_id]
+        if call.user_id in done_at:
+            raise CommandRefused(phrases(call.language).forgotten_lately)
+        reply = await forget(call)
+        done_at[call.user_id] = now()
+        return reply
+
+    return forgotten
+
+
 def newest_by_now(history: History) -> int:
     """Return the highest id by our clock, or of a message seen: the clock may be behind Discord's."""
     return max(history.newest_id, snowflake_at(now()))
@@ -766,7 +788,8 @@ async def slash_commands(
         rules = parts.rules.answers
         slots = AnswerSlots(rules.max_concurrent_answers, rules.max_waiting_answers)
         questions = QuestionCommands(parts, answerers_of(settings, parts, llm, opened), slots)
-        services = SlashServices(settings, parts, privacy, forget or privacy.forget, questions, documents)
+        limited = not_too_often(forget or privacy.forget)
+        services = SlashServices(settings, parts, privacy, limited, questions, documents)
         offered = {
             name: (command, callback_of(name, command, services))
             for name, command in COMMANDS.items()
