@@ -13,10 +13,26 @@ from services.telemetry.logs import LineFormatter
 TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38
 KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA0000000000\nabc=\n-----END RSA PRIVATE KEY-----"
 redact = Redactor().text
-PREFIXES = (
-    "npm_ pypi-AgE dop_v1_ shpat_ whsec_ glsa_ glrt- dckr_pat_ gsk_ xai- nvapi- tskey-auth- sntrys_ figd_ lin_api_ "
-    "hvs. ya29. ATATT3x"
-).split()
+PREFIXES = [
+    "npm_",
+    "pypi-AgE",
+    "dop_v1_",
+    "shpat_",
+    "whsec_",
+    "glsa_",
+    "glrt-",
+    "dckr_pat_",
+    "gsk_",
+    "xai-",
+    "nvapi-",
+    "tskey-auth-",
+    "sntrys_",
+    "figd_",
+    "lin_api_",
+    "hvs.",
+    "ya29.",
+    "ATATT3x",
+]
 
 
 @pytest.mark.parametrize(
