@@ -291,7 +291,7 @@ async def play(
     """
     source: Subject[Dispatch] = Subject()
     run = GraphRun(through(source.pipe(decode(), ops.do_action(tally.observe))), in_flight)
-    async for dispatch in dispatches(*recordings):
+    async for dispatch in dispatches(*recordings, on_cut_off=tally.note_cut_off):
         source.on_next(dispatch)
     source.on_completed()
     return await run.drain(REPLAY_DRAIN_SECONDS)
