@@ -22,7 +22,6 @@ def test_a_command_is_imported_when_it_is_chosen() -> None:
     assert loaded_by("commands.dispatch", "commands.") == [
         "commands.arguments",
         "commands.dispatch",
-        "commands.table",
     ]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import clock
-from clock.shared_calls import SharedCalls
+from clock import SharedCalls
 from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Findings
