@@ -275,7 +275,9 @@ class PeopleServices:
         await in_thread(drop_copies_of_ended_processes, self.process.folder.parent)
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
         stale = [
-            each for each in self.team_files if each in known or await in_thread(has_archived_text, each.raw, user_id)
+            each
+            for each in self.team_files
+            if each in known or await in_thread(has_archived_text, each.data.raw, user_id)
         ]
         self._stale[user_id] = stale
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
@@ -317,7 +319,7 @@ class PeopleServices:
 
     async def _rebuild_search(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
         for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):
-            if not [each for each in stale if await in_thread(has_archived_text, each.raw, user_id)]:
+            if not [each for each in stale if await in_thread(has_archived_text, each.data.raw, user_id)]:
                 break
             await asyncio.sleep(LOOK_SECONDS)
         await asyncio.sleep(SETTLE_SECONDS)

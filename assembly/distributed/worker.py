@@ -52,7 +52,7 @@ from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES, watch_presses
 from services.documents.store import SharedDocuments, SharedStore
-from services.privacy import ForgetResult, limits_pseudonym
+from services.privacy import ForgetResult, TeamData, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
 from settings import Settings, discord_token
@@ -158,8 +158,9 @@ def privacy_of(settings: Settings, parts: GraphParts) -> Privacy:
     archive.
     """
     folder = DataFolder(settings.app.data_dir)
+    team = TeamKnowledgeFiles(TeamData(folder, folder.team_raw))
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
-    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), other_archives=archives)
+    return Privacy(parts, Servers({None: team}), other_archives=archives)
 
 
 LEASES = 5
