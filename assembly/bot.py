@@ -101,9 +101,7 @@ def gateway_for(
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:
-    """Return the source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are
-    notified.
-    """
+    """Return the source of dispatches, not connected yet. It tells `arrivals` and `slash` of each guild that comes."""
 
     def arrived(guild_id: int, at: float) -> None:
         parts.state.watermarks.note_guild(guild_id, at)
@@ -238,9 +236,7 @@ def log_failed_sweep(_: object, error: Exception) -> int:
 
 
 def has_left_server(client: discord.Client) -> Callable[[int], bool]:
-    """Make a function that returns True if the bot has left a server. It raises LookupFailed while a server is
-    unavailable, since the answer is not known then.
-    """
+    """Make a function that returns True if the bot has left a server. It raises LookupFailed while that is unknown."""
 
     def left(guild_id: int) -> bool:
         away = [guild.id for guild in client.guilds if guild.unavailable]

@@ -147,9 +147,7 @@ def dashboard_pages(
 
 
 def display_rules(settings: Settings, key: bytes, place: Callable[[int], str]) -> DisplayRules:
-    """Return the rules by which the dashboard shows people and texts. `key`: of pseudonyms; `place`: gives the names of
-    channels.
-    """
+    """Return how the dashboard shows people and texts. `key`: of pseudonyms; `place`: gives the names of channels."""
     return DisplayRules(settings.dashboard.show_texts, partial(pseudonym, key), place)
 
 
@@ -305,9 +303,7 @@ async def costs_of(kept: OutcomeHistory, prices: Prices, days: int, until: float
 
 
 def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
-    """Return a key that is the same for an entry in memory and for its line in the file, where the time is cut to
-    milliseconds.
-    """
+    """Return a key that is the same for an entry and for its line in the file, where the time is cut."""
     return rfc3339(entry.at), entry.message_ids
 
 

@@ -70,24 +70,18 @@ def team_data(settings: Settings, library: TeamLibrary | None) -> TeamData:
 
 
 def all_server_settings(settings: Settings) -> list[Settings]:
-    """Return the shared settings, those of each server in `guilds`, and those of removed servers that still have a
-    folder. Blocking. Raises OSError.
-    """
+    """Return the settings of all servers, also of removed ones that still have a folder. Blocking. Raises OSError."""
     return [*settings.servers.values(), *settings_of_removed_servers(settings)]
 
 
 def settings_of_removed_servers(settings: Settings) -> list[Settings]:
-    """Return the settings of each server that was removed from `guilds` and still has a folder. Blocking. Raises
-    OSError.
-    """
+    """Return the settings of servers that are not in `guilds` and still have a folder. Blocking. Raises OSError."""
     there = DataFolder(settings.app.data_dir).guild_ids()
     return [settings.for_removed_server(guild_id) for guild_id in there if guild_id not in settings.servers]
 
 
 def open_team_data(settings: Settings) -> TeamData:
-    """Open the team knowledge of these settings, which no other process may have open. Blocking. Raises as
-    `open_team`.
-    """
+    """Open the team knowledge, which no other process may have open. Blocking. Raises as `open_team`."""
     return team_data(settings, open_team(settings))
 
 
@@ -103,9 +97,7 @@ def open_removed_team(settings: Settings) -> tuple[TeamData, list[str]]:
 
 
 def forget_in_search(settings: Sequence[Settings], user_id: int) -> None:
-    """Delete the search index of each team whose archive may contain words of the person. No search may be open.
-    Blocking. Raises OSError.
-    """
+    """Delete the search index of each team whose archive may have words of the person. Blocking. Raises OSError."""
     for each in settings:
         if has_archived_text(each.kb.team_raw_dir, user_id):
             drop_team_passages(each)

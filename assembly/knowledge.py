@@ -130,9 +130,7 @@ async def keep_all_knowledge_current(
 
 @asynccontextmanager
 async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
-    """Keep the passages of sources and their vectors up to date for as long as the block runs: at once, and at each
-    tick.
-    """
+    """Keep passages and their vectors up to date for as long as the block runs: at once, and at each tick."""
 
     async def up_to_date(_: object) -> None:
         for search in searches:

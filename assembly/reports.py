@@ -220,9 +220,7 @@ class WeeklyReport:
 async def post_weekly_reports(
     settings: Settings, poster: Poster, fetcher: Fetcher, report: Reporter | None = None
 ) -> AsyncGenerator[None]:
-    """Post to `report.channel_id`, if it is set, for as long as the block runs. `report`: None: from the data folder of
-    `settings`.
-    """
+    """Post to `report.channel_id`, if set, for as long as the block runs. `report`: None: from the data folder."""
     if settings.report.channel_id is None:
         yield
         return

@@ -78,9 +78,7 @@ class Meters:
 
 
 def meters_of(settings: Settings, role: str = "", health: HealthMonitor | None = None) -> Meters:
-    """Make the meters of one run; none but `health` if `metrics.port` is 0. `role`: of this process, if there are
-    several.
-    """
+    """Make the meters of a run; only `health` if `metrics.port` is 0. `role`: of this process, if there are more."""
     if not settings.metrics.port:
         return Meters(health=health)
     # Imported late: that takes longer than many a command.
@@ -169,9 +167,7 @@ def collect_garbage_less_often() -> None:
 
 
 def shorten_thread_switches() -> None:
-    """Make Python switch threads every millisecond instead of every five, so that computing threads do not delay
-    Discord's heartbeat.
-    """
+    """Switch threads every millisecond, not every five, so that computing threads do not delay Discord's heartbeat."""
     sys.setswitchinterval(0.001)
 
 

@@ -214,9 +214,7 @@ def runbook_line(doc: Document) -> str:
 
 
 def file_line(doc: Document, called: str, say: Phrases) -> str:
-    """Return a file of a thread, in a few words, by the name that it is `called`; with its poster if that is another
-    name.
-    """
+    """Describe a file of a thread, by the name that it is `called`; with its poster if that is another name."""
     name = escape_markup(display_name(called))
     match doc.state:
         case State.FAILED:

@@ -122,9 +122,7 @@ def fetch(
 
 
 def event_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
-    """Return the event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
-    `Pending`.
-    """
+    """Return the event for a fetched source: `UpToDate` if nothing changed or it is described, else `Pending`."""
     if record.gone_at is not None:
         return UpToDate(record, UpdateResult.GONE)
     if not record.content_hash or (record.is_described and record.summary_key == key):

@@ -283,9 +283,7 @@ class DraftSink:
         return outcome
 
     async def _is_gone(self, draft: Draft) -> bool:
-        """Return True if a message of the question was deleted, as it may be while the bot is away. Raises
-        LookupFailed.
-        """
+        """Return True if a message of the question was deleted, perhaps meanwhile. Raises LookupFailed."""
         if self.fetcher is None:
             return False
         place_id = draft.reply.post.asked_in

@@ -106,9 +106,7 @@ class CaptureReceiver:
         self._has_ended = asyncio.Event()
 
     async def take(self) -> bool:
-        """Take the lease; returns False if another process has it. Captures are kept until `begin`. Raises as the
-        client.
-        """
+        """Take the lease; False: another process has it. Captures are kept until `begin`. Raises as the client."""
         return await self.lease.take(self._deliver)
 
     def begin(self) -> None:
@@ -124,9 +122,7 @@ class CaptureReceiver:
         self.captures.on_completed()
 
     def on_result(self, result: Result) -> None:
-        """Acknowledge the capture that a result is about, unless it failed or was cut off. To be called with each
-        result of the graph.
-        """
+        """Acknowledge the capture of a result, unless it failed or was cut off. For each result of the graph."""
         if not isinstance(result, Outcome):
             return
         must_stay = result.result is OutcomeKind.FAILED or (

@@ -228,9 +228,7 @@ class KnownFile:
 
 @dataclass(slots=True)
 class RecordedFiles:
-    """The files of a scope by path. And what a killed writer has not erased: the numbers of superseded entries, and the
-    objects that only those name.
-    """
+    """The files of a scope by path; superseded entries, and objects of these alone, that a killed writer has left."""
 
     files: dict[str, KnownFile] = field(default_factory=dict[str, KnownFile])
     superseded: list[int] = field(default_factory=list[int])
@@ -336,9 +334,7 @@ class Writer:
 
 
 def _must_replace_whole(change: FileChange, file: KnownFile) -> bool:
-    """Return True if the whole file is to be written: it has many entries, or the bytes cut off would stay in one of
-    them.
-    """
+    """Return True if the whole file is to be written: it has many entries, or one would keep bytes that are cut off."""
     if change.kind == "append":
         cuts = file.length is not None and change.length < file.length
         return cuts or len(file.numbers) >= MOST_ENTRIES
@@ -498,9 +494,7 @@ class ScopeContents:
         return tuple(self._files)
 
     async def content(self, streams: JetStreamContext, path: str) -> bytes:
-        """Return the content of a file; b"" if there is none. Raises ObjectNotFoundError: the file has been replaced
-        meanwhile.
-        """
+        """Return the content of a file; b"": there is none. Raises ObjectNotFoundError: it has been replaced."""
         content = bytearray()
         for entry in self._files.get(path, ()):
             (await entry.with_data(streams)).apply(content)
@@ -677,9 +671,7 @@ class FolderFollower:
 
 
 def _apply_change(root: Path, change: FileChange) -> bool:
-    """Apply a change to its file. Returns True if the file changed. Blocking. Raises ValueError: the file differs from
-    the one that was changed.
-    """
+    """Apply a change to its file; True: the file changed. Blocking. Raises ValueError: it is another file."""
     file = root / change.path
     if change.kind == "remove":
         there = file.is_file()

@@ -254,9 +254,7 @@ class Splitter:
         return {post.place_id: post.asked_in for post in read_posts(self.folder.posts) if post.opened_thread}
 
     def _partitions_of_post(self, row: Record) -> Collection[int]:
-        """Return the partition of the place of a post; all partitions if it may be a thread whose channel is
-        unknown.
-        """
+        """Return the partition of a post's place; all of them if it may be a thread of an unknown channel."""
         place_id = int(row["place_id"])
         known = row["opened_thread"] or place_id in self._channels
         return self._partitions_of(place_id) if known else range(self.partitions)
@@ -490,9 +488,7 @@ def _unpack(path: Path, content: bytes) -> None:
 
 @dataclass(slots=True)
 class MigrationProgress:
-    """Counts what was moved: `paths` of files, and `collections`. `messages` and `captures` have no result in NATS yet,
-    and are not exported.
-    """
+    """Counts `paths` and `collections` that were moved; `messages` and `captures` stay: they have no result yet."""
 
     paths: set[str] = field(default_factory=set[str])
     collections: int = 0
@@ -518,9 +514,7 @@ class Installation:
 
     @property
     def prefixes(self) -> list[str]:
-        """The beginnings of paths below `root`: the empty one of all that servers share, and one for each server with
-        its own knowledge.
-        """
+        """The beginnings of paths below `root`: the empty one, and one for each server with its own knowledge."""
         return ["", *(f"guilds/{guild_id}/" for guild_id in self.servers)]
 
     @property

@@ -142,9 +142,7 @@ class ResultRecorder:
         return True
 
     def acknowledge_with(self, message_ids: tuple[int, ...], reply: str) -> None:
-        """Acknowledge an edit or a deletion together with the message that it changes: until then both would be
-        delivered again.
-        """
+        """Acknowledge an edit or a deletion with the message that it changes: until then both would come again."""
         replies = next((self._replies[each] for each in message_ids if each in self._replies), None)
         if replies is None:
             self.acknowledge(reply)
@@ -232,9 +230,7 @@ class PartitionGraph(Protocol):
     def feed(self, dispatch: Dispatch) -> None: ...
 
     async def drain(self, seconds: float | None = None) -> None:
-        """Finish all work; nothing more is fed. After `seconds` (None: as configured) the rest is left for the next
-        owner.
-        """
+        """Finish all work. After `seconds` (None: as configured) the rest is left for the next owner."""
         ...
 
     async def cut(self) -> None:

@@ -43,9 +43,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """The report of one process that has carried out a request in its `scopes`. `found`: the fields of a
-    `ForgetResult`.
-    """
+    """What a process has `found` (fields of a `ForgetResult`) when it carried out a request in its `scopes`."""
 
     by: str
     scopes: tuple[str, ...]
@@ -274,9 +272,7 @@ async def has_people_bucket(client: Client) -> bool:
 
 @asynccontextmanager
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
-    """Give what the processes share about people, kept up to date until the context ends. Raises OSError: NATS does not
-    answer.
-    """
+    """Give what the processes share about people, up to date until the context ends. Raises OSError: NATS is away."""
     people = SharedPeople(client)
     async with SubjectWatcher(client, f"KV_{PEOPLE}", f"$KV.{PEOPLE}.", people.receive).watching():
         yield people

@@ -262,9 +262,7 @@ CHECKS_WITHOUT_MESSAGES = 20
 async def read_stream(
     streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
 ) -> AsyncIterator[Msg]:
-    """Yield the messages that a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the
-    client.
-    """
+    """Yield what a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the client."""
     config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
     if since is not None:
         start = rfc3339(since, digits=6)
@@ -323,9 +321,7 @@ async def _stored_messages(reading: JetStreamContext.PushSubscription) -> AsyncI
 
 
 async def _count_left(reading: JetStreamContext.PushSubscription, received: int) -> int:
-    """Return how many messages the server has still to deliver, with those on their way. `received`: by their
-    number.
-    """
+    """Return how many messages are still to come, with those on their way. `received`: by their number."""
     info = await reading.consumer_info()
     sent = info.delivered.consumer_seq if info.delivered else 0
     return (info.num_pending or 0) + max(0, sent - received)
