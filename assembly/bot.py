@@ -138,9 +138,7 @@ async def record_dispatches(
     dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: GraphParts
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """Pass dispatches on and write them, with attachments, to the recording at `path`; None: nothing is recorded.
-
-    Raises:
-        BadRecording: the recording cannot be written.
+    Raises BadRecording: the recording cannot be written.
     """
     if path is None:
         yield dispatches

@@ -294,13 +294,9 @@ def read_state(
 
     `durable`: earlier runs' messages count as seen, and posts are written as they are made. Not so for replays and dry
     runs, which may get the same messages again. `recorded`: of a replay, if outcomes and posts are kept for reports of
-    it; None: it is no replay.
-    `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with other processes; None:
-    budgets are counted here, and kept in the data folder. `opt_outs`: the registry that processes share; None: that of
-    the data folder.
-
-    Raises:
-        OSError: something in the data folder cannot be read.
+    it; None: it is no replay. `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with
+    other processes; None: budgets are counted here, and kept in the data folder. `opt_outs`: the registry that
+    processes share; None: that of the data folder. Raises OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
     kept = durable if recorded is None else recorded

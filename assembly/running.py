@@ -116,10 +116,7 @@ async def serving(
     """Serve the metrics for as long as the block runs, if anything is measured.
 
     `health` and `ready` say what is wrong with the run, and what it waits for, in a few words, or None. `pace`: loop
-    seconds per real second.
-
-    Raises:
-        Unusable: the port cannot be listened on.
+    seconds per real second. Raises Unusable: the port cannot be listened on.
     """
     if meters.exposed is None:
         yield
@@ -282,10 +279,7 @@ async def play(
     tally: ResultCounts,
 ) -> bool:
     """Play recordings through a graph on the running loop, to the end. Returns True if all work was finished; `tally`
-    counts the messages.
-
-    Raises:
-        BadRecording: a file cannot be read, or holds nothing valid.
+    counts the messages. Raises BadRecording: a file cannot be read, or holds nothing valid.
     """
     source: Subject[Dispatch] = Subject()
     run = GraphRun(through(source.pipe(decode(), ops.do_action(tally.observe))), in_flight)

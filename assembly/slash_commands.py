@@ -478,10 +478,8 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     """Make the function that carries a command out.
 
     Commands with text are refused to people who opted out, and their callback gets texts without secrets and a `Call`
-    in the language of the text. `is_unredacted` switches this off.
-
-    Raises:
-        TypeError: the callback does not take the options of the row.
+    in the language of the text. `is_unredacted` switches this off. Raises TypeError: the callback does not take the
+    options of the row.
     """
     callback = command.callback(services)
     _, *takes = signature(callback).parameters

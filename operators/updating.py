@@ -35,10 +35,8 @@ GONE_SECONDS = 24 * 3600.0
 
 
 def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
-    """Load the cache of records, unless it is loaded, and return all kinds of sources.
-
-    Raises:
-        OSError: the cache file is there and cannot be read.
+    """Load the cache of records, unless it is loaded, and return all kinds of sources. Raises OSError: the cache file
+    is there and cannot be read.
     """
 
     async def begun(_trigger: object) -> Sequence[AnyKind]:

@@ -143,10 +143,7 @@ class Alerts:
         on_open: Callable[[Mapping[str, bool]], object] | None = None,
     ) -> None:
         """Read the file at `path`. Blocking. `after`: as in `track_incidents`; `on_open`: called with the topics, and
-        which of them have an open incident.
-
-        Raises:
-            OSError: the file cannot be read.
+        which of them have an open incident. Raises OSError: the file cannot be read.
         """
         data = path.read_bytes() if path.exists() else b"{}"
         self._written = kept = parse_alerts(data, path)

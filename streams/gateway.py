@@ -306,10 +306,7 @@ class Gateway:
         After READY, the missed messages of a guild follow its arrival. Later dispatches of the places with missed
         messages wait for these, so that a deletion cannot overtake its message; in other places nothing waits. A place
         that cannot be read is tried again until it can. Dispatches of one place are in the order received. After
-        RESUMED Discord itself replays.
-
-        Raises:
-            GatewayRefused: Discord refuses the bot for good.
+        RESUMED Discord itself replays. Raises GatewayRefused: Discord refuses the bot for good.
         """
         keeping = keep_session(
             self._client,

@@ -140,10 +140,8 @@ class CaptureReceiver:
 
     async def forget(self, user_id: int) -> int:
         """Delete the captures in the stream in which a person has written; returns their number. First waits until
-        emitted ones have their result: remove the person from the archive afterwards.
-
-        Raises:
-            OSError: NATS does not answer, or an emitted capture gets no result.
+        emitted ones have their result: remove the person from the archive afterwards. Raises OSError: NATS does not
+        answer, or an emitted capture gets no result.
         """
         streams, number, dropped = streams_of(self._client), 1, 0
         try:

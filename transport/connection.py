@@ -194,10 +194,8 @@ log = logging.getLogger(__name__)
 
 
 async def connect(address: Address, name: str) -> Client:
-    """Connect, and reconnect for ever; messages published while disconnected are sent after reconnecting.
-
-    Raises:
-        ServersUnusable: no server answers, or it refuses, or is too old.
+    """Connect, and reconnect for ever; messages published while disconnected are sent after reconnecting. Raises
+    ServersUnusable: no server answers, or it refuses, or is too old.
     """
     client, credentials = TlsOnlyClient(), address.credentials
 

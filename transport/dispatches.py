@@ -36,9 +36,7 @@ COMPRESSION_LEVEL = 1
 
 def encode_line(dispatch: Dispatch) -> bytes:
     """Return the line of a dispatch in UTF-8. Unlike a line of a recording, it may be an interaction, with its token.
-
-    Raises:
-        ValueError: `d` is no JSON, or nested too deep.
+    Raises ValueError: `d` is no JSON, or nested too deep.
     """
     if not dispatch.t.startswith("INTERACTION_"):
         return render_line(dispatch).encode()

@@ -421,10 +421,8 @@ class FolderPublisher:
         self._stamps: dict[str, tuple[int, int]] = {}
 
     async def publish(self, on_file: Callable[[str], object] = lambda _: None) -> PublishResult:
-        """Call it on the loop of the connection; nothing else may write the scope.
-
-        Raises:
-            Fenced, OSError: as `FencedLog.append`; OSError also if a file cannot be read.
+        """Call it on the loop of the connection; nothing else may write the scope. Raises Fenced, OSError: as
+        `FencedLog.append`; OSError also if a file cannot be read.
         """
         known = await self._writer.recorded_files()
         found, done = await self.find_files(), PublishResult()
@@ -518,10 +516,8 @@ class ScopeContents:
 
 
 async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()) -> list[str]:
-    """Make a folder equal to the log, as `ScopeContents.write_to`; on the loop of the connection.
-
-    Raises:
-        OSError: the disk cannot be read or written, or NATS does not answer.
+    """Make a folder equal to the log, as `ScopeContents.write_to`; on the loop of the connection. Raises OSError: the
+    disk cannot be read or written, or NATS does not answer.
     """
     for _ in range(RESTORE_TRIES):
         contents = await retry_file(lambda: _read_contents(scope))

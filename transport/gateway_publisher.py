@@ -209,10 +209,7 @@ class Publisher:
 
     async def publish(self, dispatch: Dispatch) -> None:
         """Queue a dispatch; waits only if too many are queued. Types without a place, and types that the program does
-        not read, are dropped.
-
-        Raises:
-            nats.errors.Error: the connection was closed for good.
+        not read, are dropped. Raises nats.errors.Error: the connection was closed for good.
         """
         if dispatch.t == "READY":
             user = dispatch.d.get("user")

@@ -216,10 +216,8 @@ class Splitter:
     partitions: int
 
     def split(self) -> Mapping[int, Mapping[str, bytes]]:
-        """Return the contents of the files of each partition, by partition and path.
-
-        Raises:
-            OSError: a file cannot be read.
+        """Return the contents of the files of each partition, by partition and path. Raises OSError: a file cannot be
+        read.
         """
         found: dict[int, dict[str, bytes]] = defaultdict(dict)
         for path in files_below(self.folder.root, STATE_PATHS):
@@ -294,10 +292,8 @@ def lines_of(content: bytes) -> Iterator[bytes]:
 
 
 def merge_partitions(partitions: Sequence[Path], into: Path) -> Collection[str]:
-    """Merge the state of the folders of partitions into `into`. Returns the paths of its files.
-
-    Raises:
-        OSError: a file cannot be read or written.
+    """Merge the state of the folders of partitions into `into`. Returns the paths of its files. Raises OSError: a file
+    cannot be read or written.
     """
     holders: dict[str, list[Path]] = defaultdict(list)
     for root in partitions:
@@ -437,10 +433,8 @@ async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]
 
 
 async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Upload all collections of a folder, and delete those that it lacks. Returns their number.
-
-    Raises:
-        OSError, DamagedDatabase: a file cannot be read.
+    """Upload all collections of a folder, and delete those that it lacks. Returns their number. Raises OSError,
+    DamagedDatabase: a file cannot be read.
     """
     bucket, paths = ObjectBucket(streams, EVIDENCE), collections_in(folder)
     for path in paths:

@@ -148,10 +148,8 @@ def bucket_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
 
 
 async def create_streams(client: Client, layout: Layout) -> None:
-    """Create the streams and buckets that are missing.
-
-    Raises:
-        ServersUnusable: an existing one differs from the configuration.
+    """Create the streams and buckets that are missing. Raises ServersUnusable: an existing one differs from the
+    configuration.
     """
     for stream in stream_configs(layout):
         found = await _config_of(client, stream["name"])
@@ -169,10 +167,8 @@ async def create_streams(client: Client, layout: Layout) -> None:
 
 
 async def find_differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
-    """Return the names of existing streams, and the errors that `create_streams` would raise. Creates nothing.
-
-    Raises:
-        ServersUnusable: the server does not tell.
+    """Return the names of existing streams, and the errors that `create_streams` would raise. Creates nothing. Raises
+    ServersUnusable: the server does not tell.
     """
     names, differences = list[str](), list[ServersUnusable | None]()
     for stream in stream_configs(layout):

@@ -102,10 +102,7 @@ async def open_watermarks(
     write_seconds: float = WRITE_SECONDS,
 ) -> AsyncGenerator[PublishWatermarks]:
     """Read the watermarks at the start; write them soon after each change and at the end. `is_ours`: whether a server
-    belongs to a shard of this process.
-
-    Raises:
-        nats.errors.Error: NATS does not answer.
+    belongs to a shard of this process. Raises nats.errors.Error: NATS does not answer.
     """
     bucket = await streams.key_value(SEEN)
     watermarks = PublishWatermarks(bucket, await _read(streams, is_ours))
