@@ -41,7 +41,7 @@ def utc_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
 
 
 def now() -> float:
-    """Return the time on the running loop, in seconds since 1970, UTC. Raises RuntimeError: no event loop is running."""
+    """Return the time on the running loop, in seconds since 1970, UTC. Raises RuntimeError: no loop is running."""
     loop = asyncio.get_running_loop()
     return loop.time() if isinstance(loop, VirtualLoop) else _steady()
 
