@@ -309,10 +309,8 @@ TEAM_ONLY = "Only the team decides about answers."
 
 @dataclass(frozen=True, slots=True)
 class TeamDesk:
-    """`services.discord.live.ReviewDesk`, for the team of the server in which was asked.
-
-    Attributes:
-        drafts_with: returns the drafts among which one is, by its id; None: it is unknown here.
+    """`services.discord.live.ReviewDesk`, for the team of the server in which was asked. `drafts_with`: returns the
+    drafts among which one is, by its id; None: it is unknown here.
     """
 
     drafts_with: Callable[[int], Drafts | None]

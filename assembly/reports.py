@@ -146,9 +146,7 @@ class WeeklyReport:
     """Posts the report to a channel once a week.
 
     Before each piece is posted, `path` says which. After a crash, pieces that are in the channel are not posted again.
-
-    Attributes:
-        path: the file with the ends of the last report's period and of the one being posted; never their texts.
+    `path`: the file with the ends of the last report's period and of the one being posted; never their texts.
     """
 
     channel_id: int

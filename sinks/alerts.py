@@ -129,10 +129,8 @@ class _Target:
 
 
 class Alerts:
-    """Posts notices to each target by itself, and repeats an attempt that failed, with growing pauses.
-
-    Attributes:
-        states: of all topics, as after the last sample.
+    """Posts notices to each target by itself, and repeats an attempt that failed, with growing pauses. `states`: of all
+    topics, as after the last sample.
     """
 
     def __init__(

@@ -319,10 +319,7 @@ class ImportCounts:
 
 class ImportArchive:
     """Stores captures and pairs that no block holds whole, so that importing a file again, or resuming it, adds nothing
-    twice.
-
-    Attributes:
-        conversations: the ids of the conversations of which something was stored.
+    twice. `conversations`: the ids of the conversations of which something was stored.
     """
 
     def __init__(self, archive: RawArchive, earlier: Iterable[Pair]) -> None:

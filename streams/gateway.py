@@ -41,10 +41,8 @@ LONGEST_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class CatchUpPlace:
-    """A channel, thread or forum post to read, or a forum, which only has posts.
-
-    Attributes:
-        newest_id: the last message in it, if Discord names one.
+    """A channel, thread or forum post to read, or a forum, which only has posts. `newest_id`: the last message in it,
+    if Discord names one.
     """
 
     id: int
@@ -258,10 +256,7 @@ class Gateway:
     """One live connection.
 
     `watermarks` gives for each place the id up to which every message has its outcome. It is called once per READY, so
-    that no live message can move a mark past missed ones.
-
-    Attributes:
-        refusal: why the `observable` has ended by itself.
+    that no live message can move a mark past missed ones. `refusal`: why the `observable` has ended by itself.
     """
 
     def __init__(

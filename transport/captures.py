@@ -88,9 +88,7 @@ class CaptureSender:
 
 class CaptureReceiver:
     """Receives the captures that workers sent, and what has changed in captured messages; one process at a time.
-
-    Attributes:
-        captures: the received ones; completed by `stop`.
+    `captures`: the received ones; completed by `stop`.
     """
 
     def __init__(self, client: Client, process: str, *, lease_seconds: float) -> None:

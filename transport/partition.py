@@ -104,10 +104,7 @@ class MessageResult(NamedTuple):
 
 class ResultRecorder:
     """Tracks which messages of a partition have no result yet and which are done. A message is acknowledged only after
-    its result is in the log.
-
-    Attributes:
-        acks: set it before the first message arrives.
+    its result is in the log. `acks`: set it before the first message arrives.
     """
 
     acks: AckSender

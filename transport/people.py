@@ -203,10 +203,8 @@ MARKER_SECONDS = 60
 
 
 class SharedOptOuts:
-    """`services.conversations.OptOutRegistry` in the bucket: all processes see each change.
-
-    Attributes:
-        on_added: called with the id of each person who opts out, in any process, or has opted out before.
+    """`services.conversations.OptOutRegistry` in the bucket: all processes see each change. `on_added`: called with the
+    id of each person who opts out, in any process, or has opted out before.
     """
 
     def __init__(self, bucket: KeyBucket) -> None:
