@@ -83,8 +83,8 @@ async def keep_knowledge_current(
     asker: StructuredLLM | None,
     usage: Usage,
     *,
-    meters: Meters = NO_METERS,
-    guild_id: int | None = None,
+    meters: Meters,
+    guild_id: int | None,
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base up to date, in the background, for as long as the block runs. `guild_id`: of its server;
     None: of all that have none of their own.
