@@ -37,9 +37,9 @@ from model.health import Condition
 from model.permissions import OWNER, Operator
 from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
-from reporting.dismissed import DismissedQuestions
 from reporting.reading import (
     MOMENT,
+    DismissedQuestions,
     TimeSpan,
     VotedQuestion,
     end_of_replay,
@@ -360,7 +360,7 @@ class DismissedGaps:
 
 @dataclass(frozen=True, slots=True)
 class DashboardTeacher:
-    """Implements `dashboard.teaching.Teacher`."""
+    """Implements `dashboard.forms.Teacher`."""
 
     teaching: Teaching
 

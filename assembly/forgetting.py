@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.documents import Documents, NamedStore, published_files, stored_files, unused_stores
@@ -279,6 +279,7 @@ class Privacy:
                 return await self._remove(user_id, until, renamed)
 
     async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
+        began = now()
         self.parts.services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
             each.captures.recent.forget(user_id, REMOVED)
@@ -303,7 +304,7 @@ class Privacy:
                 partial(published_texts, documented),
                 self.other_archives,
             )
-        self.parts.state.drafts.forget(user_id)
+        self.parts.state.drafts.forget(user_id, began)
         await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder
@@ -354,6 +355,28 @@ class Privacy:
             finally:
                 if teams and self.documents is not None:
                     self.documents.answers.purge(TEAM)  # answers from topics meanwhile
+
+
+FORGET_SECONDS = 600.0
+"""The least time between two removals of one person: each reads every file, and others wait for their turn."""
+
+
+def not_too_often(forget: Callable[[Call], Coroutine[Any, Any, str]]) -> Callable[[Call], Coroutine[Any, Any, str]]:
+    """Wrap `forget`, which carries out `/privacy forget`: who was forgotten lately is refused. What fails may be tried
+    again at once.
+    """
+    done_at: dict[int, float] = {}
+
+    async def forgotten(call: Call) -> str:
+        for user_id in [each for each, at in done_at.items() if now() - at >= FORGET_SECONDS]:
+            del done_at[user_id]
+        if call.user_id in done_at:
+            raise CommandRefused(phrases(call.language).forgotten_lately)
+        reply = await forget(call)
+        done_at[call.user_id] = now()
+        return reply
+
+    return forgotten
 
 
 def newest_by_now(history: History) -> int:

@@ -19,13 +19,12 @@ from clock import now, rfc3339, run_blocking
 from model.messages import snowflake_at
 from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
-from reporting.dismissed import DismissedQuestions
 from reporting.document import summary
-from reporting.reading import TimeSpan, VotedQuestion
+from reporting.reading import DismissedQuestions, TimeSpan, VotedQuestion
 from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, lessons_among, team_answer
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
-from services.discord import Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
+from services.discord import PAGE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
@@ -125,7 +124,7 @@ WEEK = 7 * 86_400.0
 LOOK_SECONDS = 3600.0
 POSTED_GAPS = 8
 """At most so many groups of questions are posted: they fit into a message."""
-PAGE, PAGES = 100, 20
+PAGES = 20
 AHEAD_SECONDS = 3600.0
 """Our clock may be this far ahead of Discord's, from which message ids are made."""
 
@@ -202,7 +201,7 @@ class WeeklyReport:
         """Return the hashes of the pieces that were posted. Raises LookupFailed."""
         after, written = snowflake_at(begun.until - AHEAD_SECONDS), set[str]()
         for _ in range(PAGES):
-            page = await self.fetcher.messages(self.channel_id, limit=PAGE, after=after)
+            page = await self.fetcher.messages(self.channel_id, after=after)
             written |= {_mark(message.text) for message in page if message.author.is_bot}
             if len(page) < PAGE:
                 break

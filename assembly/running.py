@@ -121,13 +121,11 @@ async def serving(
     if meters.exposed is None:
         yield
         return
-    from services.telemetry.exporter import CONTENT_TYPE, CannotListen, serve_metrics  # noqa: PLC0415 (as above)
+    from services.telemetry.exporter import CannotListen, serve_metrics  # noqa: PLC0415 (as above)
 
     host, port = settings.host, settings.port
     try:
-        async with serve_metrics(
-            host, port, health, meters.exposed, CONTENT_TYPE, ready=ready, add_pages=add_pages, pace=pace
-        ):
+        async with serve_metrics(host, port, health, meters.exposed, ready=ready, add_pages=add_pages, pace=pace):
             yield
     except CannotListen as error:
         raise Unusable(str(error)) from None
@@ -283,7 +281,7 @@ async def play(
     """
     source: Subject[Dispatch] = Subject()
     run = GraphRun(through(source.pipe(decode(), ops.do_action(tally.observe))), in_flight)
-    async for dispatch in dispatches(*recordings):
+    async for dispatch in dispatches(*recordings, on_cut_off=tally.note_cut_off):
         source.on_next(dispatch)
     source.on_completed()
     return await run.drain(REPLAY_DRAIN_SECONDS)

@@ -16,7 +16,7 @@ from discord.app_commands import Range
 
 from assembly.answering import assistant_of, server_libraries, team_search
 from assembly.documents import Documents
-from assembly.forgetting import Privacy, team_files
+from assembly.forgetting import Privacy, not_too_often, team_files
 from assembly.graph_parts import GraphParts
 from assembly.teaching import Teaching
 from model.conversations import Conversation, Role, Turn
@@ -527,7 +527,8 @@ async def slash_commands(
         rules = parts.rules.answers
         slots = AnswerSlots(rules.max_concurrent_answers, rules.max_waiting_answers)
         questions = QuestionCommands(parts, answerers_of(settings, parts, llm, opened), slots)
-        services = SlashServices(settings, parts, privacy, forget or privacy.forget, questions, documents)
+        limited = not_too_often(forget or privacy.forget)
+        services = SlashServices(settings, parts, privacy, limited, questions, documents)
         offered = {
             name: (command, callback_of(name, command, services))
             for name, command in COMMANDS.items()

@@ -26,8 +26,8 @@ from services.documents import (
     check_share,
     display_name,
     embed_document,
-    ingest,
     is_closed,
+    prepare_document,
     refusal_text,
 )
 from services.documents.store import DiskFull, Document, DocumentStore, Origin, State, StoreUnavailable, protocol
@@ -129,8 +129,8 @@ def chunk(services: IngestServices) -> Callable[[IngestJob], Coroutine[Any, Any,
                 # It may be larger than was announced.
                 is_copy = any(doc.sha256 == digest for doc in copies)
                 (check_limits if is_copy else check_with_others)(len(data))
-                read_bytes, limits, redactors = len(data), services.limits, services.redactors
-                document = await ingest(services.run, origin, data, limits=limits, redactors=redactors)
+                read_bytes, redactors = len(data), services.redactors
+                document = await services.run(prepare_document, origin, data, services.limits, None, redactors)
         except FileRefused as refused:
             refusal = refused
         except AttachmentFailed as error:

@@ -16,6 +16,7 @@ from model.servers import Servers
 from services.assistant import Inquiry, line_that_asks, links_block, reply_outcome
 from services.conversations import History, Outbox, People, Posts, StartedReply
 from services.discord import (
+    PAGE,
     Fetcher,
     LookupFailed,
     Poster,
@@ -34,7 +35,6 @@ FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 60.0
 PATIENCE_SECONDS = 600.0
 """How long a piece is retried that Discord cannot take now. After a restart it is tried anew."""
-PAGE = 100  # Discord gives at most this many messages at once
 PAGES = 10  # so many pages after a question are searched for the pieces of its answer
 
 log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ class Replies:
         for _ in range(PAGES):
             if self.fetcher is None:
                 break
-            page = await self.fetcher.messages(reply.place_id, limit=PAGE, after=after)
+            page = await self.fetcher.messages(reply.place_id, after=after)
             for message in page:
                 if self._is_piece(message, reply, len(posted_ids)):
                     posted_ids.append(message.id)
@@ -252,7 +252,7 @@ class Replies:
             thread = await fetcher.place(thread_id)
             if thread is None or thread.owner_id is None or thread.owner_id != self.people.bot_id:
                 return
-            if all(message.is_system for message in await fetcher.messages(thread_id, limit=PAGE)):
+            if all(message.is_system for message in await fetcher.messages(thread_id)):
                 await self.poster.delete_thread(thread_id)
         except (LookupFailed, PostFailed) as failure:
             log.info("the thread %d of an answer that was taken back stays: %s", thread_id, failure)

@@ -17,7 +17,7 @@ from reactivex import Observable, abc
 from clock import now
 from dataflow import from_coroutine
 from model.messages import Author, snowflake_at, snowflake_time
-from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
+from services.discord import PAGE, Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
 from services.discord.live import (
     CHANGES,
     Client,
@@ -33,8 +33,6 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-PAGE = 100
-"""Discord gives at most this many messages at once."""
 LONGEST_SECONDS = 120.0
 """The limit for reading the places, and for looking up the authors, as other dispatches wait meanwhile."""
 
@@ -52,9 +50,7 @@ class CatchUpPlace:
 
 
 class MessagePages(Protocol):
-    async def payloads(
-        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
-    ) -> Sequence[Mapping[str, Any]]:
+    async def payloads(self, channel_id: int, *, after: int | None = None) -> Sequence[Mapping[str, Any]]:
         """Return the messages that follow `after`, oldest first. Raises `LookupFailed`."""
         ...
 
@@ -167,7 +163,7 @@ async def _await_all(work: Mapping[int, Awaitable[T]], what: str, seconds: float
 async def _read(place_id: int, after: int, history: MessagePages) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     while True:
-        page = await history.payloads(place_id, limit=PAGE, after=after)
+        page = await history.payloads(place_id, after=after)
         found.extend(page)
         if len(page) < PAGE:
             return found

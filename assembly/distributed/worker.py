@@ -45,8 +45,7 @@ from clock import finish_even_if_cancelled, now, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from operators.screen import decode
-from reporting.dismissed import DismissedQuestions
-from reporting.reading import TimeSpan
+from reporting.reading import DismissedQuestions, TimeSpan
 from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch

@@ -504,6 +504,8 @@ async def test_who_asks_to_be_forgotten_again_and_again_is_one_removal_at_a_time
     texts = [await said(discord_server, each) for each in calls]
     assert (begun[0], at_once[0]) == (3, 1), "hers, what she may have written since, and his"
     assert all("kept nothing" in text for text in texts)
+    again = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    assert (again, begun[0]) == (phrases("en").forgotten_lately, 3)
 
 
 async def test_a_state_folder_that_cannot_be_written_is_told_and_the_choice_holds(

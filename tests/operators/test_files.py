@@ -34,15 +34,14 @@ from services.discord.protocols import LookupFailed
 from services.documents.limits import FileLimits
 from services.documents.lookup import Lookup, OwnRunbook
 from services.documents.reading.preparing import prepare
-from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
-from services.documents.store.collection_files import Folders, SqliteCollections
-from services.documents.store.disk_space import DiskFull
+from services.documents.store.collection_files import DiskFull, Folders, SqliteCollections
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import NewDocument, Origin, State, StoreUnavailable
 from services.documents.thread_files import Candidate, IngestJob, ThreadFiles, Tombstones, remove_file
+from services.documents.tools.libraries import Status
 from services.documents.tools.toolset import build
 from services.storage import in_thread
 from services.telemetry import current_people
@@ -152,7 +151,7 @@ async def test_a_bug_in_reading_is_logged_and_ends_with_that_file(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(chunk_module, "ingest", broken)
+    monkeypatch.setattr(chunk_module, "prepare_document", broken)
     result = await taken(store, Uploads())
     assert "through a fault of the bot" in result.failure
     assert "ZeroDivisionError" in caplog.text
@@ -212,7 +211,7 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
     def broken(*_: object, **__: object) -> None:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(chunk_module, "ingest", broken)
+    monkeypatch.setattr(chunk_module, "prepare_document", broken)
     assert "few minutes" in (await taken(store, Uploads())).failure
 
 
