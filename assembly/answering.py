@@ -109,9 +109,7 @@ async def open_search(
 
 
 def drop_team_passages(settings: Settings) -> bool:
-    """Delete the passages of the team's topics, which the bot makes again, while no search is open. Returns True if
-    there were any. Blocking. Raises OSError.
-    """
+    """Delete the passages of the team's topics, while no search is open. Returns True if there were any. Blocking."""
     return delete_passages(settings.kb.team_index_path.with_name(TEAM_FILE))
 
 
@@ -187,9 +185,7 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
 
 
 class ServerLibrary(NamedTuple):
-    """The sources of one server: its `own`, and `all` sources of its answers. Both are the shared library for servers
-    without their own.
-    """
+    """The sources of one server: its `own`, and `all` of its answers. Without own ones, both are the shared library."""
 
     own: Library
     all: Library

@@ -101,9 +101,7 @@ def gateway_for(
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:
-    """Return the source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are
-    notified.
-    """
+    """Return the source of dispatches, not connected yet. It tells `arrivals` and `slash` of each guild that comes."""
 
     def arrived(guild_id: int, at: float) -> None:
         parts.state.watermarks.note_guild(guild_id, at)
@@ -140,9 +138,7 @@ async def record_dispatches(
     dispatches: Observable[Dispatch], path: Path | None, settings: Settings, discord: DiscordParts, parts: GraphParts
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """Pass dispatches on and write them, with attachments, to the recording at `path`; None: nothing is recorded.
-
-    Raises:
-        BadRecording: the recording cannot be written.
+    Raises BadRecording: the recording cannot be written.
     """
     if path is None:
         yield dispatches
@@ -238,9 +234,7 @@ def log_failed_sweep(_: object, error: Exception) -> int:
 
 
 def has_left_server(client: discord.Client) -> Callable[[int], bool]:
-    """Make a function that returns True if the bot has left a server. It raises LookupFailed while a server is
-    unavailable, since the answer is not known then.
-    """
+    """Make a function that returns True if the bot has left a server. It raises LookupFailed while that is unknown."""
 
     def left(guild_id: int) -> bool:
         away = [guild.id for guild in client.guilds if guild.unavailable]
@@ -315,10 +309,8 @@ TEAM_ONLY = "Only the team decides about answers."
 
 @dataclass(frozen=True, slots=True)
 class TeamDesk:
-    """`services.discord.live.ReviewDesk`, for the team of the server in which was asked.
-
-    Attributes:
-        drafts_with: returns the drafts among which one is, by its id; None: it is unknown here.
+    """`services.discord.live.ReviewDesk`, for the team of the server in which was asked. `drafts_with`: returns the
+    drafts among which one is, by its id; None: it is unknown here.
     """
 
     drafts_with: Callable[[int], Drafts | None]

@@ -104,10 +104,7 @@ def dashboard_pages(
 ) -> Callable[[web.Application], None]:
     """Make a function that adds the dashboard's pages to an aiohttp application. `pace`: loop seconds per real second.
     `health`: gives the conditions of what the bot needs; None: it is a replay. `fleet`: the data of all processes, if
-    there are several; None: that of this run. Blocking.
-
-    Raises:
-        OSError: the key of pseudonyms cannot be read or made.
+    there are several; None: that of this run. Blocking. Raises OSError: the key of pseudonyms cannot be read or made.
     """
     state, history = parts.state, parts.services.history
     server = parts.servers.default
@@ -147,9 +144,7 @@ def dashboard_pages(
 
 
 def display_rules(settings: Settings, key: bytes, place: Callable[[int], str]) -> DisplayRules:
-    """Return the rules by which the dashboard shows people and texts. `key`: of pseudonyms; `place`: gives the names of
-    channels.
-    """
+    """Return how the dashboard shows people and texts. `key`: of pseudonyms; `place`: gives the names of channels."""
     return DisplayRules(settings.dashboard.show_texts, partial(pseudonym, key), place)
 
 
@@ -164,10 +159,8 @@ def access_control(settings: Settings) -> AccessControl:
 @asynccontextmanager
 async def pages_of_folder(settings: Settings, *, is_replay: bool) -> AsyncGenerator[Callable[[web.Application], None]]:
     """Give what `dashboard_pages` gives, of a data folder in which nothing runs, until the end of the block. Nothing is
-    written. `is_replay`: time has stopped at the end of what the folder holds.
-
-    Raises:
-        OSError: the folder cannot be read.
+    written. `is_replay`: time has stopped at the end of what the folder holds. Raises OSError: the folder cannot be
+    read.
     """
     folder, record = DataFolder(settings.app.data_dir), OutcomeRecord(None, str)
     entries = await in_thread(read_newest, folder.outcomes, RECENT)
@@ -305,9 +298,7 @@ async def costs_of(kept: OutcomeHistory, prices: Prices, days: int, until: float
 
 
 def _identity(entry: PartOutcome) -> tuple[str, tuple[int, ...]]:
-    """Return a key that is the same for an entry in memory and for its line in the file, where the time is cut to
-    milliseconds.
-    """
+    """Return a key that is the same for an entry and for its line in the file, where the time is cut."""
     return rfc3339(entry.at), entry.message_ids
 
 

@@ -185,9 +185,7 @@ def _logs(settings: Settings) -> Iterator[Path]:
 
 
 def _plain(*places: Path) -> tuple[Path, ...]:
-    """Make paths absolute and resolve links in their folders, so that they can be compared; a link itself stays a
-    link.
-    """
+    """Make paths absolute, and resolve links in their folders, so that they can be compared; links themselves stay."""
     plain = (Path(os.path.abspath(place)) for place in places)  # noqa: PTH100 (as said)
     return tuple(Path(os.path.realpath(place.parent), place.name) for place in plain)
 
@@ -242,9 +240,7 @@ class RunState:
     _forgotten: dict[int, int] = field(default_factory=dict[int, int], init=False)
 
     def forget_messages(self, author_id: int, until: int) -> None:
-        """Withhold a person's messages with ids up to `until`: captures that still wait must not come after the
-        forgetting.
-        """
+        """Withhold a person's messages with ids up to `until`, also in captures that still wait."""
         self._forgotten[author_id] = until
 
     def opted_out(self, author_id: int, text: str) -> bool:
@@ -254,9 +250,7 @@ class RunState:
         return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
-        """Return True if a message must be neither recorded nor shown to a model: see `opted_out`,
-        `forget_messages`.
-        """
+        """Like `opted_out`, for a message; also True for the messages of `forget_messages`."""
         return self._is_forgotten(message.author.id, message.id) or self.opted_out(message.author.id, message.text)
 
     def withheld_captured(self, message: CapturedMessage) -> bool:
@@ -300,13 +294,9 @@ def read_state(
 
     `durable`: earlier runs' messages count as seen, and posts are written as they are made. Not so for replays and dry
     runs, which may get the same messages again. `recorded`: of a replay, if outcomes and posts are kept for reports of
-    it; None: it is no replay.
-    `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with other processes; None:
-    budgets are counted here, and kept in the data folder. `opt_outs`: the registry that processes share; None: that of
-    the data folder.
-
-    Raises:
-        OSError: something in the data folder cannot be read.
+    it; None: it is no replay. `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with
+    other processes; None: budgets are counted here, and kept in the data folder. `opt_outs`: the registry that
+    processes share; None: that of the data folder. Raises OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
     kept = durable if recorded is None else recorded
@@ -369,9 +359,7 @@ REPLAY_KEY = b"replay"
 
 
 def run_pseudonym_key(folder: DataFolder, *, durable: bool) -> bytes:
-    """Return the key of pseudonyms. If none may be written, it is the same each time: a replay writes the same bytes
-    again. Blocking. Raises OSError.
-    """
+    """Return the key of pseudonyms; a fixed one if none may be written, as in a replay. Blocking. Raises OSError."""
     if durable:
         return pseudonym_key(folder.feedback_key)
     return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else REPLAY_KEY

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.documents import Documents, NamedStore, published_files, stored_files, unused_stores
@@ -38,9 +38,8 @@ from services.privacy import (
 )
 from services.search import PassageStore, passage_files
 from services.storage import DataFolder, in_thread
-from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
+from services.team import REMOVED, LibraryUnusable, LibraryUnwritable, TeamLibrary
 from settings import Settings
-from streams.curation import CurationServices
 
 log = logging.getLogger(__name__)
 
@@ -48,54 +47,42 @@ NATS_FOLDER = "nats"
 """The folder in `app.data_dir` with one of each process, where the transport is NATS."""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamKnowledgeFiles:
+class TeamKnowledgeFiles(NamedTuple):
     """Files and search of one team: that of a server of its own, or that of all others."""
 
-    folder: DataFolder
-    raw: Path
-    """The raw archive."""
-    curation: CurationServices | None = None
+    data: TeamData
     search: LibrarySearch | None = None
-    internal_topics: Collection[str] = ()
-
-    @property
-    def data(self) -> TeamData:
-        library = None if self.curation is None else self.curation.library
-        return TeamData(self.folder, self.raw, library, self.internal_topics)
 
 
 def team_files(servers: Servers[ServerParts]) -> Servers[TeamKnowledgeFiles]:
     """Collect the team knowledge files of each server."""
 
     def of(server: ServerParts) -> TeamKnowledgeFiles:
-        folder, kb = DataFolder(server.settings.app.data_dir), server.settings.kb
-        return TeamKnowledgeFiles(folder, kb.team_raw_dir, server.captures.curation, server.search, kb.internal_topics)
+        curation = server.captures.curation
+        library = None if curation is None else curation.library
+        return TeamKnowledgeFiles(team_data(server.settings, library), server.search)
 
     return servers.map(of)
 
 
+def team_data(settings: Settings, library: TeamLibrary | None) -> TeamData:
+    return TeamData(DataFolder(settings.app.data_dir), settings.kb.team_raw_dir, library, settings.kb.internal_topics)
+
+
 def all_server_settings(settings: Settings) -> list[Settings]:
-    """Return the shared settings, those of each server in `guilds`, and those of removed servers that still have a
-    folder. Blocking. Raises OSError.
-    """
+    """Return the settings of all servers, also of removed ones that still have a folder. Blocking. Raises OSError."""
     return [*settings.servers.values(), *settings_of_removed_servers(settings)]
 
 
 def settings_of_removed_servers(settings: Settings) -> list[Settings]:
-    """Return the settings of each server that was removed from `guilds` and still has a folder. Blocking. Raises
-    OSError.
-    """
+    """Return the settings of servers that are not in `guilds` and still have a folder. Blocking. Raises OSError."""
     there = DataFolder(settings.app.data_dir).guild_ids()
     return [settings.for_removed_server(guild_id) for guild_id in there if guild_id not in settings.servers]
 
 
 def open_team_data(settings: Settings) -> TeamData:
-    """Open the team knowledge of these settings, which no other process may have open. Blocking. Raises as
-    `open_team`.
-    """
-    folder, raw = DataFolder(settings.app.data_dir), settings.kb.team_raw_dir
-    return TeamData(folder, raw, open_team(settings), settings.kb.internal_topics)
+    """Open the team knowledge, which no other process may have open. Blocking. Raises as `open_team`."""
+    return team_data(settings, open_team(settings))
 
 
 def open_removed_team(settings: Settings) -> tuple[TeamData, list[str]]:
@@ -105,15 +92,12 @@ def open_removed_team(settings: Settings) -> tuple[TeamData, list[str]]:
     try:
         return open_team_data(settings), []
     except (OSError, LibraryUnusable, LibraryUnwritable) as error:
-        folder, raw = DataFolder(settings.app.data_dir), settings.kb.team_raw_dir
         left = f"{error}; the topics of this server, which is not in guilds, were left as they are"
-        return TeamData(folder, raw, None, settings.kb.internal_topics), [left]
+        return team_data(settings, None), [left]
 
 
 def forget_in_search(settings: Sequence[Settings], user_id: int) -> None:
-    """Delete the search index of each team whose archive may contain words of the person. No search may be open.
-    Blocking. Raises OSError.
-    """
+    """Delete the search index of each team whose archive may have words of the person. Blocking. Raises OSError."""
     for each in settings:
         if has_archived_text(each.kb.team_raw_dir, user_id):
             drop_team_passages(each)
@@ -358,7 +342,8 @@ class Privacy:
         `removed_servers`: servers whose topics nobody searches. Raises OSError.
         """
         async with AsyncExitStack() as stack:
-            teams = [each for each in self.team_files.values() if await in_thread(has_archived_text, each.raw, user_id)]
+            found = self.team_files.values()
+            teams = [each for each in found if await in_thread(has_archived_text, each.data.raw, user_id)]
             await in_thread(forget_in_search, removed_servers, user_id)
             for each in teams:
                 if each.search is not None:

@@ -121,9 +121,7 @@ def route_rules(settings: Settings) -> RouteRules:
 
 
 def tracking_rules(settings: Settings) -> TrackingRules:
-    """Return the default rules; `intro_gap` lasts one batch at most: earlier lines are captured before they could be
-    moved.
-    """
+    """Return the default rules; `intro_gap` lasts one batch at most: what is captured by then cannot be moved."""
     rules = TrackingRules()
     return replace(rules, intro_gap=min(rules.intro_gap, settings.discord.message_batch_wait_seconds))
 

@@ -53,9 +53,7 @@ log = logging.getLogger(__name__)
 
 
 def disk_condition(folder: Path, least_mb: int, at: float, subject: str = "") -> Condition:
-    """Return how much room there is where `folder` is, or will be. Blocking. `subject`: the name of this machine, if
-    there are several.
-    """
+    """Return how much room there is where `folder` is, or will be. Blocking. `subject`: the name of this machine."""
     existing = next((each for each in (folder, *folder.parents) if each.exists()), Path())
     try:
         disk = shutil.disk_usage(existing)
@@ -134,9 +132,7 @@ class UpdateWatch:
         return Condition(topic=Topic.SOURCES, troubles=troubles, detail=detail)
 
     def _find_failing(self, records: list[Record], failed: tuple[str, ...]) -> set[str]:
-        """Name what the last update could not read, and what an earlier one could not and is not yet due again.
-        Blocking.
-        """
+        """Name what the last update could not read, or an earlier one if it is not due again yet. Blocking."""
         names = set(failed)
         for record in records:
             if record.gone_at is None and self.ledger.kind_of(record).details(record).trouble:
@@ -221,9 +217,7 @@ class HealthMonitor:
     async def watching_updates(
         self, guild_id: int | None, kb: KnowledgeSettings, ledger: SourceRecords
     ) -> AsyncGenerator[UpdateWatch]:
-        """Watch the updates of a knowledge base while the block runs: of a server, or of all that have none of their
-        own.
-        """
+        """Watch the updates of the knowledge base of a server, or of all others, while the block runs."""
         prefix = "" if guild_id is None else f"@{guild_id}/"
         watch = self._updates[guild_id] = UpdateWatch(kb, ledger, self.changed, now(), prefix)
         try:
@@ -232,9 +226,7 @@ class HealthMonitor:
             del self._updates[guild_id]
 
     async def sample(self, budgets: Servers[Limiter] | None = None) -> list[Condition]:
-        """Return the conditions of all topics that this process knows of, in the order of `Topic`. `budgets`: None:
-        they are not looked at.
-        """
+        """Return the conditions that this process knows of, one of a topic. `budgets`: None: they are not looked at."""
         at = now()
         found = [await in_thread(disk_condition, self._folder, self._least_mb, at, self._place), self._error(at)]
         if self.gateway is not None:

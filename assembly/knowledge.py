@@ -83,8 +83,8 @@ async def keep_knowledge_current(
     asker: StructuredLLM | None,
     usage: Usage,
     *,
-    meters: Meters = NO_METERS,
-    guild_id: int | None = None,
+    meters: Meters,
+    guild_id: int | None,
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base up to date, in the background, for as long as the block runs. `guild_id`: of its server;
     None: of all that have none of their own.
@@ -130,9 +130,7 @@ async def keep_all_knowledge_current(
 
 @asynccontextmanager
 async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
-    """Keep the passages of sources and their vectors up to date for as long as the block runs: at once, and at each
-    tick.
-    """
+    """Keep passages and their vectors up to date for as long as the block runs: at once, and at each tick."""
 
     async def up_to_date(_: object) -> None:
         for search in searches:

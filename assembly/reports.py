@@ -145,9 +145,7 @@ class WeeklyReport:
     """Posts the report to a channel once a week.
 
     Before each piece is posted, `path` says which. After a crash, pieces that are in the channel are not posted again.
-
-    Attributes:
-        path: the file with the ends of the last report's period and of the one being posted; never their texts.
+    `path`: the file with the ends of the last report's period and of the one being posted; never their texts.
     """
 
     channel_id: int
@@ -219,9 +217,7 @@ class WeeklyReport:
 async def post_weekly_reports(
     settings: Settings, poster: Poster, fetcher: Fetcher, report: Reporter | None = None
 ) -> AsyncGenerator[None]:
-    """Post to `report.channel_id`, if it is set, for as long as the block runs. `report`: None: from the data folder of
-    `settings`.
-    """
+    """Post to `report.channel_id`, if set, for as long as the block runs. `report`: None: from the data folder."""
     if settings.report.channel_id is None:
         yield
         return

@@ -78,9 +78,7 @@ class Meters:
 
 
 def meters_of(settings: Settings, role: str = "", health: HealthMonitor | None = None) -> Meters:
-    """Make the meters of one run; none but `health` if `metrics.port` is 0. `role`: of this process, if there are
-    several.
-    """
+    """Make the meters of a run; only `health` if `metrics.port` is 0. `role`: of this process, if there are more."""
     if not settings.metrics.port:
         return Meters(health=health)
     # Imported late: that takes longer than many a command.
@@ -118,10 +116,7 @@ async def serving(
     """Serve the metrics for as long as the block runs, if anything is measured.
 
     `health` and `ready` say what is wrong with the run, and what it waits for, in a few words, or None. `pace`: loop
-    seconds per real second.
-
-    Raises:
-        Unusable: the port cannot be listened on.
+    seconds per real second. Raises Unusable: the port cannot be listened on.
     """
     if meters.exposed is None:
         yield
@@ -167,9 +162,7 @@ def collect_garbage_less_often() -> None:
 
 
 def shorten_thread_switches() -> None:
-    """Make Python switch threads every millisecond instead of every five, so that computing threads do not delay
-    Discord's heartbeat.
-    """
+    """Switch threads every millisecond, not every five, so that computing threads do not delay Discord's heartbeat."""
     sys.setswitchinterval(0.001)
 
 
@@ -284,10 +277,7 @@ async def play(
     tally: ResultCounts,
 ) -> bool:
     """Play recordings through a graph on the running loop, to the end. Returns True if all work was finished; `tally`
-    counts the messages.
-
-    Raises:
-        BadRecording: a file cannot be read, or holds nothing valid.
+    counts the messages. Raises BadRecording: a file cannot be read, or holds nothing valid.
     """
     source: Subject[Dispatch] = Subject()
     run = GraphRun(through(source.pipe(decode(), ops.do_action(tally.observe))), in_flight)

@@ -214,9 +214,7 @@ def runbook_line(doc: Document) -> str:
 
 
 def file_line(doc: Document, called: str, say: Phrases) -> str:
-    """Return a file of a thread, in a few words, by the name that it is `called`; with its poster if that is another
-    name.
-    """
+    """Describe a file of a thread, by the name that it is `called`; with its poster if that is another name."""
     name = escape_markup(display_name(called))
     match doc.state:
         case State.FAILED:
@@ -480,10 +478,8 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     """Make the function that carries a command out.
 
     Commands with text are refused to people who opted out, and their callback gets texts without secrets and a `Call`
-    in the language of the text. `is_unredacted` switches this off.
-
-    Raises:
-        TypeError: the callback does not take the options of the row.
+    in the language of the text. `is_unredacted` switches this off. Raises TypeError: the callback does not take the
+    options of the row.
     """
     callback = command.callback(services)
     _, *takes = signature(callback).parameters

@@ -65,9 +65,7 @@ def read_records(kb: KnowledgeSettings, kinds: Sequence[AnyKind]) -> Mapping[str
 
 
 def documents_in(kb: KnowledgeSettings) -> tuple[int, str]:
-    """Count the documents in the folder and describe them by their endings, with what an update leaves out. Reads no
-    file. Raises CannotList.
-    """
+    """Count the documents in the folder, and describe them with what an update leaves out. Raises CannotList."""
     listing = next(kind for kind in source_kinds(kb) if isinstance(kind, TextFiles)).list_sources({}, 0)
     endings = Counter(PurePath(name).suffix.lower() or "without an ending" for name in listing.due).most_common()
     kinds = f" ({', '.join(f'{count} {ending}' for ending, count in endings[:_REASONS])})" if endings[1:] else ""
@@ -88,9 +86,7 @@ def most_frequent(reasons: Counter[str]) -> str:
 
 @asynccontextmanager
 async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[WebFetchers]:
-    """Open web access as `kb` sets it, until the end of the block. Raises Unusable: the extra for the renderer is
-    missing.
-    """
+    """Open web access as `kb` sets it, until the end of the block. Raises Unusable: the renderer is not installed."""
     # Imported late: extraction has many dependencies that no other command needs.
     from services.knowledge.web import RendererMissing, open_web  # noqa: PLC0415
 

@@ -59,10 +59,8 @@ class CancelToken:
                 self._timer = loop.call_later(left, self.cancel, error)
 
     def attach(self, stop: Callable[[], object]) -> None:
-        """Call `stop` when the token is cancelled. One step at a time processes an item.
-
-        Raises:
-            Exception: the error of an item that is already cancelled.
+        """Call `stop` when the token is cancelled. One step at a time processes an item. Raises Exception: the error of
+        an item that is already cancelled.
         """
         if self.error is not None:
             raise self.error

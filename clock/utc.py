@@ -41,11 +41,7 @@ def utc_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
 
 
 def now() -> float:
-    """Return the time on the running loop, in seconds since 1970, UTC.
-
-    Raises:
-        RuntimeError: no event loop is running.
-    """
+    """Return the time on the running loop, in seconds since 1970, UTC. Raises RuntimeError: no loop is running."""
     loop = asyncio.get_running_loop()
     return loop.time() if isinstance(loop, VirtualLoop) else _steady()
 
@@ -68,10 +64,8 @@ def _second(whole: int) -> str:
 
 
 def from_rfc3339(text: str) -> float:
-    """Parse an RFC 3339 time stamp. Returns seconds since 1970.
-
-    Raises:
-        ValueError: `text` is no time stamp, or names no time zone.
+    """Parse an RFC 3339 time stamp. Returns seconds since 1970. Raises ValueError: `text` is no time stamp, or names no
+    time zone.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:

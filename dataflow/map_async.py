@@ -34,9 +34,7 @@ class Watch(Protocol):
         ...
 
     def on_begin(self) -> Callable[[Exception | None], object]:
-        """Called when an item begins. Returns a function that is called when the item ends, in its context, with the
-        exception or None.
-        """
+        """Called when an item begins. Returns a function to call at its end, with the exception or None."""
         ...
 
 

@@ -195,9 +195,7 @@ async def prepare_tools(inquiry: Inquiry) -> Inquiry | Unanswered:
 
 
 def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of question and answer before the part that is being answered, oldest first; the last question
-    may have no answer.
-    """
+    """Return questions and answers before the part that is answered, oldest first; the last may have no answer."""
     pairs: list[tuple[str, str]] = []
     asked = ""
     for turn in conversation.turns:

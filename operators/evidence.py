@@ -216,9 +216,7 @@ class CloseThread:
 
 @dataclass(frozen=True, slots=True)
 class DropFiles:
-    """Delete the files of deleted messages, or of edited messages that lost attachments. `kept`: attachments that are
-    still there.
-    """
+    """Delete the files of deleted messages, or of edited ones but for the attachments that are `kept`."""
 
     case_id: int
     message_ids: frozenset[int]

@@ -86,9 +86,7 @@ def track_incidents(known: States, after: Mapping[Topic, float]) -> Callable[[Ob
 
 
 def states_at_start(kept: States, after: Mapping[Topic, float]) -> States:
-    """Return the states for a start. A trouble of an earlier run may have gone since: where it has to last for less
-    than an hour, it is measured anew.
-    """
+    """Return the states for a start: where a trouble has to last for less than an hour, it is measured anew."""
     return {
         topic: state if state.incident is not None or after[topic] >= HOUR else replace(state, troubles={})
         for topic, state in kept.items()

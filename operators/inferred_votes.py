@@ -19,11 +19,7 @@ REMEMBERED_SECONDS = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class InferredVote:
-    """An asker says that an answer worked, or that it did not.
-
-    Attributes:
-        at: when, in seconds since 1970, UTC.
-    """
+    """An asker says that an answer worked, or that it did not. `at`: when, in seconds since 1970, UTC."""
 
     at: float
     post: Post

@@ -107,9 +107,7 @@ def point(
 def add_links(
     search: Search, recent_replies: RecentReplies, addresses: Addresses
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]]:
-    """Add links to the sections that an answer is from. A quote that was sent to the same person within a day counts as
-    no answer.
-    """
+    """Add links to the sections that an answer is from. A quote that the person was sent within a day is no answer."""
 
     async def with_links(inquiry: Inquiry) -> Inquiry | Unanswered:
         # A model words each answer anew; quotes are the same each time.

@@ -164,9 +164,7 @@ def screen(
         return event if message is event.message else replace(event, message=message)
 
     def answered_by(message: Message) -> Sequence[int]:
-        """Return the messages of the conversation that a team member goes on with; none if that is unsure ("good
-        morning").
-        """
+        """Return the messages of the conversation that the team goes on with; none if unsure ("good morning")."""
         return () if tracker.is_tentative(message) else tracker.messages_of(tracker.conversation_of(message.id))
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:

@@ -45,9 +45,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An operator that runs one step, or several one after another, for each item. Made by `step`, `in_turn` and
-    `in_order`.
-    """
+    """An operator that runs one step, or several in turn, for each item. Made by `step`, `in_turn`, `in_order`."""
 
     works: tuple[_Work, ...]
     max_concurrent: int

@@ -35,10 +35,8 @@ GONE_SECONDS = 24 * 3600.0
 
 
 def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
-    """Load the cache of records, unless it is loaded, and return all kinds of sources.
-
-    Raises:
-        OSError: the cache file is there and cannot be read.
+    """Load the cache of records, unless it is loaded, and return all kinds of sources. Raises OSError: the cache file
+    is there and cannot be read.
     """
 
     async def begun(_trigger: object) -> Sequence[AnyKind]:
@@ -122,9 +120,7 @@ def fetch(
 
 
 def event_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
-    """Return the event for a source that was fetched: `UpToDate` if its description is known or nothing changed, else
-    `Pending`.
-    """
+    """Return the event for a fetched source: `UpToDate` if nothing changed or it is described, else `Pending`."""
     if record.gone_at is not None:
         return UpToDate(record, UpdateResult.GONE)
     if not record.content_hash or (record.is_described and record.summary_key == key):

@@ -129,10 +129,8 @@ class _Target:
 
 
 class Alerts:
-    """Posts notices to each target by itself, and repeats an attempt that failed, with growing pauses.
-
-    Attributes:
-        states: of all topics, as after the last sample.
+    """Posts notices to each target by itself, and repeats an attempt that failed, with growing pauses. `states`: of all
+    topics, as after the last sample.
     """
 
     def __init__(
@@ -143,10 +141,7 @@ class Alerts:
         on_open: Callable[[Mapping[str, bool]], object] | None = None,
     ) -> None:
         """Read the file at `path`. Blocking. `after`: as in `track_incidents`; `on_open`: called with the topics, and
-        which of them have an open incident.
-
-        Raises:
-            OSError: the file cannot be read.
+        which of them have an open incident. Raises OSError: the file cannot be read.
         """
         data = path.read_bytes() if path.exists() else b"{}"
         self._written = kept = parse_alerts(data, path)

@@ -73,10 +73,6 @@ class DecisionRefused(Exception):
     """A decision is not carried out; the message is one sentence for whoever made it."""
 
 
-async def has_none(_draft: Draft) -> bool:
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class DraftSink:
     """Handles the requests about the drafts of one data folder, those about one draft one after another.
@@ -103,16 +99,16 @@ class DraftSink:
     drafts: Drafts
     replies: Replies
     posts: Posts
-    reviews: Reviews | None = None
-    fetcher: Fetcher | None = None
-    access: Access | None = None
-    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]] | None = None
-    is_public: Callable[[int], bool] = lambda _channel_id: False
-    may_quote: Callable[[Draft], Coroutine[Any, Any, bool]] | None = None
-    opted_out: Container[int] = frozenset[int]()
-    redact: Callable[[str], str] = str
-    audit: AuditLog = field(default_factory=AuditLog)
-    has_outcome: Callable[[Draft], Coroutine[Any, Any, bool]] = has_none
+    reviews: Reviews | None
+    fetcher: Fetcher | None
+    access: Access | None
+    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
+    is_public: Callable[[int], bool]
+    may_quote: Callable[[Draft], Coroutine[Any, Any, bool]]
+    opted_out: Container[int]
+    redact: Callable[[str], str]
+    audit: AuditLog
+    has_outcome: Callable[[Draft], Coroutine[Any, Any, bool]]
     _warned: set[int] = field(default_factory=set[int], init=False)  # review channels
     _public: set[int] = field(default_factory=set[int], init=False)  # review channels, as was said
     _ended: set[int] = field(default_factory=set[int], init=False)  # the drafts whose outcome this run has given
@@ -265,7 +261,7 @@ class DraftSink:
             outcome = await self._end(draft, DraftEnd.DELETED)
             request.tell("The question is gone, so nothing is posted.")
             return outcome
-        if keeps and not await self._may_quote(draft):
+        if keeps and not await self.may_quote(draft):
             raise DecisionRefused(NOT_AS_ASKED)
         thread_id = None if draft.thread_name else draft.reply.place_id
         obstacle = None if self.access is None else self.access.why_not_allowed(draft.channel_id, thread_id)
@@ -284,17 +280,12 @@ class DraftSink:
         return outcome
 
     async def _is_gone(self, draft: Draft) -> bool:
-        """Return True if a message of the question was deleted, as it may be while the bot is away. Raises
-        LookupFailed.
-        """
+        """Return True if a message of the question was deleted, perhaps meanwhile. Raises LookupFailed."""
         if self.fetcher is None:
             return False
         place_id = draft.reply.post.asked_in
         found = [await self.fetcher.message(place_id, each) for each in draft.reply.asked_ids]
         return None in found
-
-    async def _may_quote(self, draft: Draft) -> bool:
-        return self.may_quote is None or await self.may_quote(draft)
 
     async def _post(self, draft: Draft) -> Outcome:
         """Post an approved draft, or the rest of it. Raises DecisionRefused: it waits again, or is posted later."""
@@ -309,12 +300,12 @@ class DraftSink:
             waiting = replace(draft, state=DraftState.WAITING, decided_by=0, end=None, keeps=False)
             await self.drafts.put(waiting)
             raise DecisionRefused(f"It cannot be posted: {failure}. The draft waits on.") from failure
-        may_keep = draft.keeps and await self._may_quote(draft)  # the question may have changed meanwhile
+        may_keep = draft.keeps and await self.may_quote(draft)  # the question may have changed meanwhile
         # Who asked, or who edited it, may have been forgotten.
         is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_forgotten(draft.id)
         now_known, kept = self.drafts.find(draft.id) or draft, None
         draft = replace(draft, edited_by=now_known.edited_by, decided_by=now_known.decided_by)
-        if may_keep and self.archive is not None and not is_forgotten:
+        if may_keep and not is_forgotten:
             try:
                 kept = await self.archive(capture_of(draft, piece_ids))
             except archive_files.ArchiveUnwritable as error:

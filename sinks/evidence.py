@@ -28,9 +28,7 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNotes:
     """Shows under each file's message whether it can be searched. Nothing waits for that; failures are only logged.
-
-    Attributes:
-        reply_languages: `question`: as people write in the thread; else the code of a fixed language.
+    `reply_languages`: `question`: as people write in the thread; else the code of a fixed language.
     """
 
     poster: Poster

@@ -75,10 +75,8 @@ class Feedback:
         self._key: bytes | None = None
 
     async def keep(self, vote: Reaction | InferredVote) -> None:
-        """Record one vote. A call for help that cannot be posted is logged.
-
-        Raises:
-            OSError: the vote could not be written.
+        """Record one vote. A call for help that cannot be posted is logged. Raises OSError: the vote could not be
+        written.
         """
         if isinstance(vote, Reaction):
             await self._react(vote)

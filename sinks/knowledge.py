@@ -47,10 +47,7 @@ class _Rendered:
 
 class CacheAndIndex:
     """Writes both files from the ledger, the cache first. The index is made from the cache, so that the next call
-    repairs it after a crash between the two.
-
-    Attributes:
-        entries: the number of sources in the index when it was last saved.
+    repairs it after a crash between the two. `entries`: the number of sources in the index when it was last saved.
     """
 
     def __init__(self, ledger: SourceRecords, index_path: Path) -> None:

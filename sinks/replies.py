@@ -181,9 +181,7 @@ class Replies:
     async def _wait(
         self, reply: StartedReply, posted_ids: list[int], failure: PostFailed, backoff: Backoff, until: float
     ) -> None:
-        """Pause after a failure until it is clear which pieces are posted: Discord may have taken one that failed.
-        Raises Undelivered.
-        """
+        """Pause after a failure until it is known what is posted: perhaps what failed. Raises Undelivered."""
         while True:
             done = f"{len(posted_ids)} of {len(reply.pieces)} pieces are posted"
             pause = max(backoff.pause(), failure.retry_after)

@@ -197,11 +197,7 @@ MOST_REFUSED_AN_HOUR = 20
 
 
 class OutcomeRecord:
-    """Takes each result, and writes it with the next `save`.
-
-    Attributes:
-        recent: the newest entries, oldest first.
-    """
+    """Takes each result, and writes it with the next `save`. `recent`: the newest entries, oldest first."""
 
     def __init__(
         self,

@@ -299,9 +299,7 @@ class RawArchive:
 
 
 def merge(latest: Pair, capture: Capture) -> Capture | None:
-    """Return what to store of a capture if a later one of its conversation is stored already: the messages of both, or
-    None if nothing is missing.
-    """
+    """Return what to store of a capture if a later one is stored: the messages of both; None: nothing is missing."""
     stored = {each.message_id: each for each in captured_messages(latest)}
     if not latest.kind.joins_by_messages:
         # A thread is read as a whole each time: what a later reading lacks has been deleted.
@@ -321,10 +319,7 @@ class ImportCounts:
 
 class ImportArchive:
     """Stores captures and pairs that no block holds whole, so that importing a file again, or resuming it, adds nothing
-    twice.
-
-    Attributes:
-        conversations: the ids of the conversations of which something was stored.
+    twice. `conversations`: the ids of the conversations of which something was stored.
     """
 
     def __init__(self, archive: RawArchive, earlier: Iterable[Pair]) -> None:

@@ -40,9 +40,7 @@ def visible_lines(text: str) -> list[str]:
 
 
 def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
-    """Return `text` in exactly `width` columns, cut or filled. `keep_end` cuts off the beginning: the ends of paths
-    differ.
-    """
+    """Return `text` in exactly `width` columns, cut or filled. `keep_end` cuts the beginning, as of paths."""
     line = one_line(text)
     if keep_end and cell_len(line) > width:
         line = line[-4 * width :]
@@ -82,9 +80,7 @@ LONGEST_READ = 4_000
 
 
 class PipedConsole(Console):
-    """A console that raises BrokenPipeError when its reader has gone (`| head`). `Console` raises SystemExit, which out
-    of a task is a traceback.
-    """
+    """Raises BrokenPipeError when its reader has gone (`| head`), where `Console` raises SystemExit."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -107,9 +103,7 @@ class Terminal:
         *,
         uncut: bool = False,
     ) -> None:
-        """`headline`: what is replayed, from `start` on; `backend`: what answers; `uncut`: for output that another
-        program reads.
-        """
+        """`headline`: what is replayed, from `start` on; `backend`: what answers; `uncut`: for another program."""
         self._console = console
         self._name_of = name_of
         self._uncut = uncut

@@ -94,10 +94,8 @@ def captures(
 
 @dataclass(frozen=True, slots=True)
 class RemoteRevisions:
-    """Edits and deletions that another process has seen.
-
-    Attributes:
-        on_handled: called when they have been handled, with True if the archive was revised.
+    """Edits and deletions that another process has seen. `on_handled`: called when they have been handled, with True if
+    the archive was revised.
     """
 
     guild_id: int | None

@@ -255,9 +255,7 @@ class CurationQueue:
         return max(captured, self._services.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
 
     def _is_ready(self, pair: Pair) -> bool:
-        """Return True if the pair's conversation is quiet, or need not be; or has a later capture, so that this one is
-        not worth a call.
-        """
+        """Return True if the pair's conversation is quiet, need not be, or has a later capture."""
         if self._captures_ended or not self._settle_seconds or not pair.kind.settles:
             return True
         return self._time() >= self._quiet_at(pair) or self._services.library.later_undecided(pair) is not None

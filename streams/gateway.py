@@ -39,10 +39,8 @@ LONGEST_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class CatchUpPlace:
-    """A channel, thread or forum post to read, or a forum, which only has posts.
-
-    Attributes:
-        newest_id: the last message in it, if Discord names one.
+    """A channel, thread or forum post to read, or a forum, which only has posts. `newest_id`: the last message in it,
+    if Discord names one.
     """
 
     id: int
@@ -254,10 +252,7 @@ class Gateway:
     """One live connection.
 
     `watermarks` gives for each place the id up to which every message has its outcome. It is called once per READY, so
-    that no live message can move a mark past missed ones.
-
-    Attributes:
-        refusal: why the `observable` has ended by itself.
+    that no live message can move a mark past missed ones. `refusal`: why the `observable` has ended by itself.
     """
 
     def __init__(
@@ -302,10 +297,7 @@ class Gateway:
         After READY, the missed messages of a guild follow its arrival. Later dispatches of the places with missed
         messages wait for these, so that a deletion cannot overtake its message; in other places nothing waits. A place
         that cannot be read is tried again until it can. Dispatches of one place are in the order received. After
-        RESUMED Discord itself replays.
-
-        Raises:
-            GatewayRefused: Discord refuses the bot for good.
+        RESUMED Discord itself replays. Raises GatewayRefused: Discord refuses the bot for good.
         """
         keeping = keep_session(
             self._client,

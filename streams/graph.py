@@ -60,9 +60,7 @@ NO_REMOTE_CAPTURES: Observable[Capture | RemoteRevisions] = rx.empty()
 def incoming(
     events: Observable[Event], s: Services, rules: Rules
 ) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
-    """Return the streams of events, of screened messages and of parts; each can have any number of subscribers. An
-    import begins with them too.
-    """
+    """Return the streams of events, of screened messages and of parts, for any number of subscribers each."""
     follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
     events = observe(events, s.history, s.people, s.watermarks, s.typists).pipe(follow_messages, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.tracker, s.team, s.in_flight, rules.screen), fork("screen"))

@@ -90,9 +90,7 @@ def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable
 
 
 def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
-    """Run one update: emit its events, then its report. It is wired anew each time, so that no state is left of an
-    earlier one.
-    """
+    """Run one update: emit its events, then its report. It is wired anew each time, without state of earlier ones."""
     ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
     report = UpdateReport.of(ledger.kinds)
 
@@ -226,9 +224,7 @@ def update_ledger(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
 
 
 def share_of(ledger: SourceRecords) -> Callable[[UpdateEvent], float]:
-    """Return a function that gives the share of the index that an event changes; 1 for a source that is gone, so that
-    it leaves the index at once.
-    """
+    """Return a function that gives the share of the index that an event changes; 1 for a source that is gone."""
 
     def share(event: UpdateEvent) -> float:
         if not isinstance(event, UpToDate):

@@ -32,10 +32,7 @@ async def dispatches(
 
     On a `VirtualLoop` that starts at `first_time`, each comes exactly at its `at`; `delay` seconds are added
     (`clock.now() - first_time(path)` plays it as if it began now). Time never goes back: a dispatch with an earlier
-    time than now comes now.
-
-    Raises:
-        BadRecording: a file cannot be read, or holds nothing valid.
+    time than now comes now. Raises BadRecording: a file cannot be read, or holds nothing valid.
     """
     for dispatch in recordings.read(*paths, on_cut_off=on_cut_off):
         await _until(dispatch.at + delay)
@@ -65,10 +62,8 @@ def _reach(reached: asyncio.Future[None]) -> None:
 
 
 def first_time(*paths: Path) -> float:
-    """Return when the first dispatch was received: the time at which a virtual clock has to start.
-
-    Raises:
-        BadRecording: a file cannot be read, or holds nothing valid.
+    """Return when the first dispatch was received: the time at which a virtual clock has to start. Raises BadRecording:
+    a file cannot be read, or holds nothing valid.
     """
     return next(recordings.read(*paths)).at
 
@@ -131,10 +126,8 @@ class Recorder:
     """Appends dispatches to a recording, without what must not be kept (`RecordingFilter`).
 
     `opted_out` judges by an author's id and a text. `download` fetches an attachment, within limits of its own; without
-    it, none are saved. A failure to write is logged once, and the next line is tried again.
-
-    Raises:
-        BadRecording: the file cannot be written at the start.
+    it, none are saved. A failure to write is logged once, and the next line is tried again. Raises BadRecording: the
+    file cannot be written at the start.
     """
 
     def __init__(self, path: Path, *, opted_out: Callable[[int, str], bool], download: Download | None = None) -> None:

@@ -125,10 +125,8 @@ async def changes(folder: Path, *, recursive: bool, only: str | None = None) -> 
 
 
 async def watched(folder: Path, *, recursive: bool) -> AsyncGenerator[set[str]]:
-    """Yield the names of changed files; every few seconds an empty set, so that the caller can check the folder.
-
-    Raises:
-        OSError, RuntimeError: there is no such folder, or the system has no watches left.
+    """Yield the names of changed files; every few seconds an empty set, so that the caller can check the folder. Raises
+    OSError, RuntimeError: there is no such folder, or the system has no watches left.
     """
     # The import takes a tenth of a second, and only the live bot needs it.
     from watchfiles import awatch  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType] (speaks of trio, too)

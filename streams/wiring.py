@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dataflow.metering import Gauge
@@ -79,8 +79,8 @@ class EvidenceParts:
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
     notes: FileNotes
-    embedder: Embedder | None = None
-    gauge: Gauge | None = None
+    embedder: Embedder | None
+    gauge: Gauge | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +143,7 @@ class Rules:
 
     screen: ScreenRules
     answers: AnswerRules
-    window: WindowRules = field(default_factory=WindowRules)
-    evidence: EvidenceRules = EvidenceRules()
-    curation: CurationRules = field(default_factory=CurationRules)
-    captures_may_wait: bool = True
+    window: WindowRules
+    evidence: EvidenceRules
+    curation: CurationRules
+    captures_may_wait: bool

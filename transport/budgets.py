@@ -74,9 +74,7 @@ class SharedBudgets:
     """
 
     def __init__(self, streams: JetStreamContext, bucket: str = BUDGETS, name_of: Callable[[int], str] = str) -> None:
-        """`bucket`: exists, with a history of 1 and a TTL for single keys. `name_of`: as for `Budget`, the same in all
-        processes.
-        """
+        """`bucket`: has a history of 1 and a TTL for single keys. `name_of`: as for `Budget`, everywhere the same."""
         self._bucket = KeyBucket(streams, bucket, math.inf)
         self._name_of = name_of
         self._budgets: dict[str, SharedBudget] = {}
@@ -129,9 +127,7 @@ class SharedBudget:
         self._flushing = asyncio.Lock()
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
-        """Begin a chain, as `Limiter`. While the server does not answer, it is asked again until the caller is
-        cancelled.
-        """
+        """Begin a chain, as `Limiter`. While the server is away, it is asked again until the caller is cancelled."""
         if (reached := await self.used_up(now)) is not None:
             return reached
         if self._limits.chains_per_user_per_hour and not await self._try_begin_chain(user_id, now):

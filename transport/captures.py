@@ -88,9 +88,7 @@ class CaptureSender:
 
 class CaptureReceiver:
     """Receives the captures that workers sent, and what has changed in captured messages; one process at a time.
-
-    Attributes:
-        captures: the received ones; completed by `stop`.
+    `captures`: the received ones; completed by `stop`.
     """
 
     def __init__(self, client: Client, process: str, *, lease_seconds: float) -> None:
@@ -106,9 +104,7 @@ class CaptureReceiver:
         self._has_ended = asyncio.Event()
 
     async def take(self) -> bool:
-        """Take the lease; returns False if another process has it. Captures are kept until `begin`. Raises as the
-        client.
-        """
+        """Take the lease; False: another process has it. Captures are kept until `begin`. Raises as the client."""
         return await self.lease.take(self._deliver)
 
     def begin(self) -> None:
@@ -124,9 +120,7 @@ class CaptureReceiver:
         self.captures.on_completed()
 
     def on_result(self, result: Result) -> None:
-        """Acknowledge the capture that a result is about, unless it failed or was cut off. To be called with each
-        result of the graph.
-        """
+        """Acknowledge the capture of a result, unless it failed or was cut off. For each result of the graph."""
         if not isinstance(result, Outcome):
             return
         must_stay = result.result is OutcomeKind.FAILED or (
@@ -144,10 +138,8 @@ class CaptureReceiver:
 
     async def forget(self, user_id: int) -> int:
         """Delete the captures in the stream in which a person has written; returns their number. First waits until
-        emitted ones have their result: remove the person from the archive afterwards.
-
-        Raises:
-            OSError: NATS does not answer, or an emitted capture gets no result.
+        emitted ones have their result: remove the person from the archive afterwards. Raises OSError: NATS does not
+        answer, or an emitted capture gets no result.
         """
         streams, number, dropped = streams_of(self._client), 1, 0
         try:

@@ -57,9 +57,7 @@ class ServerUnreachable(ServersUnusable):
 
 
 class TlsOnlyClient(Client):
-    """For an address with `tls://` it speaks TLS or not at all; the client of nats-py would go on in plain text where
-    the server offers no TLS.
-    """
+    """Speaks TLS or not at all with `tls://`; nats-py would go on in plain text where the server offers none."""
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         wanted = self._current_server is not None and self._current_server.uri.scheme == "tls"
@@ -152,9 +150,7 @@ async def require_version(client: Client, server: str) -> None:
 
 
 async def find_out_why_unreachable(address: Address, name: str) -> ServersUnusable:
-    """Return the error to raise where no server could be used. Tries each server once more, since the client does not
-    say which of them reported what.
-    """
+    """Return the error to raise where no server could be used. Tries each again: the client does not say why."""
     found = await asyncio.gather(
         *(probe(address, server, name, _ignore) for server in address.servers), return_exceptions=True
     )
@@ -198,10 +194,8 @@ log = logging.getLogger(__name__)
 
 
 async def connect(address: Address, name: str) -> Client:
-    """Connect, and reconnect for ever; messages published while disconnected are sent after reconnecting.
-
-    Raises:
-        ServersUnusable: no server answers, or it refuses, or is too old.
+    """Connect, and reconnect for ever; messages published while disconnected are sent after reconnecting. Raises
+    ServersUnusable: no server answers, or it refuses, or is too old.
     """
     client, credentials = TlsOnlyClient(), address.credentials
 

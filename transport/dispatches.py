@@ -36,9 +36,7 @@ COMPRESSION_LEVEL = 1
 
 def encode_line(dispatch: Dispatch) -> bytes:
     """Return the line of a dispatch in UTF-8. Unlike a line of a recording, it may be an interaction, with its token.
-
-    Raises:
-        ValueError: `d` is no JSON, or nested too deep.
+    Raises ValueError: `d` is no JSON, or nested too deep.
     """
     if not dispatch.t.startswith("INTERACTION_"):
         return render_line(dispatch).encode()
@@ -216,9 +214,7 @@ class ReceivedDispatch:
 
 
 def parse_message(message: Msg) -> ReceivedDispatch | None:
-    """Decode one message of the stream MESSAGES. None: it is damaged, which is logged. Acknowledge it then, since a
-    retry would not help.
-    """
+    """Decode a message of MESSAGES. None: it is damaged, which is logged; acknowledge it, as no retry would help."""
     dispatch = parse_dispatch(message.data)
     if dispatch is None:
         return None
@@ -254,9 +250,7 @@ REWATCH_SECONDS = 1.0
 
 
 class PlacesFollower:
-    """Keeps the dispatches about each server since its last GUILD_CREATE, and calls `on_dispatch` with each new one, in
-    order.
-    """
+    """Keeps the dispatches of each server since its last GUILD_CREATE, and calls `on_dispatch` with each new one."""
 
     def __init__(self, client: Client, on_dispatch: Callable[[Dispatch], None]) -> None:
         self._client, self._on_dispatch = client, on_dispatch

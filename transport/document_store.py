@@ -186,9 +186,7 @@ class CollectionReplicas:
         return await self._run_alone(replica, write_and_upload)
 
     async def describe(self, name: str) -> CollectionSummary | None:
-        """Return the summary of a collection, from the object's metadata where this process has no replica: a sweep
-        asks for every thread.
-        """
+        """Return the summary of a collection, from the object's metadata if there is no replica, as for a sweep."""
         replica = self._replica_of(name)
 
         async def describe_replica() -> CollectionSummary | None:
@@ -214,9 +212,7 @@ class CollectionReplicas:
         return await self._run_alone(replica, delete_replica)
 
     async def names(self, prefix: str = "") -> list[str]:
-        """Return the collections in the bucket, and new ones that are not uploaded yet. Removes replicas of deleted
-        ones.
-        """
+        """Return the collections in the bucket, and those not uploaded yet. Removes replicas of deleted ones."""
         with _as_store_unavailable():
             heads = await self._bucket.heads()
             await self._bucket.clear_orphans(heads, ORPHANED_SECONDS)

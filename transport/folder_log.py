@@ -228,9 +228,7 @@ class KnownFile:
 
 @dataclass(slots=True)
 class RecordedFiles:
-    """The files of a scope by path. And what a killed writer has not erased: the numbers of superseded entries, and the
-    objects that only those name.
-    """
+    """The files of a scope by path; superseded entries, and objects of these alone, that a killed writer has left."""
 
     files: dict[str, KnownFile] = field(default_factory=dict[str, KnownFile])
     superseded: list[int] = field(default_factory=list[int])
@@ -336,9 +334,7 @@ class Writer:
 
 
 def _must_replace_whole(change: FileChange, file: KnownFile) -> bool:
-    """Return True if the whole file is to be written: it has many entries, or the bytes cut off would stay in one of
-    them.
-    """
+    """Return True if the whole file is to be written: it has many entries, or one would keep bytes that are cut off."""
     if change.kind == "append":
         cuts = file.length is not None and change.length < file.length
         return cuts or len(file.numbers) >= MOST_ENTRIES
@@ -425,10 +421,8 @@ class FolderPublisher:
         self._stamps: dict[str, tuple[int, int]] = {}
 
     async def publish(self, on_file: Callable[[str], object] = lambda _: None) -> PublishResult:
-        """Call it on the loop of the connection; nothing else may write the scope.
-
-        Raises:
-            Fenced, OSError: as `FencedLog.append`; OSError also if a file cannot be read.
+        """Call it on the loop of the connection; nothing else may write the scope. Raises Fenced, OSError: as
+        `FencedLog.append`; OSError also if a file cannot be read.
         """
         known = await self._writer.recorded_files()
         found, done = await self.find_files(), PublishResult()
@@ -498,9 +492,7 @@ class ScopeContents:
         return tuple(self._files)
 
     async def content(self, streams: JetStreamContext, path: str) -> bytes:
-        """Return the content of a file; b"" if there is none. Raises ObjectNotFoundError: the file has been replaced
-        meanwhile.
-        """
+        """Return the content of a file; b"": there is none. Raises ObjectNotFoundError: it has been replaced."""
         content = bytearray()
         for entry in self._files.get(path, ()):
             (await entry.with_data(streams)).apply(content)
@@ -524,10 +516,8 @@ class ScopeContents:
 
 
 async def restore(scope: FencedLog, root: Path, subfolders: Collection[str] = ()) -> list[str]:
-    """Make a folder equal to the log, as `ScopeContents.write_to`; on the loop of the connection.
-
-    Raises:
-        OSError: the disk cannot be read or written, or NATS does not answer.
+    """Make a folder equal to the log, as `ScopeContents.write_to`; on the loop of the connection. Raises OSError: the
+    disk cannot be read or written, or NATS does not answer.
     """
     for _ in range(RESTORE_TRIES):
         contents = await retry_file(lambda: _read_contents(scope))
@@ -677,9 +667,7 @@ class FolderFollower:
 
 
 def _apply_change(root: Path, change: FileChange) -> bool:
-    """Apply a change to its file. Returns True if the file changed. Blocking. Raises ValueError: the file differs from
-    the one that was changed.
-    """
+    """Apply a change to its file; True: the file changed. Blocking. Raises ValueError: it is another file."""
     file = root / change.path
     if change.kind == "remove":
         there = file.is_file()

@@ -209,10 +209,7 @@ class Publisher:
 
     async def publish(self, dispatch: Dispatch) -> None:
         """Queue a dispatch; waits only if too many are queued. Types without a place, and types that the program does
-        not read, are dropped.
-
-        Raises:
-            nats.errors.Error: the connection was closed for good.
+        not read, are dropped. Raises nats.errors.Error: the connection was closed for good.
         """
         if dispatch.t == "READY":
             user = dispatch.d.get("user")
@@ -299,9 +296,7 @@ class Publisher:
         return OutgoingMessage(f"messages.{parent_id or place_id}", line, headers, on_settled)
 
     def _message_id(self, dispatch: Dispatch) -> str:
-        """Return the same id for the same dispatch in every gateway and after a restart, for types where Discord gives
-        one.
-        """
+        """Return an id, the same in every gateway and after a restart if Discord gives the dispatch one."""
         id_ = dispatch.d.get("id")
         match dispatch.t:
             case "MESSAGE_CREATE":

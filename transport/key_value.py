@@ -46,9 +46,7 @@ class KeyBucket:
         self._is_away = False
 
     async def get(self, key: str) -> tuple[bytes, int]:
-        """Return the value and its revision: b"" and 0 of an unknown key, b"" and the marker's revision of a purged
-        one.
-        """
+        """Return the value and its revision: b"" and 0 if unknown; b"" and the marker's revision if purged."""
 
         async def ask() -> tuple[bytes, int]:
             try:

@@ -27,9 +27,7 @@ log = logging.getLogger(__name__)
 
 
 async def claim_once(client: Client, key: str, process: str, seconds: int) -> bool:
-    """Return True for the first process that asks for `key` within `seconds`. Also True if the server does not answer:
-    better the job is done twice than not at all.
-    """
+    """Return True for the first that asks for `key` within `seconds`, and if NATS is away: better twice than never."""
     try:
         await (await streams_of(client).key_value(LOCKS)).create(key, process.encode(), msg_ttl=seconds)
     except KeyWrongLastSequenceError:

@@ -77,9 +77,7 @@ async def answer_presence(client: Client, name: str) -> Subscription:
 
 
 async def find_disconnected(client: Client, names: Iterable[str]) -> set[str]:
-    """Return which processes are disconnected, even if their last heartbeat is still in the bucket. Raises as the
-    client.
-    """
+    """Return which processes are disconnected, even with a heartbeat in the bucket. Raises as the client."""
 
     async def is_disconnected(name: str) -> bool:
         try:
@@ -112,9 +110,7 @@ async def answer_status(client: Client, status: Callable[[], ProcessStatus]) -> 
 
 
 async def gather_statuses(client: Client, seconds: float = 1.0, *, expected: int | None = None) -> list[ProcessStatus]:
-    """Ask all processes; returns the answers that came within `seconds`, by name. Returns sooner with `expected`
-    answers. Raises as the client.
-    """
+    """Ask all processes; returns the answers within `seconds`, or as soon as there are `expected` ones, by name."""
     found: dict[str, ProcessStatus] = {}
     enough = asyncio.Event()
 

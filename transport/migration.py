@@ -216,10 +216,8 @@ class Splitter:
     partitions: int
 
     def split(self) -> Mapping[int, Mapping[str, bytes]]:
-        """Return the contents of the files of each partition, by partition and path.
-
-        Raises:
-            OSError: a file cannot be read.
+        """Return the contents of the files of each partition, by partition and path. Raises OSError: a file cannot be
+        read.
         """
         found: dict[int, dict[str, bytes]] = defaultdict(dict)
         for path in files_below(self.folder.root, STATE_PATHS):
@@ -254,9 +252,7 @@ class Splitter:
         return {post.place_id: post.asked_in for post in read_posts(self.folder.posts) if post.opened_thread}
 
     def _partitions_of_post(self, row: Record) -> Collection[int]:
-        """Return the partition of the place of a post; all partitions if it may be a thread whose channel is
-        unknown.
-        """
+        """Return the partition of a post's place; all of them if it may be a thread of an unknown channel."""
         place_id = int(row["place_id"])
         known = row["opened_thread"] or place_id in self._channels
         return self._partitions_of(place_id) if known else range(self.partitions)
@@ -296,10 +292,8 @@ def lines_of(content: bytes) -> Iterator[bytes]:
 
 
 def merge_partitions(partitions: Sequence[Path], into: Path) -> Collection[str]:
-    """Merge the state of the folders of partitions into `into`. Returns the paths of its files.
-
-    Raises:
-        OSError: a file cannot be read or written.
+    """Merge the state of the folders of partitions into `into`. Returns the paths of its files. Raises OSError: a file
+    cannot be read or written.
     """
     holders: dict[str, list[Path]] = defaultdict(list)
     for root in partitions:
@@ -439,10 +433,8 @@ async def guild_watermarks(streams: JetStreamContext) -> Mapping[int, Watermark]
 
 
 async def upload_collections(streams: JetStreamContext, folder: DataFolder) -> int:
-    """Upload all collections of a folder, and delete those that it lacks. Returns their number.
-
-    Raises:
-        OSError, DamagedDatabase: a file cannot be read.
+    """Upload all collections of a folder, and delete those that it lacks. Returns their number. Raises OSError,
+    DamagedDatabase: a file cannot be read.
     """
     bucket, paths = ObjectBucket(streams, EVIDENCE), collections_in(folder)
     for path in paths:
@@ -490,9 +482,7 @@ def _unpack(path: Path, content: bytes) -> None:
 
 @dataclass(slots=True)
 class MigrationProgress:
-    """Counts what was moved: `paths` of files, and `collections`. `messages` and `captures` have no result in NATS yet,
-    and are not exported.
-    """
+    """Counts `paths` and `collections` that were moved; `messages` and `captures` stay: they have no result yet."""
 
     paths: set[str] = field(default_factory=set[str])
     collections: int = 0
@@ -518,9 +508,7 @@ class Installation:
 
     @property
     def prefixes(self) -> list[str]:
-        """The beginnings of paths below `root`: the empty one of all that servers share, and one for each server with
-        its own knowledge.
-        """
+        """The beginnings of paths below `root`: the empty one, and one for each server with its own knowledge."""
         return ["", *(f"guilds/{guild_id}/" for guild_id in self.servers)]
 
     @property

@@ -280,9 +280,7 @@ class ObjectBucket:
         return await retry(publish)
 
     async def _own_sequence(self, subject: str, message_id: str) -> int:
-        """After a rejected write: the number of our own message, if only the answer was lost. Raises ObjectChanged:
-        another process wrote.
-        """
+        """Return, after a rejected write, the number of our message if its answer was lost. Raises ObjectChanged."""
         try:
             last = await self._streams.get_last_msg(self._stream, subject)
         except NotFoundError:

@@ -93,10 +93,8 @@ class OrderedPublisher:
         self.stored = self.repeats = self.refused = 0
 
     async def put(self, outgoing: OutgoingMessage) -> None:
-        """Queue a message; waits only if too many are queued already.
-
-        Raises:
-            nats.errors.Error: the connection was closed for good.
+        """Queue a message; waits only if too many are queued already. Raises nats.errors.Error: the connection was
+        closed for good.
         """
         while self.waiting >= self._most or self.waiting_bytes >= self._most_bytes:
             many = number_of(self.waiting, "message")
@@ -114,10 +112,8 @@ class OrderedPublisher:
             queue.append(outgoing)
 
     async def drain(self) -> None:
-        """Wait until the server has all messages, however long it is away: the caller sets a limit.
-
-        Raises:
-            nats.errors.Error: the connection was closed for good.
+        """Wait until the server has all messages, however long it is away: the caller sets a limit. Raises
+        nats.errors.Error: the connection was closed for good.
         """
         while self.waiting:
             await self._wait_for_change()

@@ -15,7 +15,6 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from clock import cancel_and_wait, now
-from model.bounded import BoundedDict
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
 from transport.connection import AWAY_ERRORS, FileConnection, streams_of
@@ -104,10 +103,7 @@ class MessageResult(NamedTuple):
 
 class ResultRecorder:
     """Tracks which messages of a partition have no result yet and which are done. A message is acknowledged only after
-    its result is in the log.
-
-    Attributes:
-        acks: set it before the first message arrives.
+    its result is in the log. `acks`: set it before the first message arrives.
     """
 
     acks: AckSender
@@ -115,7 +111,7 @@ class ResultRecorder:
     def __init__(self, file_connection: FileConnection, fenced_log: FencedLog, process: str) -> None:
         self._file_connection, self._log, self._process = file_connection, fenced_log, process
         self._replies: dict[int, list[str]] = {}  # by message without a result: the replies to send when it has one
-        self._done_ids = BoundedDict[int, None](MOST_REMEMBERED)
+        self._done_ids: dict[int, None] = {}
         self._to_record: list[MessageResult] = []
         self._to_acknowledge: list[str] = []
         self._has_more = asyncio.Event()
@@ -142,9 +138,7 @@ class ResultRecorder:
         return True
 
     def acknowledge_with(self, message_ids: tuple[int, ...], reply: str) -> None:
-        """Acknowledge an edit or a deletion together with the message that it changes: until then both would be
-        delivered again.
-        """
+        """Acknowledge an edit or a deletion with the message that it changes: until then both would come again."""
         replies = next((self._replies[each] for each in message_ids if each in self._replies), None)
         if replies is None:
             self.acknowledge(reply)
@@ -174,6 +168,8 @@ class ResultRecorder:
         for message_id in new:
             self._done_ids[message_id] = None
             self._to_acknowledge += self._replies.pop(message_id, ())
+        while len(self._done_ids) > MOST_REMEMBERED:
+            del self._done_ids[next(iter(self._done_ids))]
         self._to_record.append(result._replace(message_ids=new))
         self._has_more.set()
 
@@ -232,9 +228,7 @@ class PartitionGraph(Protocol):
     def feed(self, dispatch: Dispatch) -> None: ...
 
     async def drain(self, seconds: float | None = None) -> None:
-        """Finish all work; nothing more is fed. After `seconds` (None: as configured) the rest is left for the next
-        owner.
-        """
+        """Finish all work. After `seconds` (None: as configured) the rest is left for the next owner."""
         ...
 
     async def cut(self) -> None:

@@ -43,9 +43,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """The report of one process that has carried out a request in its `scopes`. `found`: the fields of a
-    `ForgetResult`.
-    """
+    """What a process has `found` (fields of a `ForgetResult`) when it carried out a request in its `scopes`."""
 
     by: str
     scopes: tuple[str, ...]
@@ -205,10 +203,8 @@ MARKER_SECONDS = 60
 
 
 class SharedOptOuts:
-    """`services.conversations.OptOutRegistry` in the bucket: all processes see each change.
-
-    Attributes:
-        on_added: called with the id of each person who opts out, in any process, or has opted out before.
+    """`services.conversations.OptOutRegistry` in the bucket: all processes see each change. `on_added`: called with the
+    id of each person who opts out, in any process, or has opted out before.
     """
 
     def __init__(self, bucket: KeyBucket) -> None:
@@ -274,9 +270,7 @@ async def has_people_bucket(client: Client) -> bool:
 
 @asynccontextmanager
 async def open_people(client: Client) -> AsyncGenerator[SharedPeople]:
-    """Give what the processes share about people, kept up to date until the context ends. Raises OSError: NATS does not
-    answer.
-    """
+    """Give what the processes share about people, up to date until the context ends. Raises OSError: NATS is away."""
     people = SharedPeople(client)
     async with SubjectWatcher(client, f"KV_{PEOPLE}", f"$KV.{PEOPLE}.", people.receive).watching():
         yield people

@@ -59,9 +59,7 @@ class OwnedPartition(Protocol):
         ...
 
     async def release(self, *, drain: bool, seconds: float | None = None) -> None:
-        """Give the partition back; with `drain`, after all work on it has ended or `seconds` have passed. Must not
-        raise.
-        """
+        """Give the partition back; with `drain`, after its work or `seconds`. Must not raise."""
         ...
 
 

@@ -68,9 +68,7 @@ async def ask(
 
 @asynccontextmanager
 async def answering(client: Client, subject: str, answer: Answer) -> AsyncGenerator[None]:
-    """Answer the requests on a subject until the end of the block. A request of another version, which cannot be read,
-    is answered as one that failed.
-    """
+    """Answer the requests on a subject until the end of the block; with an error one that cannot be read."""
 
     async def respond(message: Msg) -> None:
         try:

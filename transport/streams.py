@@ -148,10 +148,8 @@ def bucket_configs(layout: Layout) -> Iterator[Mapping[str, Any]]:
 
 
 async def create_streams(client: Client, layout: Layout) -> None:
-    """Create the streams and buckets that are missing.
-
-    Raises:
-        ServersUnusable: an existing one differs from the configuration.
+    """Create the streams and buckets that are missing. Raises ServersUnusable: an existing one differs from the
+    configuration.
     """
     for stream in stream_configs(layout):
         found = await _config_of(client, stream["name"])
@@ -169,10 +167,8 @@ async def create_streams(client: Client, layout: Layout) -> None:
 
 
 async def find_differences(client: Client, layout: Layout) -> tuple[list[str], list[ServersUnusable]]:
-    """Return the names of existing streams, and the errors that `create_streams` would raise. Creates nothing.
-
-    Raises:
-        ServersUnusable: the server does not tell.
+    """Return the names of existing streams, and the errors that `create_streams` would raise. Creates nothing. Raises
+    ServersUnusable: the server does not tell.
     """
     names, differences = list[str](), list[ServersUnusable | None]()
     for stream in stream_configs(layout):
@@ -262,9 +258,7 @@ CHECKS_WITHOUT_MESSAGES = 20
 async def read_stream(
     streams: JetStreamContext, stream: str, subject: str, since: float | None = None, *, headers_only: bool = False
 ) -> AsyncIterator[Msg]:
-    """Yield the messages that a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the
-    client.
-    """
+    """Yield what a stream holds of a subject now, oldest first. `since`: seconds since 1970. Raises as the client."""
     config = api.ConsumerConfig(deliver_policy=api.DeliverPolicy.ALL)
     if since is not None:
         start = rfc3339(since, digits=6)
@@ -323,9 +317,7 @@ async def _stored_messages(reading: JetStreamContext.PushSubscription) -> AsyncI
 
 
 async def _count_left(reading: JetStreamContext.PushSubscription, received: int) -> int:
-    """Return how many messages the server has still to deliver, with those on their way. `received`: by their
-    number.
-    """
+    """Return how many messages are still to come, with those on their way. `received`: by their number."""
     info = await reading.consumer_info()
     sent = info.delivered.consumer_seq if info.delivered else 0
     return (info.num_pending or 0) + max(0, sent - received)

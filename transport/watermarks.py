@@ -34,9 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class PublishWatermarks:
-    """The watermarks of this process's servers: loaded from the bucket `seen`, raised as NATS confirms messages. Made
-    by `open_watermarks`.
-    """
+    """The watermarks of this process's servers, raised as NATS confirms messages. Made by `open_watermarks`."""
 
     def __init__(self, bucket: KeyValue, stored: Mapping[int, Mapping[int, int]]) -> None:
         """`stored`: the watermarks in the bucket, by server, then by place (minus its id for the server itself)."""
@@ -48,9 +46,7 @@ class PublishWatermarks:
         self._has_failed = False
 
     def by_place(self) -> Mapping[int, int]:
-        """Return the watermark of each place. The key -guild_id holds the watermark for places of that server without
-        one.
-        """
+        """Return the watermark of each place; that of -guild_id is for places of the server without one."""
         return {place_id: through for seen in self._by_server.values() for place_id, through in seen.by_place().items()}
 
     def note_guild(self, guild_id: int, at: float) -> None:
@@ -106,10 +102,7 @@ async def open_watermarks(
     write_seconds: float = WRITE_SECONDS,
 ) -> AsyncGenerator[PublishWatermarks]:
     """Read the watermarks at the start; write them soon after each change and at the end. `is_ours`: whether a server
-    belongs to a shard of this process.
-
-    Raises:
-        nats.errors.Error: NATS does not answer.
+    belongs to a shard of this process. Raises nats.errors.Error: NATS does not answer.
     """
     bucket = await streams.key_value(SEEN)
     watermarks = PublishWatermarks(bucket, await _read(streams, is_ours))

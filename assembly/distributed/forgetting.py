@@ -56,9 +56,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ForgetHandler:
-    """Carries out each request in the scopes that this role owns, with retries. Close it before the stores that it
-    deletes from.
-    """
+    """Carries out each request in the scopes that this role owns, with retries. To be closed before their stores."""
 
     forget_requests: ForgetRequests
     process: str
@@ -187,9 +185,7 @@ def scopes_of(layout: Layout) -> list[str]:
 async def forget_everywhere(
     people: SharedPeople, layout: Layout, members: Members, user_id: int, seconds: float
 ) -> ForgottenEverywhere:
-    """Have all processes forget a person. Scopes without an owner follow once they have one. Raises OSError: the
-    request could not be stored.
-    """
+    """Have all processes forget a person; scopes without an owner follow. Raises OSError: the request is not stored."""
     alive = await members.list_alive()
     processes = {name for name, member in alive.items() if WORKER in member.roles}
     scopes = scopes_of(layout)
@@ -203,9 +199,7 @@ async def forget_everywhere(
 
 
 async def forget_from_command(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
-    """Do what `forget_everywhere` does, for `--forget`. Raises Unusable: the servers cannot be used, or hold no
-    people's data.
-    """
+    """Do what `forget_everywhere` does, for `--forget`. Raises Unusable, as `connected`."""
     async with connected(settings) as client, open_people(client) as people:
         members = Members(streams_of(client), Member(make_name(), ()))
         return await forget_everywhere(people, layout_of(settings.nats), members, user_id, seconds)
@@ -275,7 +269,9 @@ class PeopleServices:
         await in_thread(drop_copies_of_ended_processes, self.process.folder.parent)
         known = self._stale.get(user_id, ())  # of a call before the archive was cleaned
         stale = [
-            each for each in self.team_files if each in known or await in_thread(has_archived_text, each.raw, user_id)
+            each
+            for each in self.team_files
+            if each in known or await in_thread(has_archived_text, each.data.raw, user_id)
         ]
         self._stale[user_id] = stale
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
@@ -317,7 +313,7 @@ class PeopleServices:
 
     async def _rebuild_search(self, user_id: int, stale: Sequence[TeamKnowledgeFiles]) -> None:
         for _ in range(int(FOLLOW_SECONDS / LOOK_SECONDS)):
-            if not [each for each in stale if await in_thread(has_archived_text, each.raw, user_id)]:
+            if not [each for each in stale if await in_thread(has_archived_text, each.data.raw, user_id)]:
                 break
             await asyncio.sleep(LOOK_SECONDS)
         await asyncio.sleep(SETTLE_SECONDS)

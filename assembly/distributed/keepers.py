@@ -53,9 +53,7 @@ class ArchiveKeeper:
             self._stored[result.part.last.id] = result.qa_id
 
     async def answer(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Carry out a request of the functions below. Raises LibraryUnwritable, OSError; KeyError, ValueError: it is of
-        another version.
-        """
+        """Carry out a request of the functions below. Raises LibraryUnwritable, OSError; KeyError, ValueError."""
         curation = self.servers[asked["guild"]].captures.curation
         if curation is None:
             raise ValueError("no team knowledge is kept here")
@@ -123,9 +121,7 @@ async def note_decision(client: Client, operator: str, action: str, about: str) 
 
 
 async def keep_decision(questions: DismissedQuestions, audit: AuditLog, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Carry out a request to `dismiss` or `restore` questions, or to `note` a decision, at the worker that keeps both.
-    Raises OSError.
-    """
+    """Carry out a request to `dismiss` or `restore` questions, or to `note` a decision. Raises OSError."""
     action, by = asked["action"], str(asked["by"])
     if action == "note":
         await run_blocking(audit.note, now(), by, str(asked["what"]), str(asked["about"]))

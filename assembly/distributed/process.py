@@ -126,9 +126,7 @@ def make_name() -> str:
 
 @asynccontextmanager
 async def connected(settings: Settings) -> AsyncGenerator[Client]:
-    """Connect for a command, until the end of the block. Raises Unusable: the servers cannot be used, or hold nothing
-    of the bot.
-    """
+    """Connect for a command, until the end of the block. Raises Unusable: the servers are, or hold nothing of ours."""
     address = address_of(settings)
     try:
         client = await connect(address, make_name())
@@ -241,9 +239,7 @@ async def _leave(members: Members) -> None:
 
 @dataclass(slots=True)
 class ProcessStatusReporter:
-    """Counts results. `owned`: set by the role worker; gives the messages in flight of each owned partition. `health`:
-    has the conditions that are reported.
-    """
+    """Counts results. `owned`: gives the messages in flight by partition; `health`: has the conditions to report."""
 
     process: Process
     health: HealthMonitor
@@ -288,9 +284,7 @@ def memory_mb() -> float:
 async def fleet_conditions(
     process: Process, monitor: HealthMonitor, budgets: Servers[Limiter] | None = None
 ) -> list[Condition]:
-    """Return the conditions that all processes know of, as one of each topic; none while NATS does not answer.
-    `budgets`: those that all share.
-    """
+    """Return one condition a topic, of all processes; none while NATS is away. `budgets`: those that all share."""
     own = await monitor.sample(budgets)
     try:
         fleet = await fleet_of(process)

@@ -117,9 +117,7 @@ async def run_gateway_or_tell(
 
 
 async def concurrent_identifies(client: Client, token: str, stopping: asyncio.Event) -> int | None:
-    """Ask Discord how many sessions may begin at a time, until it can be reached; None: `stopping` was set meanwhile.
-    Raises GatewayRefused.
-    """
+    """Ask Discord, until it answers, how many sessions may begin at a time; None: `stopping`. Raises GatewayRefused."""
     backoff = Backoff()
     while not stopping.is_set():
         try:
@@ -168,9 +166,7 @@ def facts_from_any(clients: Sequence[Client]) -> ThreadFacts:
 
 
 async def take_over(process: Process, role: str, lost: asyncio.Event) -> FencedLog:
-    """Take over the scope of a role in the log, and make its folder here equal to it. `lost` is set once another
-    process takes it over.
-    """
+    """Take over the scope of a role, and make its folder equal to it. `lost` is set once another process has it."""
     file_connection, fenced = process.file_connection, FencedLog(process.file_connection.streams, role)
     loop = asyncio.get_running_loop()
     fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)

@@ -51,7 +51,7 @@ from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES, watch_presses
 from services.documents.store import SharedDocuments, SharedStore
-from services.privacy import ForgetResult, limits_pseudonym
+from services.privacy import ForgetResult, TeamData, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
 from settings import Settings, discord_token
@@ -153,12 +153,11 @@ class PartitionRun:
 
 
 def privacy_of(settings: Settings, parts: GraphParts) -> Privacy:
-    """Return the data of people in the folder of a partition, which `settings` name. The role team keeps the
-    archive.
-    """
+    """Return the data of people in the folder of a partition. The role team keeps the archive."""
     folder = DataFolder(settings.app.data_dir)
+    team = TeamKnowledgeFiles(TeamData(folder, folder.team_raw))
     archives = [each.kb.team_raw_dir for each in settings.servers.values()]
-    return Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}), other_archives=archives)
+    return Privacy(parts, Servers({None: team}), other_archives=archives)
 
 
 LEASES = 5
@@ -200,9 +199,7 @@ async def singleton_jobs(
 
 
 async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: int) -> Report:
-    """Return the report over the state of all partitions, collected from the log into a temporary folder. Raises
-    OSError.
-    """
+    """Return the report over all partitions, collected from the log into a temporary folder. Raises OSError."""
     folder = process.folder / REPORT_FOLDER
     parts = [folder / scope_of(number) for number in range(process.layout.partitions)]
     await in_thread(files.remove_folder, folder)
@@ -230,9 +227,7 @@ Serve = Callable[[AddPages | None], AbstractAsyncContextManager[None]]
 
 @dataclass(slots=True)
 class PartitionWorker:
-    """Opens a graph for each partition that this worker takes, and feeds dispatches about servers, channels and threads
-    to their graphs.
-    """
+    """Opens a graph for each partition that this worker takes, and feeds dispatches about servers to the graphs."""
 
     process: Process
     shared: Shared
@@ -422,9 +417,7 @@ def sending_capture_parts(
 
 @asynccontextmanager
 async def open_shared(process: Process, people: SharedPeople, meters: Meters) -> AsyncGenerator[Shared]:
-    """Open what partitions share, and log in, until the context ends. Raises as the services, and
-    `discord.LoginFailure`.
-    """
+    """Open what partitions share, and log in, until the context ends. Raises as the services, and LoginFailure."""
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -507,9 +500,7 @@ def pages_of(process: Process, shared: Shared, parts: GraphParts, flow: FlowMete
 async def run_worker(
     process: Process, stopping: asyncio.Event, meters: Meters, status_reporter: ProcessStatusReporter, serve: Serve
 ) -> None:
-    """Play the role until `stopping` is set and all work has ended. `serve`: serves metrics, with the dashboard's pages
-    if there are any.
-    """
+    """Play the role until `stopping` is set and all work has ended. `serve`: serves metrics, and the dashboard."""
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         people = await enter(open_people(process.client))

@@ -17,7 +17,7 @@ from model.servers import Servers
 from services.conversations import InFlight, Posts, phrases
 from services.conversations.posts import render_post
 from services.discord.slash import Call, CommandRefused
-from services.privacy import ForgetResult
+from services.privacy import ForgetResult, TeamData
 from services.storage import DataFolder, files
 from sinks.results import OutcomeRecord
 from tests.services.conversations.test_conversations import post
@@ -51,7 +51,7 @@ async def test_a_topic_that_is_renamed_elsewhere_is_so_in_files_and_in_memory(tm
     )
     services = SimpleNamespace(posts=Posts([kept]), in_flight=InFlight())
     parts = cast("GraphParts", SimpleNamespace(services=services, state=state, servers={}))
-    privacy = Privacy(parts, Servers({None: TeamKnowledgeFiles(folder, folder.team_raw)}))
+    privacy = Privacy(parts, Servers({None: TeamKnowledgeFiles(TeamData(folder, folder.team_raw))}))
     done = await privacy.remove(999, until=1, renamed=renamed)
     assert done.renamed == renamed
     assert services.posts.find(1) == replace(kept, sources=("team:new.txt",))

@@ -20,6 +20,7 @@ from services.discord.slash import Call, CommandRefused
 from services.documents import FileRefused
 from services.documents.store import protocol
 from services.documents.store.protocol import Document, State, StoreUnavailable
+from services.privacy import TeamData
 from tests.world import (
     ANNA,
     BEN,
@@ -648,7 +649,7 @@ async def test_opting_out_stops_what_is_being_read_and_leaves_the_rest(begin: Be
     uploads.seconds = 10
     stage.posts(ANNA, "late.log", LOG + "\n!", where=question.id)
     await world.wait(1)
-    taught = TeamKnowledgeFiles(world.parts.state.folder, tmp_path / "raw")
+    taught = TeamKnowledgeFiles(TeamData(world.parts.state.folder, tmp_path / "raw"))
     await Privacy(world.parts, Servers({None: taught}), world.documents).opt_out(call(ANNA, question.id))
     await world.wait(30)
     assert await stage.names(question.id) == ["app.log"]

@@ -20,7 +20,7 @@ from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import GraphParts
 from services.conversations import InFlight, Withdrawn
 from services.knowledge import LibrarySearch
-from services.privacy import pseudonym_key
+from services.privacy import TeamData, pseudonym_key
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -118,7 +118,7 @@ def people_services(
     state = SimpleNamespace(record=OutcomeRecord(None, str), folder=DataFolder(tmp_path / "worker"))
     services = SimpleNamespace(history=SimpleNamespace(newest_id=0), in_flight=InFlight())
     parts = cast("GraphParts", SimpleNamespace(servers={}, state=state, services=services))
-    teachings = TeamKnowledgeFiles(DataFolder(tmp_path), tmp_path / "raw", None, cast("LibrarySearch", searched))
+    teachings = TeamKnowledgeFiles(TeamData(DataFolder(tmp_path), tmp_path / "raw"), cast("LibrarySearch", searched))
     process = cast("Process", SimpleNamespace(name="one", folder=tmp_path / "nats" / "1"))
     return PeopleServices(process=process, people=people, parts=parts, team_files=[teachings], documents=None)
 
