@@ -158,9 +158,7 @@ class Draft:
         )
 
     def holds_words_of(self, user_id: int) -> bool:
-        """Return True if words of a person may stand in it: they asked, wrote in the conversation, posted a file that
-        could be read, or edited it.
-        """
+        """Return True if words of a person may stand in it: as asker, writer, editor, or poster of a file."""
         return user_id in {self.reply.post.asker_id, self.edited_by, *self.reply.people, *self.editors}
 
     def without_person(self, user_id: int) -> Draft:
@@ -328,9 +326,7 @@ class Drafts:
         return draft is None or draft.state is DraftState.ENDED
 
     def forget(self, user_id: int) -> None:
-        """Do in memory what `forget_drafts` has done to the files: cancel the drafts that it has ended, and drop the
-        person from others.
-        """
+        """Do in memory what `forget_drafts` has done to the files, and cancel the drafts that it has ended."""
         for draft in [*self._by_id.values()]:
             self._by_id[draft.id] = draft.without_person(user_id)
             if draft.state is DraftState.ENDED:
@@ -340,9 +336,7 @@ class Drafts:
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def rename_sources(self, ids: Mapping[str, str]) -> None:
-        """Do in memory what `services.privacy.rename_sources` does to the files, and have the new names shown. `ids`:
-        new by old.
-        """
+        """Do in memory what `privacy.rename_sources` does to the files; the new names are shown. `ids`: new by old."""
         for draft in self.waiting:
             post = draft.reply.post
             if not ids.keys().isdisjoint(post.sources):

@@ -111,9 +111,7 @@ class Access(Protocol):
 
 
 class DryRunPoster:
-    """A `Poster` that posts nothing and logs what it would post. Its message ids are made from the loop's time, so that
-    each replay has the same ones.
-    """
+    """A `Poster` that only logs what it would post. Each replay has the same message ids, made from the loop's time."""
 
     def __init__(self) -> None:
         self._last = 0
