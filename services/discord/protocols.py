@@ -189,8 +189,6 @@ class Health:
 
     def problem(self, at: float) -> str | None:
         """Say why the gateway counts as dead; None while it is alive."""
-        if not self.connected:
-            away = at - self.since
-            return f"disconnected for {away:.0f} s" if away > PATIENCE_SECONDS else None
-        silent = at - self._heard_at
-        return f"connected, but silent for {silent:.0f} s" if silent > PATIENCE_SECONDS else None
+        seconds = at - (self._heard_at if self.connected else self.since)
+        state = "connected, but silent" if self.connected else "disconnected"
+        return f"{state} for {seconds:.0f} s" if seconds > PATIENCE_SECONDS else None
