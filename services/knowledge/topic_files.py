@@ -515,7 +515,7 @@ def _question_with_context(current: _OpenExchange) -> str:
 
 
 def _own_questions(current: _OpenExchange) -> list[_Asked]:
-    """Return what the user whom the team answers asked (not known: all users): what was read, if anything was."""
+    """Return the turns of the user whom the team answers (unknown: of all); unread ones only if there are no others."""
     own = [each for each in current.questions if each.user == current.to] or current.questions
     return [each for each in own if each.is_read] or own
 
