@@ -46,7 +46,7 @@ class Context:
         return self.in_order(found)
 
     async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
-        """Return messages, the known ones of their conversations in this place, and those that all reply to; by id."""
+        """Return these messages, the known ones of their conversations here, and the chains they reply to; by id."""
         found = {message.id: message for message in messages}
         # As a rule one: a part is of one conversation in one place.
         conversations = {(self._tracker.conversation_of(each.id), each.channel_id): None for each in found.values()}
