@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clock import now
+from clock import loop_time, now
 from clock.timeouts import Backoff
 from model.messages import Author, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, recordable_sources
@@ -169,7 +169,7 @@ class Replies:
             PostFailed: Discord refuses a piece.
             Undelivered: it could not be reached for too long.
         """
-        backoff, until = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), monotonic() + PATIENCE_SECONDS
+        backoff, until = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), loop_time() + PATIENCE_SECONDS
         while len(posted_ids) < len(reply.pieces):
             try:
                 posted_ids.append(await self._send(reply, len(posted_ids)))
@@ -187,7 +187,7 @@ class Replies:
         while True:
             done = f"{len(posted_ids)} of {len(reply.pieces)} pieces are posted"
             pause = max(backoff.pause(), failure.retry_after)
-            if monotonic() + pause > until:
+            if loop_time() + pause > until:
                 raise Undelivered(f"{failure}; {done}") from failure
             log.warning("%s; %s, the rest follows", failure, done)
             await asyncio.sleep(pause)
@@ -265,8 +265,3 @@ class Replies:
                 await self.poster.react(place_id, message_id, emoji)
         except PostFailed as error:
             log.warning("no votes offered: %s", error)
-
-
-def monotonic() -> float:
-    """Return seconds that do not jump when the wall clock is set."""
-    return asyncio.get_running_loop().time()

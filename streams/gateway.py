@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 import discord
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable
 
 from clock import now
+from dataflow import from_coroutine
 from model.messages import Author, snowflake_at, snowflake_time
 from services.discord import PAGE, Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
 from services.discord.live import (
@@ -492,30 +492,22 @@ def observable(gateway: Gateway) -> Observable[Dispatch]:
     restart their branches, and each restart would try the same token again.
     """
 
-    def subscribe(
-        observer: abc.ObserverBase[Dispatch], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        _ = scheduler  # the loop is the only scheduler
-        task = asyncio.get_running_loop().create_task(_feed(gateway, observer))
-        return Disposable(lambda: None if task.done() else cast("None", task.cancel()))
+    async def feed(observer: abc.ObserverBase[Dispatch]) -> None:
+        stream = gateway.dispatches()
+        try:
+            async for dispatch in stream:
+                observer.on_next(dispatch)
+        except GatewayRefused as refused:
+            gateway.refusal = refused
+            gateway.health.refuse(str(refused))
+            observer.on_completed()
+        except Exception as error:
+            # A subscriber that raises has disposed of the stream and does not get the error.
+            log.exception("the live stream has ended")
+            observer.on_error(error)
+        else:
+            observer.on_completed()
+        finally:
+            await stream.aclose()
 
-    return Observable(subscribe)
-
-
-async def _feed(gateway: Gateway, observer: abc.ObserverBase[Dispatch]) -> None:
-    stream = gateway.dispatches()
-    try:
-        async for dispatch in stream:
-            observer.on_next(dispatch)
-    except GatewayRefused as refused:
-        gateway.refusal = refused
-        gateway.health.refuse(str(refused))
-        observer.on_completed()
-    except Exception as error:
-        # A subscriber that raises has disposed of the stream and does not get the error.
-        log.exception("the live stream has ended")
-        observer.on_error(error)
-    else:
-        observer.on_completed()
-    finally:
-        await stream.aclose()
+    return from_coroutine(feed)

@@ -79,6 +79,7 @@ class Phrases:
     nothing_kept = Fixed()
     not_written = Fixed()
     not_forgotten = Fixed()
+    forgotten_lately = Fixed()
     out_of_reach = Fixed()
     may_see_again = Fixed()
     rest_follows = Fixed()

@@ -114,12 +114,17 @@ class _Message(_WithId):
 
 
 class Export:
-    """One exported file, read as far as its header. Raises OSError; NotAnExport: it does not have the exporter's
-    top-level keys; PrivateExport: it holds direct messages.
+    """One exported file, read as far as its header. `ends_early`: whether reading has come to something malformed.
+
+    Raises:
+        NotAnExport: it does not have the exporter's top-level keys.
+        PrivateExport: it holds direct messages.
+        OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.ends_early = False
         header = _header(path)
         try:
             self._guild = _Guild.model_validate(header.get("guild"))
@@ -166,6 +171,7 @@ class Export:
                         if report:
                             log.warning("%s, message %d: skipped, %s", self.path, number, odd)
             except (ijson.JSONError, ValueError) as error:
+                self.ends_early = True
                 if report:
                     log.warning("%s ends early, after message %d: %s", self.path, number, _reason(error))
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from assembly.forgetting import team_files
-from assembly.slash_commands import Privacy
+from assembly.forgetting import Privacy, team_files
 from model.conversations import Conversation
 from model.messages import Author, Message
 from services.assistant.answering import AnswerResult

@@ -11,7 +11,7 @@ import discord
 from discord.http import HTTPClient, MultipartParameters, handle_message_parameters
 from tenacity.wait import wait_base
 
-from clock.shared_calls import SharedCalls
+from clock import SharedCalls
 from model.messages import Message, Place
 from services.discord import wire
 from services.discord.live.calls import (

@@ -16,7 +16,7 @@ from services.assistant.answering import (
     SelectionResult,
     VerificationResult,
 )
-from services.documents.results import ToolContext
+from services.documents.tools.libraries import ToolContext
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import Source
 from services.llm.prompting import Prompt

@@ -10,15 +10,14 @@ from typing import TypeVar, Unpack
 from pydantic import BaseModel
 
 from services.documents.condensing import CondensedAnswer, RewrittenQuestion
-from services.documents.ingesting import embed_document
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
-from services.documents.results import ToolContext
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
-from services.documents.store.document_store import DocumentStore, sqlite_store
+from services.documents.store.document_store import DocumentStore, embed_document, sqlite_store
 from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
+from services.documents.tools.libraries import ToolContext
 from services.documents.tools.toolset import ToolModel, build
 from services.knowledge.library_search import LibrarySearch
 from services.llm.endpoint import LLMError
@@ -135,9 +134,8 @@ def context(
     *,
     guild: int | None = GUILD,
     public: bool = True,
-    team: bool = False,
 ) -> ToolContext:
-    return ToolContext(guild, thread, asker, thread_is_public=public, asker_can_view=True, asker_is_team=team)
+    return ToolContext(guild, thread, asker, thread_is_public=public, asker_can_view=True)
 
 
 class ScriptedAsker:
