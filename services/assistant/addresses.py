@@ -162,9 +162,7 @@ def _folder_of(path: str, folders: Iterable[str]) -> str | None:
 
 
 def _is_below(path: str, folder: str) -> bool:
-    """Return True if a path lies in a folder. All documents lie in the empty folder, but no other kind of source: those
-    have a prefix in their ids (`git:`).
-    """
+    """Return True if a path lies in a folder. In the empty one lie all documents, and no other kind of source."""
     if not folder:
         return not _ABSOLUTE.match(path)
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

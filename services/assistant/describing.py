@@ -31,9 +31,7 @@ _WORD = re.compile(r"\w+")
 
 
 def summary_text(article: Article, max_chars: int) -> str:
-    """Return the article in at most `max_chars` characters: whole, or its headings and the beginning of each section,
-    in proportion to its length.
-    """
+    """Return the article in `max_chars` characters: whole, or its headings and the beginning of each section."""
     whole = article.markdown.strip()
     if len(whole) <= max_chars:
         return whole

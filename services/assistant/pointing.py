@@ -71,7 +71,7 @@ def _prose(text: str) -> list[str]:
 
 
 def _code(announced: str, lines: list[str]) -> Iterator[tuple[str, float]]:
-    """Yield each line of code behind the sentence that announces it, with its weight; a single one weighs as much."""
+    """Yield each line of code behind the sentence that announces it, with its weight; a single one has a sentence's."""
     if announced:
         yield announced, _CODE_SHARE
     share = 1.0 if announced and len(lines) == 1 else _CODE_SHARE

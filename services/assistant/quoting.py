@@ -68,9 +68,7 @@ def without_names(text: str) -> str:
 
 
 def extend(passage: StoredPassage, section: Sequence[StoredPassage], max_chars: int) -> str:
-    """Extend a passage with the text around it in its section, as much as fits, also with the paragraph before code. An
-    ellipsis stands for text that is left out.
-    """
+    """Extend a passage within its section, as much as fits. An ellipsis stands for text that is left out."""
     texts = [each.text for each in section]
     if passage.text not in texts:
         return shorten(passage.text, max_chars)

@@ -46,9 +46,7 @@ class Context:
         return self.in_order(found)
 
     async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
-        """Return the given messages, the known messages of their conversations in this place, and the chain of messages
-        that all of these reply to; in order of id.
-        """
+        """Return these messages, the known ones of their conversations here, and the chains they reply to; by id."""
         found = {message.id: message for message in messages}
         # As a rule one: a part is of one conversation in one place.
         conversations = {(self._tracker.conversation_of(each.id), each.channel_id): None for each in found.values()}

@@ -168,9 +168,7 @@ class Draft:
         )
 
     def holds_words_of(self, user_id: int) -> bool:
-        """Return True if words of a person may stand in it: they asked, wrote in the conversation, posted a file that
-        could be read, or edited it.
-        """
+        """Return True if words of a person may stand in it: as asker, writer, editor, or poster of a file."""
         return user_id in {self.reply.post.asker_id, self.edited_by, *self.reply.people, *self.editors}
 
     def without_person(self, user_id: int) -> Draft:
@@ -370,9 +368,7 @@ class Drafts:
             self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def rename_sources(self, ids: Mapping[str, str]) -> None:
-        """Do in memory what `services.privacy.rename_sources` does to the files, and have the new names shown. `ids`:
-        new by old.
-        """
+        """Do in memory what `privacy.rename_sources` does to the files; the new names are shown. `ids`: new by old."""
         for draft in self.waiting:
             post = draft.reply.post
             if not ids.keys().isdisjoint(post.sources):

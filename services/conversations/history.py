@@ -357,9 +357,7 @@ class History:
         return [each for each, place in self._gone.items() if place == place_id and low <= each < high]
 
     async def adjacent_messages(self, message: Message, seconds: float) -> Sequence[Message]:
-        """Return `message` and its author's messages before and after it, without anybody else's in between and no
-        further apart than `seconds`.
-        """
+        """Return `message` between its author's adjacent ones, no further apart than `seconds`."""
         timeline = self._timeline(message.channel_id)
         before, more_before = _adjacent(timeline.before(message.id), message, seconds)
         after, more_after = _adjacent(timeline.after(message.id), message, seconds)

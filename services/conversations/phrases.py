@@ -164,7 +164,7 @@ class Phrases:
 
 
 def in_language(reply_language: str, heard: str) -> str:
-    """Return the language to answer in: the question's (`heard`), unless `reply_language` is the code of another."""
+    """Return the language to answer in: the question's (`heard`), unless `reply_language` fixes one, such as `en`."""
     return heard if reply_language == "question" else reply_language
 
 

@@ -236,7 +236,7 @@ class Watermarks:
         return mark is not None and (message_id <= mark.up_to or message_id in mark.done)
 
     def by_place(self) -> Mapping[int, int]:
-        """Return, by place, what `Watermark.up_to` says; by minus the id of a server, the same for its other places."""
+        """Return `Watermark.up_to` by place; by minus the id of a server, that for its places without a mark."""
         return {place_id: mark.up_to for place_id, mark in self._marks.items()}
 
     def marks(self) -> Mapping[int, Watermark]:

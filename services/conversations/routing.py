@@ -207,9 +207,7 @@ class Router:
         return None
 
     async def _answered_before(self, part: Part) -> bool:
-        """Return True if an earlier run has answered this part, which catch-up has read again: the reply is on Discord,
-        recorded or not, or a draft.
-        """
+        """Return True if an earlier run has answered this part: by a reply on Discord, recorded or not, or a draft."""
         last = part.last
         if self.posts.has_answered(last.id) or self.drafts.has_held(last.id):
             return True

@@ -458,9 +458,7 @@ class ConversationTracker:
         return {each: row.author_id for each, row in rows if (row.place_id, row.author_type) == (place_id, USER)}
 
     def others_wrote(self, message_id: int, *, since_id: int = 0) -> bool:
-        """Return True if somebody other than the author, and not a bot, had written in the message's conversation
-        before it, after the message `since_id`.
-        """
+        """Return True if somebody else, no bot, had written in a message's conversation before it, after `since_id`."""
         known = self._memory.messages.get(message_id)
         author_id = None if known is None else known.author_id
         earlier = self._earlier(message_id, since_id)
@@ -624,9 +622,7 @@ class ConversationTracker:
         return Rule.THREAD, latest
 
     def _move_intro(self, new: _Unassigned, rule: Rule, conversation: int) -> tuple[int, ...]:
-        """After the rules: move the author's opening lines to the conversation of this message; or note that this
-        message may be such a line.
-        """
+        """After the rules: move the author's opening lines to this conversation, or note that this may be one."""
         author = new.author
         last = author.last_from
         intro = author.intro if last is not None and new.at - last.at < new.rules.intro_gap else ()

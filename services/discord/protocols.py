@@ -111,9 +111,7 @@ class Access(Protocol):
 
 
 class DryRunPoster:
-    """A `Poster` that posts nothing and logs what it would post. Its message ids are made from the loop's time, so that
-    each replay has the same ones.
-    """
+    """A `Poster` that only logs what it would post. Each replay has the same message ids, made from the loop's time."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -191,8 +189,6 @@ class Health:
 
     def problem(self, at: float) -> str | None:
         """Say why the gateway counts as dead; None while it is alive."""
-        if not self.connected:
-            away = at - self.since
-            return f"disconnected for {away:.0f} s" if away > PATIENCE_SECONDS else None
-        silent = at - self._heard_at
-        return f"connected, but silent for {silent:.0f} s" if silent > PATIENCE_SECONDS else None
+        seconds = at - (self._heard_at if self.connected else self.since)
+        state = "connected, but silent" if self.connected else "disconnected"
+        return f"{state} for {seconds:.0f} s" if seconds > PATIENCE_SECONDS else None

@@ -61,9 +61,7 @@ def buttons_on(message: Mapping[str, Any]) -> Iterator[DraftButton]:
 
 @dataclass(frozen=True, slots=True)
 class ReviewCard:
-    """A message in the review channel, in Markdown of any length; what does not fit is cut from the `answer`. Without
-    `actions` it has no buttons.
-    """
+    """A message in the review channel, in Markdown; a long `answer` is cut. Without `actions` it has no buttons."""
 
     draft_id: int
     channel_id: int

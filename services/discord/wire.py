@@ -278,11 +278,11 @@ def _needed_to_read(channel_type: int) -> int:
     return VIEW_CHANNEL | CONNECT if channel_type in VOICE_TYPES else VIEW_CHANNEL
 
 
-class GuildPlaces:
-    """Remembers the channels and threads of all guilds. By these it decides which threads are forum posts, and which
-    places are public.
+class Decoder:
+    """Turns dispatches into events, in order.
 
-    Memory: one small record for each channel and each thread that is not archived.
+    It remembers the channels and threads of all guilds, a small record for each that is not archived: the payload of a
+    thread does not say whether its parent is a forum, or who can view it.
     """
 
     def __init__(self) -> None:
@@ -291,6 +291,21 @@ class GuildPlaces:
         self._threads: dict[int, _KnownPlace] = {}
         self._forums: set[int] = set()
         self._tags: dict[int, dict[int, str]] = {}  # by forum: the names of its tags
+
+    def decode(self, dispatch: Dispatch) -> Sequence[Event]:
+        """Return the events of one dispatch; none for types that are not used, or an odd payload, which is logged."""
+        read_it = _READERS.get(dispatch.t)
+        if read_it is None:
+            return ()
+        try:
+            return read_it(self, dispatch.at, dispatch.d)
+        except OddPayload as odd:
+            log.warning("ignored an odd %s: %s", dispatch.t, odd)
+            return ()
+
+    def place(self, payload: Mapping[str, object]) -> Place:
+        """Return a fetched channel, remembered like one of the gateway. Raises OddPayload: it is no place."""
+        return self.update(payload)[0]
 
     def add_guild(self, payload: Mapping[str, object]) -> list[Place]:
         """Read GUILD_CREATE; returns its readable channels, then threads. An unreadable `@everyone` allows nothing."""
@@ -414,64 +429,35 @@ FORWARD = 1  # a message reference of this type copies a message from elsewhere;
 Payload = Mapping[str, object]
 
 
-class Decoder:
-    """Turns dispatches into events, in order.
-
-    It remembers guilds and channels: the payload of a thread does not say whether its parent is a forum, or who can
-    view it.
-    """
-
-    def __init__(self) -> None:
-        self._places = GuildPlaces()
-
-    def decode(self, dispatch: Dispatch) -> Sequence[Event]:
-        """Return the events of one dispatch; none for types that are not used.
-
-        Never raises: an odd payload is logged without its content.
-        """
-        read_it = _READERS.get(dispatch.t)
-        if read_it is None:
-            return ()
-        try:
-            return read_it(self._places, dispatch.at, dispatch.d)
-        except OddPayload as odd:
-            log.warning("ignored an odd %s: %s", dispatch.t, odd)
-            return ()
-
-    def place(self, payload: Payload) -> Place:
-        """Return a fetched channel, remembered like one of the gateway. Raises OddPayload: it is no place."""
-        return self._places.update(payload)[0]
-
-
-def _ready(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+def _ready(_: Decoder, at: float, d: Payload) -> Sequence[Event]:
     user = read(ReadyUser, d).user
     return (Ready(at, user.id, _display_name(user)),)
 
 
-def _guild_gone(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+def _guild_gone(_: Decoder, at: float, d: Payload) -> Sequence[Event]:
     sent = read(Gone, d)
     # Unavailable: an outage at Discord, and the guild comes back.
     return () if sent.unavailable else (GuildGone(at, sent.id),)
 
 
-def _posted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+def _posted(_: Decoder, at: float, d: Payload) -> Sequence[Event]:
     sent = read(MessagePayload, d)
     return (Posted(at, _from_wire(sent), _quoted_from_wire(sent)),)
 
 
-def _edited(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+def _edited(_: Decoder, at: float, d: Payload) -> Sequence[Event]:
     sent = read(MessageUpdate, d)
     files = None if sent.attachments is None else _attachments(sent.attachments)
     text = None if sent.content is None else without_surrogates(sent.content)
     return (Edited(at, sent.channel_id, sent.id, text, files, 0 if sent.author is None else sent.author.id),)
 
 
-def _deleted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+def _deleted(_: Decoder, at: float, d: Payload) -> Sequence[Event]:
     sent = read(MessageDelete, d)
     return (Deleted(at, sent.channel_id, (sent.id,)),)
 
 
-def _deleted_in_bulk(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+def _deleted_in_bulk(_: Decoder, at: float, d: Payload) -> Sequence[Event]:
     sent = read(MessageDeleteBulk, d)
     return (Deleted(at, sent.channel_id, tuple(sent.ids)),)
 
@@ -495,26 +481,26 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
     )
 
 
-def _typing(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+def _typing(_: Decoder, at: float, d: Payload) -> Sequence[Event]:
     sent = read(TypingStart, d)
     author = Author(sent.user_id, "", is_bot=_is_bot(sent.member), role_ids=_role_ids(sent.member))
     return (Typing(at, sent.channel_id, author),)
 
 
-def _place_seen(places: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    return tuple(PlaceSeen(at, each) for each in places.update(d))
+def _place_seen(decoder: Decoder, at: float, d: Payload) -> Sequence[Event]:
+    return tuple(PlaceSeen(at, each) for each in decoder.update(d))
 
 
-def _place_gone(places: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
-    return (PlaceGone(at, places.remove(d)),)
+def _place_gone(decoder: Decoder, at: float, d: Payload) -> Sequence[Event]:
+    return (PlaceGone(at, decoder.remove(d)),)
 
 
-_READERS: Mapping[str, Callable[[GuildPlaces, float, Payload], Sequence[Event]]] = {
+_READERS: Mapping[str, Callable[[Decoder, float, Payload], Sequence[Event]]] = {
     "READY": _ready,
-    "GUILD_CREATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.add_guild(d)),
+    "GUILD_CREATE": lambda decoder, at, d: tuple(PlaceSeen(at, each) for each in decoder.add_guild(d)),
     "GUILD_DELETE": _guild_gone,
-    "THREAD_LIST_SYNC": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.add_threads(d)),
-    "GUILD_ROLE_UPDATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.update_role(d)),
+    "THREAD_LIST_SYNC": lambda decoder, at, d: tuple(PlaceSeen(at, each) for each in decoder.add_threads(d)),
+    "GUILD_ROLE_UPDATE": lambda decoder, at, d: tuple(PlaceSeen(at, each) for each in decoder.update_role(d)),
     "CHANNEL_CREATE": _place_seen,
     "CHANNEL_UPDATE": _place_seen,
     "CHANNEL_DELETE": _place_gone,

@@ -233,9 +233,7 @@ def _candidate_paths(name: str, target: str) -> list[str]:
 
 
 def site_generator_of(folder: Path) -> SiteGenerator | None:
-    """Detect the site generator of a documentation folder, by its configuration file in the folder or the one above;
-    None if there is none. Blocking.
-    """
+    """Detect the site generator of a folder by its configuration file, there or one above; None: none. Blocking."""
     for parent in (folder, folder.parent):
         for generator, names in _CONFIGURED_BY.items():
             if any((parent / name).is_file() for name in names):

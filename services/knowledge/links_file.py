@@ -51,9 +51,7 @@ class SiteLine:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryLine:
-    """A `git:` line. `branch` (or tag): empty for the repository's default; `folder`: without slashes at its ends,
-    empty for the whole repository.
-    """
+    """A `git:` line. `branch`: or tag; empty: the default; `folder`: without outer slashes; empty: the repository."""
 
     position: str = field(compare=False)
     url: str

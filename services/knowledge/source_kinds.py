@@ -183,8 +183,8 @@ class SourceKind(Protocol[R]):
     concurrency: int
 
     def owns(self, source_id: str) -> bool:
-        """Return True if an id has the form of this kind. If several kinds match, the last in `KINDS` wins. Files match
-        any id, so they come first.
+        """Return True if an id has the form of this kind. The last in `KINDS` wins; files, which match any id, are
+        first.
         """
         ...
 
@@ -454,9 +454,7 @@ class SourceRecords:
         return next(kind for kind in self.kinds if isinstance(record, kind.record))
 
     async def load(self) -> None:
-        """Start from the cache file; a missing one is an empty cache. Raises OSError: the file cannot be read. Taking
-        it for empty would cost every description.
-        """
+        """Start from the cache file, if there is one. Raises OSError: else every description would be made anew."""
         try:
             data = await in_thread(self.path.read_bytes)
         except FileNotFoundError:

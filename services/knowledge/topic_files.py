@@ -515,9 +515,7 @@ def _question_with_context(current: _OpenExchange) -> str:
 
 
 def _own_questions(current: _OpenExchange) -> list[_Asked]:
-    """Return the turns of the user whom the team answers; of all users if that is not known; also those that were not
-    read if there are no others.
-    """
+    """Return the turns of the user whom the team answers (unknown: of all); unread ones only if there are no others."""
     own = [each for each in current.questions if each.user == current.to] or current.questions
     return [each for each in own if each.is_read] or own
 
@@ -584,9 +582,7 @@ def read_topic(text: str) -> Article:
 
 
 def whole_answer(text: str, pair_id: str, question: str) -> str:
-    """Return the team's answer to a question of a pair, whole, from a topic file; empty if it is not there. Search cuts
-    a long one in two.
-    """
+    """Return the team's answer to a question of a pair, whole: search cuts long ones. Empty: it is not in the topic."""
     sections = (each for each in read_topic(text).sections if each.anchor == pair_id and each.quotable)
     return next((each.text for each in sections if each.headings[-1:] == (question,)), "")
 

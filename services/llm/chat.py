@@ -61,9 +61,7 @@ _HINTS = {
 
 
 class CountingChat(ChatCrynux):
-    """Replaces numbers of usage that are no counts by 0, before LangChain calculates with them, and sends messages past
-    the SDK's own validation.
-    """
+    """Replaces numbers of usage that are no counts by 0, and sends messages past the SDK's own validation."""
 
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any

@@ -113,7 +113,7 @@ class Field(NamedTuple):
 
 
 def system(task: str, project_introduction: str, rules: str, *labels: str) -> str:
-    """Return the system text: the operator's `task` and introduction, the rules about data, `labels`, the step's."""
+    """Return the system text: the operator's `task` and introduction, the rules about data, `labels`, and `rules`."""
     parts = (task.strip(), project_introduction.strip(), " ".join([DATA_RULES, *labels]), rules)
     return "\n\n".join(part for part in parts if part)
 

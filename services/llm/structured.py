@@ -259,7 +259,6 @@ class _Prefetcher:
         self._asker = asker
         self._room = room
         self.tasks: dict[tuple[str, type[BaseModel], Prompt], asyncio.Task[BaseModel]] = {}
-        self.calls = 0
 
     async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         """Ask in advance. If this is cancelled before the answer is taken, the call is cancelled too."""
@@ -281,7 +280,6 @@ class _Prefetcher:
 
     async def _call(self, step: str, prompt: Prompt, model: type[M], usage: Usage) -> BaseModel:
         async with self._room:
-            self.calls += 1
             return await self._asker.ask(step, prompt, model, usage)
 
 
@@ -301,11 +299,6 @@ class PrefetchingAsker:
     @property
     def prefetcher(self) -> Asker:
         return self._prefetcher
-
-    @property
-    def prefetched(self) -> int:
-        """The number of calls that were made in advance."""
-        return self._prefetcher.calls
 
     async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         """See `Asker.ask`. If the prefetched call did not reach the endpoint, it is made again at once."""

@@ -80,9 +80,7 @@ def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Recor
 
 
 def rename_sources(folder: DataFolder, ids: Mapping[str, str]) -> None:
-    """Replace the ids of sources in recorded outcomes, votes and posts, and in what waits or is being posted. `ids`:
-    the new ids by the old ones.
-    """
+    """Replace the ids of sources in outcomes, votes, posts, drafts and the outbox. `ids`: new by old."""
     on_their_way = (*folder.drafts.glob("*.json"), *folder.outbox.glob("*.json"))
     for path in (folder.feedback, folder.posts, *outcome_files(folder), *on_their_way) if ids else ():
         edit_records(path, lambda row: cast("Record", replace_strings(row, ids)))

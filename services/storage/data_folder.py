@@ -150,9 +150,7 @@ class DataFolder:
     guilds = _PathBelow("guilds")
 
     def guild_ids(self) -> list[int]:
-        """Return the ids of the servers that have a folder here, even without an entry in the configuration. Links to
-        folders do not count. Raises OSError.
-        """
+        """Return the ids of the servers that have a folder here, not a link, configured or not. Raises OSError."""
         paths = self.guilds.iterdir() if self.guilds.is_dir() else ()
         return sorted(int(path.name) for path in paths if _is_folder(path) and _GUILD.fullmatch(path.name))
 
@@ -245,9 +243,7 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
 
 
 def lock_refusal(data_dir: Path) -> str | None:
-    """Return a line that names the holder of the lock and the remedy; None if it is free. Writes nothing, but may let a
-    simultaneous `lock` fail.
-    """
+    """Return the lock's holder and the remedy; None: it is free. Writes nothing; a simultaneous `lock` may fail."""
     path = DataFolder(data_dir).lock_file
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

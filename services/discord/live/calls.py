@@ -96,9 +96,7 @@ class Forbidden(RecentRefusals):
 
 
 class Crowded(RecentRefusals):
-    """Channels in which no thread could be opened, as their server has as many active ones as Discord allows. They are
-    archived over hours, so no event clears these.
-    """
+    """Channels in whose server no further thread could be opened. Threads are archived over hours, without an event."""
 
 
 async def with_retries(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:

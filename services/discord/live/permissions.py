@@ -21,9 +21,7 @@ _NAMES = {
 
 
 def invitation(application_id: int, *, feedback: bool) -> str:
-    """Return the address at which a server's owner invites the bot, with the permissions that it needs. `feedback`: it
-    also reacts to its own answers.
-    """
+    """Return the address at which a server's owner invites the bot. `feedback`: it also reacts to its own answers."""
     needed = discord.Permissions(**dict.fromkeys(_NAMES, True), add_reactions=feedback)
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=("bot", "applications.commands"))
 

@@ -138,9 +138,7 @@ def _mapping(payload: object) -> Mapping[str, Any]:
 
 
 class DiscordPoster:
-    """`Poster`. A call that is repeated after a broken connection cannot post twice: a message carries its nonce, and
-    an existing thread is used.
-    """
+    """`Poster`. A repeated call cannot post twice: a message carries its nonce, and an existing thread is used."""
 
     def __init__(
         self,

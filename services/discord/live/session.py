@@ -237,7 +237,7 @@ the back-off, the other half is spread over a day."""
 
 
 def pause(failures: int, jitter: Callable[[], float] = random.random) -> float:
-    """Seconds before the next try: 1, 2, 4 … 60, less up to half by `jitter` (0 to 1), that bots return in turn."""
+    """Seconds before the next try: 1, 2, 4 … 60, less up to half by `jitter` (0 to 1), lest bots return together."""
     return min(LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 1)) * (1 - jitter() / 2)
 
 

@@ -72,9 +72,7 @@ def check_allowed(url: URL, private_hosts: Collection[str]) -> URL:
 
 
 async def why_not_public(url: str, private_hosts: Iterable[str]) -> str | None:
-    """Return why a page is not fetched because of its address, before any request; None: nothing is known against it.
-    Looks up the name of its host.
-    """
+    """Return why the address of a page is not fetched, by itself and by its host's name; None: it may be."""
     allowed = frozenset(map(host_key, private_hosts))
     try:
         host = check_url(url, allowed).host or ""

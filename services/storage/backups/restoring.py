@@ -167,9 +167,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The result of a pruning: names of deleted backups, and of files that look like backups and are none (each with
-    the reason in brackets), which stay.
-    """
+    """The names of deleted backups, and of files that look like backups and are none, with the reason in brackets."""
 
     deleted: tuple[str, ...]
     left: tuple[str, ...]

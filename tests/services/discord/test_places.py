@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.messages import Place, PlaceKind
-from services.discord.wire import ADMINISTRATOR, CONNECT, VIEW_CHANNEL, GuildPlaces, OddPayload
+from services.discord.wire import ADMINISTRATOR, CONNECT, VIEW_CHANNEL, Decoder, OddPayload
 
 GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
 HIDDEN = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
@@ -27,11 +27,11 @@ def guild(everyone: int | None = VIEW_CHANNEL, **more: object) -> dict[str, obje
     return {"id": str(GUILD), **({} if everyone is None else {"roles": roles}), **more}
 
 
-def place(payload: dict[str, object], places: GuildPlaces | None = None) -> Place:
-    return (places or GuildPlaces()).update(payload)[0]
+def place(payload: dict[str, object], places: Decoder | None = None) -> Place:
+    return (places or Decoder()).update(payload)[0]
 
 
-def public(places: GuildPlaces, payload: dict[str, object]) -> bool:
+def public(places: Decoder, payload: dict[str, object]) -> bool:
     return places.update(payload)[0].public
 
 
@@ -48,7 +48,7 @@ def test_threads_know_their_parent_and_owner(kind: int) -> None:
 
 
 def test_a_thread_in_a_known_forum_is_a_post() -> None:
-    places = GuildPlaces()
+    places = Decoder()
     places.update(channel(type=15))
     assert place(thread(), places).kind is PlaceKind.FORUM_POST
     assert place(thread(parent_id=None), places).kind is PlaceKind.THREAD
@@ -68,7 +68,7 @@ def test_categories_and_direct_messages_are_no_places(kind: int) -> None:
 
 
 def test_a_guild_gives_its_channels_then_its_threads_and_leaves_out_what_is_odd() -> None:
-    found = GuildPlaces().add_guild(
+    found = Decoder().add_guild(
         guild(
             channels=[channel(guild_id=None), {"id": "4", "type": 4}, "?", channel(id="21", type=15)],
             threads=[thread(), thread(id="31", parent_id="21")],
@@ -81,7 +81,7 @@ def test_a_guild_gives_its_channels_then_its_threads_and_leaves_out_what_is_odd(
 
 
 def test_an_unavailable_guild_has_no_places() -> None:
-    assert GuildPlaces().add_guild({"id": "1", "unavailable": True}) == []
+    assert Decoder().add_guild({"id": "1", "unavailable": True}) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_channel_is_public_when_everyone_can_view_it(
     everyone: int | None, overwrites: list[object], expected: bool
 ) -> None:
     """A recording carries no permissions (None): there every channel is public that nothing hides."""
-    places = GuildPlaces()
+    places = Decoder()
     places.add_guild(guild(everyone))
     assert public(places, channel(permission_overwrites=overwrites)) is expected
     assert public(places, thread()) is expected
@@ -109,14 +109,14 @@ def test_a_channel_is_public_when_everyone_can_view_it(
 
 
 def test_a_channel_that_is_age_restricted_is_not_public() -> None:
-    assert not public(GuildPlaces(), channel(nsfw=True))
-    assert public(GuildPlaces(), channel(nsfw=False))
+    assert not public(Decoder(), channel(nsfw=True))
+    assert public(Decoder(), channel(nsfw=False))
 
 
 @pytest.mark.parametrize("kind", [2, 13])
 def test_what_is_written_in_a_voice_channel_is_public_only_where_everyone_may_connect(kind: int) -> None:
     """Discord shows it to nobody else, though the channel is in everybody's list."""
-    places = GuildPlaces()
+    places = Decoder()
     locked = {"id": "1", "type": 0, "allow": "0", "deny": str(CONNECT)}
     for everyone, overwrites, expected in (
         (VIEW_CHANNEL | CONNECT, [], True),
@@ -128,12 +128,12 @@ def test_what_is_written_in_a_voice_channel_is_public_only_where_everyone_may_co
     ):
         places.add_guild(guild(everyone))
         assert public(places, channel(type=kind, permission_overwrites=overwrites)) is expected
-    assert public(GuildPlaces(), channel(type=kind))
-    assert not public(GuildPlaces(), channel(type=kind, permission_overwrites=[locked]))
+    assert public(Decoder(), channel(type=kind))
+    assert not public(Decoder(), channel(type=kind, permission_overwrites=[locked]))
 
 
 def test_a_thread_whose_parent_is_not_known_is_private_where_permissions_are_known() -> None:
-    places = GuildPlaces()
+    places = Decoder()
     assert public(places, thread())
     assert public(places, thread(parent_id=None))
     places.add_guild(guild())
@@ -141,7 +141,7 @@ def test_a_thread_whose_parent_is_not_known_is_private_where_permissions_are_kno
 
 
 def test_hiding_a_channel_hides_its_known_threads_too() -> None:
-    places = GuildPlaces()
+    places = Decoder()
     places.add_guild(guild(channels=[channel()], threads=[thread(), thread(id="31", parent_id="21")]))
     found = places.update(channel(permission_overwrites=[HIDDEN]))
     assert [(each.id, each.public) for each in found] == [(TEXT, False), (THREAD, False)]
@@ -149,7 +149,7 @@ def test_hiding_a_channel_hides_its_known_threads_too() -> None:
 
 
 def test_a_change_of_the_everyone_role_changes_what_is_public() -> None:
-    places = GuildPlaces()
+    places = Decoder()
     places.add_guild(guild(channels=[channel(), channel(id="21", permission_overwrites=[SHOWN])], threads=[thread()]))
     other = {"guild_id": "1", "role": {"id": "99", "permissions": "0"}}
     assert places.update_role(other) == []
@@ -159,7 +159,7 @@ def test_a_change_of_the_everyone_role_changes_what_is_public() -> None:
 
 
 def test_only_channels_and_open_threads_are_remembered() -> None:
-    places = GuildPlaces()
+    places = Decoder()
     places.add_guild(guild(channels=[channel()], threads=[thread()]))
     places.update(thread(thread_metadata={"archived": True}))
     places.update(thread(id="31"))

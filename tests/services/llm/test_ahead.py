@@ -60,7 +60,7 @@ async def test_what_was_asked_ahead_word_for_word_is_not_asked_again() -> None:
     assert now() == began
     assert await ask(asker, "another", usage) == 2
     assert usage.calls == {"step": 2}
-    assert (asker.prefetched, asker.asked, asker.used) == (1, 2, 1)
+    assert (model.calls, asker.asked, asker.used) == (["one", "another"], 2, 1)
 
 
 async def test_what_is_under_way_is_waited_for() -> None:
