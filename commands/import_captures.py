@@ -33,7 +33,7 @@ from services.telemetry import number_of
 from settings import Settings
 from sinks.results import ResultCounts
 from sinks.team import ImportArchive, ImportCounts, RawArchive
-from streams.importing import import_graph
+from streams.graph import import_graph
 from streams.recording import first_time
 
 

@@ -21,7 +21,7 @@ from assembly.team import curating_key, curator_of, open_team, team_paths, topic
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, Spending, explain_interruption, show_progress
-from operators.prefetching import PrefetchServices
+from operators.curating import PrefetchServices
 from services.assistant import description_key
 from services.llm import Asker, PrefetchingAsker, Usage
 from services.storage import DataFolder, files, in_thread

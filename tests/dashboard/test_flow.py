@@ -18,7 +18,7 @@ from tests.dashboard.test_meter import part_of
 
 ROOT = Path(__file__).parents[2]
 CALLED = re.compile(
-    r'(?:\bstep|\brun|capture_step|asked|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
+    r'(?:\b(?:update_|capture_)?step|\brun|asked|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
 )
 OF_KIND = re.compile(r'\bstep, record = "(\w+)"')
 
