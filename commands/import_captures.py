@@ -7,7 +7,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -96,13 +96,9 @@ async def _import(
     return ImportRun(tally, list(imported.values()), taken, finished)
 
 
-def assemble_import(
-    settings: Settings, tally: ResultCounts, clock: Callable[[], float] = time.time
-) -> tuple[GraphParts, Mapping[int | None, ImportArchive]]:
+def assemble_import(settings: Settings, tally: ResultCounts) -> tuple[GraphParts, Mapping[int | None, ImportArchive]]:
     """Make the parts of an import: as for a replay, but archives are written. Returns the parts and the archive of each
     server (None: the shared one).
-
-    `clock`: gives the time of capture, as the loop has the time of the messages.
     """
     state, library = read_state(settings, durable=False), library_of(settings)
     search = LibrarySearch(library, PassageStore(None), PassageStore(None))  # nothing is answered
@@ -113,7 +109,8 @@ def assemble_import(
         pairs = archive_files.pairs_in(raw)
         # All pairs are kept: an old conversation may continue in these files.
         captures = Captures(pairs, state.withheld_captured, kept=sys.maxsize)
-        archive = RawArchive(raw, captures, clock, places=DataFolder(server.app.data_dir).places)
+        # The time of capture is that of the clock, as the loop has the time of the messages.
+        archive = RawArchive(raw, captures, time.time, places=DataFolder(server.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
         keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, recent=captures)
         return ServerParts(settings=server, assistant=assistant, library=library, search=search, captures=keeping)

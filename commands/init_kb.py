@@ -144,7 +144,7 @@ async def _init_kb(settings: Settings, work: KnowledgeWork, models: ModelOptions
 
 
 async def _update_server(
-    settings: Settings, work: KnowledgeWork, asker: StructuredLLM | None, usage: Usage, above: str = ""
+    settings: Settings, work: KnowledgeWork, asker: StructuredLLM | None, usage: Usage, above: str
 ) -> UpdateReport:
     """Update the knowledge base of `settings`, and return the report. `above`: as for `check_sources`."""
     async with knowledge_parts(settings, asker, usage, by_hand=True) as parts:

@@ -94,7 +94,7 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> Iterable[
         copied = settings.with_data_in(Path(folder))
         if action not in {"add", "edit"}:
             return _knowledge_lines(copied.servers[guild_id], action, names, options)
-        written = _read_lesson(action, names[int(action == "edit") :], options)
+        written = _read_lesson(action, names, options)
         library = open_team(copied.servers[guild_id])
         made = _make_lesson(settings, library, action, names, written, options)
     said = made.said
@@ -140,7 +140,7 @@ def _teach(
     """Store a question and its answer, the newer version of the pair `names[0]` if it is to be edited. `whole`: the
     settings of the data folder; `settings`: those of the server.
     """
-    written = _read_lesson(action, names[int(action == "edit") :], options)
+    written = _read_lesson(action, names, options)
     with lock_data_folder(whole, f"app.py --kb {action}"):
         library = open_team(settings)
         made = _make_lesson(whole, library, action, names, written, options)
@@ -247,8 +247,9 @@ def _questions_of(pair: Pair) -> Iterator[tuple[int, str]]:
         yield user, "\n".join(text for author, text in said if author == user)
 
 
-def _read_lesson(action: str, files: list[str], options: argparse.Namespace) -> tuple[str | None, str | None]:
+def _read_lesson(action: str, names: list[str], options: argparse.Namespace) -> tuple[str | None, str | None]:
     """Return the question and the answer as they were given; None: it was not. Raises Unusable."""
+    files = names[1:] if action == "edit" else names
     if not files:
         if options.answer is None or (action == "add" and options.question is None):
             raise Unusable(f'--kb {action} needs --question "…" and --answer "…", or a FILE with both (- is the input)')

@@ -22,7 +22,6 @@ from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, Spending, explain_interruption, show_progress
 from operators.curating import PrefetchServices
-from reporting.cost import Prices
 from services.assistant import description_key
 from services.llm import Asker, PrefetchingAsker, Usage
 from services.storage import DataFolder, files, in_thread
@@ -56,13 +55,12 @@ class RebuildReport:
     """
 
     plan: RebuildPlan
+    spent: Spending
     actions: Counter[Action] = field(default_factory=Counter[Action])
     removed: int = 0
     resumed: int = 0
     topics: int = 0
     undescribed: int = 0
-    usage: Usage = field(default_factory=Usage)
-    prices: Prices = field(default_factory=Prices)
     given_up: str = ""
 
     def add(self, event: Decision | Described) -> None:
@@ -73,10 +71,6 @@ class RebuildReport:
     @property
     def done(self) -> int:
         return self.actions[Action.ADDED] + self.actions[Action.SKIPPED] + self.actions[Action.FAILED]
-
-    @property
-    def spent(self) -> Spending:
-        return Spending(self.usage, self.prices)
 
     @property
     def count(self) -> Count:
@@ -139,7 +133,7 @@ async def rebuild(
         # Repaired, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
         build = LibraryBuild(DataFolder(settings.app.data_dir).regeneration, team_paths(settings))
-        report = RebuildReport(await in_thread(plan_rebuild, build), usage=usage, prices=prices_of(settings))
+        report = RebuildReport(await in_thread(plan_rebuild, build), Spending(usage, prices_of(settings)))
         on_start(report)
         if restart:
             await in_thread(build.clear)
@@ -169,9 +163,9 @@ def plan_rebuild(build: LibraryBuild) -> RebuildPlan:
 
 async def build_library(settings: Settings, build: LibraryBuild, report: RebuildReport, asker: Asker | None) -> None:
     """Build the whole library, and replace the one in use. Raises GivenUp."""
-    most = settings.kb.regeneration_concurrency
+    most, usage = settings.kb.regeneration_concurrency, report.spent.usage
     ahead = None if asker is None or most == 1 else PrefetchingAsker(asker, most)
-    describer = topic_describer_of(settings, ahead or asker, report.usage)
+    describer = topic_describer_of(settings, ahead or asker, usage)
     # The classification of a pair depends on descriptions.
     key = description_key(curating_key(settings, by_model=asker is not None), describer.key)
     begun = await in_thread(build.begin, report.plan, key, rfc3339(now()))
@@ -190,9 +184,9 @@ async def build_library(settings: Settings, build: LibraryBuild, report: Rebuild
     curator = curator_of(settings, ahead or asker, library)
     work = regeneration(
         report.plan.tasks,
-        CurationServices(library, curator, describer, report.usage),
+        CurationServices(library, curator, describer, usage),
         RebuildRules(settings.ai_response.graph_timeout_seconds, most, begun.at),
-        None if ahead is None else make_prefetch(settings, ahead, library, report.usage),
+        None if ahead is None else make_prefetch(settings, ahead, library, usage),
         RebuildProgress(report.resumed, begun.growth(report.plan)),
     )
     with show_progress(lambda: report.count):
@@ -216,7 +210,7 @@ def make_prefetch(settings: Settings, ahead: PrefetchingAsker, library: TeamLibr
 def show(console: Console, report: RebuildReport, title: str = "") -> None:
     if title:
         console.print(title, highlight=False, soft_wrap=True)
-    plan, actions, usage = report.plan, report.actions, report.usage
+    plan, actions, usage = report.plan, report.actions, report.spent.usage
     prompt = sum(count for (_, kind), count in usage.tokens.items() if kind == "prompt")
     by_operators = plan.kept - len(plan.tasks) - plan.wordless
     lines = [

@@ -172,7 +172,7 @@ def ask_where_it_is_published(answers: Answers, own: OperatorFiles, output: Wiza
     kb = own.settings.kb
     present = str(kb.source_base_url)
 
-    def checked(text: str) -> str:
+    def check(text: str) -> str:
         if text in {"", NONE, present}:
             return "" if text == NONE else text
         text = site_address(text) or text
@@ -184,7 +184,7 @@ def ask_where_it_is_published(answers: Answers, own: OperatorFiles, output: Wiza
         return text.rstrip("/")
 
     question = Question("published_at", "Address where this folder is published, for links; Enter: nowhere")
-    address = answers.ask(question, checked, present)
+    address = answers.ask(question, check, present)
     if address != present:
         own.keep({"kb.source_base_url": address})
 

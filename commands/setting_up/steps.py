@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -230,7 +231,7 @@ def ask_for_data_folder(answers: Answers, own: OperatorFiles, output: WizardOutp
     output.head("Data: the bot's own files")
     present = own.settings.app.data_dir
 
-    def checked(text: str) -> Path:
+    def check(text: str) -> Path:
         if text.lower() in WORDS:
             raise WrongAnswer("the bot needs a folder for its own files; for one of that name write its whole path")
         folder = resolve_path(text)
@@ -239,9 +240,7 @@ def ask_for_data_folder(answers: Answers, own: OperatorFiles, output: WizardOutp
             raise WrongAnswer(f"{folder} {trouble}")
         return folder
 
-    folder = answers.ask(
-        Question("data_dir", "Folder kept by the bot, not your documents"), checked, shown_path(present)
-    )
+    folder = answers.ask(Question("data_dir", "Folder kept by the bot, not your documents"), check, shown_path(present))
     if folder != present:
         own.keep({"app.data_dir": path_for_config(folder, own.config)})
     output.good(str(folder) if folder.is_dir() else f"{folder} will be made")
@@ -256,7 +255,10 @@ def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) ->
     present = own.settings.ai_response.llm
     others = own.partial_models
     begun = others.pop(LLM, {})
-    offered = begun.get("base_url", "") if begun else NONE if present is None else present.base_url
+    saved: Mapping[str, Any] = begun
+    if present is not None:
+        saved = {**present.model_dump(), "api_key": present.api_key.get_secret_value()}
+    offered = saved.get("base_url", "" if begun else NONE)
     if begun:
         output.warn(f"{LLM} lacks something still; there is {', '.join(begun)}")
     for key, there in others.items():
@@ -279,12 +281,12 @@ def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) ->
         key = answers.ask(
             Question("model_api_key", f"Its key (not shown), or `{NONE}`", secret=True),
             lambda text, url=base_url: _check_key(own, url, text),
-            _saved_key(base_url, present, begun),
+            _saved_key(base_url, saved),
         )
         found = answers.ask(
             Question("model_name", "Name of the model" + (f", or `{BACK}`" if answers.interactive else "")),
             lambda text, url=base_url, key=key: None if text == BACK else _check_model_name(own, url, key, text),
-            present.model if present else begun.get("model", ""),
+            saved.get("model", ""),
         )
         if found is not None:
             break
@@ -295,18 +297,15 @@ def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) ->
         "model": llm.model,
         "structured_output_method": llm.structured_output_method,
     }
-    old = begun if present is None else present.model_dump() | {"api_key": present.api_key.get_secret_value()}
-    default = {"structured_output_method": METHODS[0]} if present is None else {}
-    own.keep({f"{LLM}.{name}": value for name, value in new.items() if (old | default).get(name) != value})
+    old = {"structured_output_method": METHODS[0], **saved}
+    own.keep({f"{LLM}.{name}": value for name, value in new.items() if old.get(name) != value})
     (output.good if says.verdict is Verdict.OK else output.warn)(says.says)
 
 
-def _saved_key(base_url: str, present: LLMSettings | None, begun: Mapping[str, str]) -> str:
+def _saved_key(base_url: str, saved: Mapping[str, Any]) -> str:
     """Return the saved key for this address. A key belongs to one address, and is sent to no other."""
-    if present is not None:
-        return present.api_key.get_secret_value() if base_url == present.base_url else NONE
-    mine = begun.get("base_url", base_url).rstrip("/") == base_url.rstrip("/")
-    return begun.get("api_key", NONE) if mine else NONE
+    mine = saved.get("base_url", base_url).rstrip("/") == base_url.rstrip("/")
+    return saved.get("api_key", NONE) if mine else NONE
 
 
 def _try_model(own: OperatorFiles, base_url: str, key: str, model: str, method: str | None = None) -> LLMSettings:
