@@ -475,6 +475,8 @@ enable activate / disable deactivate; install / uninstall remove; add create / r
 open / close; allow / deny block forbid; show / hide; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
 connect / disconnect; subscribe / unsubscribe; login / logout; minimum min / maximum max; before / after
+backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset; lock / unlock
+grant / revoke; cancel / renew; attach / detach; ban / unban
 windows / linux / macos mac / android / ios
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -491,21 +493,55 @@ _NUMBER_IN_QUESTION = re.compile(r"\d[\d.]*")
 _WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
 
 
+_NEGATING = ("un", "de", "dis")
+_BACK_UP = re.compile(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
+_MIXED_LETTERS = re.compile(r"[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z]")
+"""Greek or Cyrillic letters within Latin words: such a word is not the one that people read."""
+
+
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
-    one: an opposite (disable, enable), a system, a number such as a version, or "without".
+    one: an opposite (disable, enable) or another act (restore, back up), a system, a number such as a version, or
+    "without". True, too, if the earlier one names both of two opposites and the question one of them, or if it has
+    words with letters of two alphabets.
     """
+    question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     text = f"{earlier}\n{answer}"
     new, old = set(terms(question)), set(terms(earlier))
     own, other = new - set(terms(text)), old - new
     for group in _exclusive_terms():
-        asked, said = ([at for at, side in enumerate(group) if side & words] for words in (own, other))
-        if asked and said and set(asked).isdisjoint(said):
+        asked, said, before = ([at for at, side in enumerate(group) if side & words] for words in (own, other, old))
+        now = [at for at, side in enumerate(group) if side & new]
+        if (asked and said and set(asked).isdisjoint(said)) or (len(group) == len(before) > len(now) > 0):
             return True
+    if any(f"{prefix}{term}" in old for prefix in _NEGATING for term in own) or any(
+        f"{prefix}{term}" in own for prefix in _NEGATING for term in other
+    ):
+        return True
     numbers = _numbers_in(question)
     if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
-    return bool(_left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question))
+    left_out = _left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question)
+    return bool(left_out or _MIXED_LETTERS.search(earlier))
+
+
+def asks_only_among_others(question: str, earlier: str) -> bool:
+    """Return True if only a part of an `earlier` question is about what `question` asks: another sentence of it asks
+    something of which `question` has no word, or only what stands beside its questions has words of it.
+
+    Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
+    """
+    asking, others = asking_sentences(earlier)
+    wanted = set(terms(question))
+    asked = [words for each in asking if len(words := set(terms(each))) >= _MIN_TERMS_ASKED]
+    shared = [bool(words & wanted) for words in asked]
+    if any(shared):
+        return not all(shared)
+    return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
+
+
+_MIN_TERMS_ASKED = 2
+"""A sentence with fewer words of its own, such as "What is wrong?", asks about what the others say."""
 
 
 def _numbers_in(text: str) -> set[str]:

@@ -14,7 +14,7 @@ from services.search import scoring
 from services.search.embedding import Match, Vectors
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_store import Frame, PassageStore, StoredPassage
-from services.search.questions import asks_something_else
+from services.search.questions import asks_only_among_others, asks_something_else
 from services.search.scoring import Floats, Positions, Postings
 from services.search.tokenizer import terms
 
@@ -408,7 +408,8 @@ def team_candidates(found: SearchResult) -> list[Hit]:
 def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]) -> list[TeamAnswer]:
     """Return each candidate with its confidence, the surest first; among equally sure ones, those that helped before.
     Of answers to the same question the oldest comes first, as a newer one replaces it unless it says less. An answer to
-    another question (`asks_something_else`) is never sure. `matches`: one for each candidate, or none at all.
+    another question (`asks_something_else`), or to one of which this is a part (`asks_only_among_others`), is never
+    sure. `matches`: one for each candidate, or none at all.
     """
     if not hits:
         return []
@@ -424,7 +425,9 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = team_probability(signals) if hit.passage.quotable else 0.0
         earlier = hit.passage.headings[-1] if hit.passage.headings else ""
-        if confidence >= _TEAM_ANSWER_FROM and asks_something_else(query, earlier, hit.passage.text):
+        if confidence >= _TEAM_ANSWER_FROM and (
+            asks_something_else(query, earlier, hit.passage.text) or asks_only_among_others(query, earlier)
+        ):
             confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
     sure = [(-round(each.confidence, 1), not each.hit.passage.helped) for each in found]

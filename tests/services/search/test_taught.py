@@ -81,6 +81,11 @@ def test_of_answers_to_one_question_that_are_as_sure_the_oldest_comes_first() ->
         ("Which lever does the press have on Linux?", "Which lever does the press have on Windows?"),
         ("Which lever does version 4 of the press have?", "Which lever does version 3 of the press have?"),
         ("Can I pull the lever without gloves?", "Can I pull the lever with gloves?"),
+        ("How do I restore the press?", "How do I back up the press?"),
+        ("How do I rename the press?", "How do I delete the press?"),
+        ("How do I unhinge the lever?", "How do I hinge the lever?"),
+        ("How do I hinge the lever?", "How do I unhinge the lever?"),
+        ("How do I start the press?", "How do I stop the press from starting?"),
     ],
 )
 def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: str) -> None:
@@ -92,6 +97,8 @@ def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: s
     ("asked", "earlier"),
     [
         ("How do I delete a lever?", "How do I remove a lever?"),
+        ("How do I make a backup of the lever?", "How do I back up the lever?"),
+        ("Which lever does the press have on Linux?", "Which lever does the press have on Linux or Windows?"),
         ("Which lever is pulled on a Mac?", "Which lever is pulled on macOS?"),
         ("Which lever is pulled in version 4?", "Which lever is pulled?"),
         ("Which lever is pulled?", "Which lever is pulled in version 4?"),
@@ -100,6 +107,41 @@ def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: s
 )
 def test_other_words_for_the_same_matter_cost_nothing(asked: str, earlier: str) -> None:
     assert judge_team_answers(asked, [said(earlier)], [CLOSE])[0].level is Level.ANSWER
+
+
+@pytest.mark.parametrize(
+    ("asked", "earlier"),
+    [
+        ("How do I reset my password?", "How do I enable the lanternfish option? How do I reset my password?"),
+        ("How do I restore a backup?", "How do I enable the lanternfish option? Can I restore a backup on Windows?"),
+        (
+            "How do I reset my password?",
+            "How do I enable the lanternfish option? (reset password login account backup)",
+        ),
+    ],
+)
+def test_the_answer_to_a_question_with_others_is_not_sure_to_be_to_one_of_these(asked: str, earlier: str) -> None:
+    (found,) = judge_team_answers(asked, [said(earlier)], [CLOSE])
+    assert found.level is Level.POINT
+
+
+@pytest.mark.parametrize(
+    ("asked", "earlier"),
+    [
+        ("How do I reset my password?", "I forgot my password. How do I reset it? Thanks for any help."),
+        ("The plugin fails on Windows", "I installed the plugin on Windows and it fails. What am I doing wrong?"),
+        ("How do I reset my password?", "Can I reset my password? How do I reset the password?"),
+        ("Where do I change my secret word?", "How do I reset my password? I forgot it."),
+    ],
+)
+def test_a_question_in_several_sentences_is_one_question(asked: str, earlier: str) -> None:
+    (found,) = judge_team_answers(asked, [said(earlier)], [CLOSE])
+    assert found.level is Level.ANSWER
+
+
+def test_a_word_with_letters_of_two_alphabets_is_not_the_one_that_people_read() -> None:
+    (found,) = judge_team_answers("How do I pull the lever?", [said("How do I pull the l\u0435ver?")], [CLOSE])
+    assert found.level is Level.POINT
 
 
 def test_what_is_no_answer_is_never_sure() -> None:
