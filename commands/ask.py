@@ -27,8 +27,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED, *, guild_id: int | None = None) -> int:
     """Print the answer to stdout, or that there is none; to stderr what the bot would do if it were not addressed, and
-    each step. What a terminal would obey in them is left out (`plain`). Returns the exit code: 1 if a step failed. `guild_id`: the server of the question; None: any server
-    without its own knowledge.
+    each step, without what a terminal would obey (`plain`). Returns the exit code: 1 if a step failed. `guild_id`: the
+    server of the question; None: any server without its own knowledge.
     """
     with temporary_index(settings) as indexed:
         result, unasked = run_async(_ask(indexed, question, models, guild_id))
@@ -83,8 +83,8 @@ def _tokens(debug: Mapping[str, Any]) -> str:
 
 
 async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:
-    """Ask each question by itself, and return the texts of the replies, as `plain` returns them; empty texts for no reply."""
+    """Ask each question by itself, and return the texts of the replies; empty texts for no reply."""
     async with open_answering(settings) as answering:
         asked = [conversation_of(settings, question) for question in questions]
         results = [await answering.answerer.generate_reply(each) for each in asked]
-    return [plain(result.reply_text or "") for result in results]
+    return [result.reply_text or "" for result in results]
