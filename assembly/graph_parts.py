@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,10 +37,10 @@ from services.conversations import (
     is_private,
 )
 from services.discord import Access, Attachments, Fetcher, LookupFailed, Poster, Reviews
-from services.knowledge import Library, LibrarySearch
+from services.knowledge import Library, LibrarySearch, Source, owner_of, pair_ids
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.redaction import Redactor
-from services.storage import DataFolder
+from services.storage import DataFolder, in_thread
 from services.team import Capture, Captures, Pair, PairLinks, Revision, Taught, archive_files
 from settings import DiscordSettings, Settings
 from sinks.drafts import DraftSink
@@ -208,6 +208,19 @@ class ServerParts:
     captures: CaptureParts
 
 
+def authors_of_topics(servers: Servers[ServerParts]) -> Callable[[Source], Coroutine[Any, Any, Collection[int]]]:
+    """Return the function that gives the ids of those who have written in a topic of the team; none for other sources.
+    It raises OSError: the archive cannot be read.
+    """
+
+    async def authors_of(source: Source) -> Collection[int]:
+        of_topic = pair_ids(source.text)
+        raw = servers[owner_of(source.id)].settings.kb.team_raw_dir
+        return await in_thread(archive_files.authors_in, raw, of_topic) if of_topic else ()
+
+    return authors_of
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphParts:
     """All arguments of `streams.graph.graph`: services, sinks and rules, with the state and the parts behind them."""
@@ -305,6 +318,7 @@ def assemble(
             pointing=point_rules(settings, guild_id),
             approval=replace(approval_rules(settings, guild_id), is_public=partial(is_public, guild_id)),
             lookup=lookup,
+            authors_of=authors_of_topics(servers),
             image_services=captures.images and captures.images.with_personal_work(in_flight.work),
             curation=captures.curation
             and replace(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from clock import now
 from model.outcomes import Outcome, OutcomeKind, Reason, recordable_sources
 from services.assistant import Inquiry, line_that_asks, links_block, outcome_of
-from services.conversations import Draft, Drafts, InFlight, StartedReply, WorkCancelled, is_from_team
+from services.conversations import Draft, Drafts, InFlight, StartedReply, WorkCancelled
 from services.discord import thread_name
 from services.knowledge import Search
 from services.search import SearchResult
@@ -43,6 +43,15 @@ class ApprovalRules:
     @property
     def is_on(self) -> bool:
         return {self.approval, *self.by_channel.values()} != {"off"}
+
+
+TEAM_TOPIC = "team:"
+"""The beginning of the ids of the team's topics."""
+
+
+def is_from_team(sources: Iterable[str]) -> bool:
+    """Return True if one of the sources is a topic of the team."""
+    return any(each.startswith(TEAM_TOPIC) for each in sources)
 
 
 def is_sure(inquiry: Inquiry, found: SearchResult) -> bool:

@@ -75,7 +75,7 @@ def chain(
         return select(each.assistant, each.library, each.search, rules.max_sources, rules.max_index_entries)
 
     def make_load(each: ServerContext) -> AnswerStep:
-        return load(each.library, each.search, rules.max_source_chars)
+        return load(each.library, each.search, rules.max_source_chars, each.authors_of)
 
     def make_gate(each: ServerContext) -> AnswerStep:
         guess = speculative_selection(make_select(each), make_load(each)) if rules.speculate else None

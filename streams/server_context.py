@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from model.servers import Servers
+from operators.answering import nobody
 from operators.approving import ApprovalRules
 from operators.pointing import PointRules, RecentReplies
 from services.assistant import Addresses, Assistant, Inquiry, Unanswered
-from services.knowledge import Library, Search
+from services.knowledge import Library, Search, Source
 from services.llm import Budget, BudgetLimits, Limiter, Usage
 from streams.captures import ImageServices
 from streams.curation import CurationServices
@@ -36,6 +37,7 @@ class ServerContext:
         usage: the LLM calls and tokens of all answers.
         addresses: of the sources, for links to them.
         lookup: None: answers use neither files nor runbooks. Either all servers have one, or none.
+        authors_of: gives the ids of those who have written in a topic of the team.
         recent_replies: texts that people were sent there, and are not sent again.
         image_services: None: images stay placeholders in captures.
         curation: None: captures are stored and not filed under topics.
@@ -50,6 +52,7 @@ class ServerContext:
     pointing: PointRules = field(default_factory=PointRules)
     approval: ApprovalRules = field(default_factory=ApprovalRules)
     lookup: Lookup | None = None
+    authors_of: Callable[[Source], Coroutine[Any, Any, Collection[int]]] = nobody
     recent_replies: RecentReplies = field(default_factory=RecentReplies)
     image_services: ImageServices | None = None
     curation: CurationServices | None = None
