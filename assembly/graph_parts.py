@@ -17,6 +17,7 @@ from assembly.team import curation_rules, image_services
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
 from model.servers import Servers
+from operators.approving import pairs_in
 from operators.screen import ChannelLists, ScreenRules
 from services.assistant import Assistant
 from services.conversations import (
@@ -206,6 +207,12 @@ class ServerParts:
     library: Library
     search: LibrarySearch
     captures: CaptureParts
+
+
+async def is_current(servers: Servers[ServerParts], draft: Draft) -> bool:
+    """Return True if the topics of the team still hold what a draft is made of."""
+    held = await pairs_in(servers[draft.reply.guild_id].library, {source_id for source_id, _ in draft.pairs})
+    return held.issuperset(draft.pairs)
 
 
 def authors_of_topics(servers: Servers[ServerParts]) -> Callable[[Source], Coroutine[Any, Any, Collection[int]]]:
@@ -410,6 +417,7 @@ def assemble(
         archive=archive,
         is_public=lambda channel_id: history.knows(channel_id) and history.place(channel_id).public,
         may_quote=may_quote,
+        is_current=partial(is_current, servers),
         opted_out=state.opt_outs,
         redact=Redactor(settings.secrets).text,
         audit=state.audit,

@@ -69,6 +69,12 @@ NOT_AS_ASKED = (
 )
 
 
+CHANGED_SINCE = (
+    "What the team said, of which this answer is made, was changed, removed or continued since. *Edit* it, which makes "
+    "it yours, and *Post* that; or discard it."
+)
+
+
 class DecisionRefused(Exception):
     """A decision is not carried out; the message is one sentence for whoever made it."""
 
@@ -93,6 +99,7 @@ class DraftSink:
             shown in such a review channel.
         may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
             says now. It is asked before the question is kept.
+        is_current: returns True if the topics of the team still hold what a draft is made of.
         opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: who did so
             while the bot was away has not been heard.
         redact: removes secrets from what a person enters.
@@ -109,6 +116,7 @@ class DraftSink:
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]] | None = None
     is_public: Callable[[int], bool] = lambda _channel_id: False
     may_quote: Callable[[Draft], Coroutine[Any, Any, bool]] | None = None
+    is_current: Callable[[Draft], Coroutine[Any, Any, bool]] | None = None
     opted_out: Container[int] = frozenset[int]()
     redact: Callable[[str], str] = str
     audit: AuditLog = field(default_factory=AuditLog)
@@ -267,6 +275,8 @@ class DraftSink:
             return outcome
         if keeps and not await self._may_quote(draft):
             raise DecisionRefused(NOT_AS_ASKED)
+        if draft.pairs and self.is_current is not None and not await self.is_current(draft):
+            raise DecisionRefused(CHANGED_SINCE)
         thread_id = None if draft.thread_name else draft.reply.place_id
         obstacle = None if self.access is None else self.access.why_not_allowed(draft.channel_id, thread_id)
         if obstacle is not None:

@@ -67,6 +67,8 @@ class Draft:
         review_channel_id, review_id: where people decide, and the message there; 0: not posted yet.
         edited_by, decided_by: people; 0: nobody, or somebody at the dashboard; `FORGOTTEN`: somebody who is.
         editors: the ids of all people who have edited it.
+        pairs: the conversations of the team that the answer is from, as in `Inquiry.cited_pairs`; none once a person
+            has edited it.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
         is_shown: the message in the review channel says how it ended.
@@ -95,6 +97,7 @@ class Draft:
     is_recorded: bool = False
     asked_texts: tuple[str, ...] = ()
     editors: tuple[int, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> int:
@@ -140,7 +143,7 @@ class Draft:
     def edited(self, text: str, by: int) -> Draft:
         """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
         editors = (*self.editors, by) if by and by not in self.editors else self.editors
-        return replace(self, text=text, edited_by=by, editors=editors)
+        return replace(self, text=text, edited_by=by, editors=editors, pairs=())
 
     def ended(self, end: DraftEnd, by: int, at: float) -> Draft:
         """Return what is kept of the draft when it has ended, at that time: ids, and nothing of the asker."""
@@ -152,6 +155,7 @@ class Draft:
             text="",
             asked_texts=(),
             editors=(),
+            pairs=(),
             until=at + KEPT_SECONDS,
             decided_by=by,
             state=DraftState.ENDED,
@@ -367,7 +371,8 @@ class Drafts:
             post = draft.reply.post
             if not ids.keys().isdisjoint(post.sources):
                 post = replace(post, sources=tuple(ids.get(each, each) for each in post.sources))
-                self._by_id[draft.id] = replace(draft, reply=replace(draft.reply, post=post))
+                pairs = tuple((ids.get(source_id, source_id), pair_id) for source_id, pair_id in draft.pairs)
+                self._by_id[draft.id] = replace(draft, reply=replace(draft.reply, post=post), pairs=pairs)
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.SHOW))
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from services.llm import Usage
 from services.privacy import ForgetResult
 from services.privacy.forgetting import forget
 from services.storage import DataFolder
+from sinks.drafts import CHANGED_SINCE
 from tests.contract.test_approval import ReviewChannel, begin, decide, drafts_of, held
 from tests.contract.test_evidence import Stage
 from tests.world import ANNA, BEN, BOOKS, CARA, HELP, TESS, Script, Shelf, Uploads, World, answer
@@ -110,23 +111,23 @@ class Reader(Script):
         return await super().generate(conversation, query, sources, usage, **more)
 
 
-async def taught(folder: Path, channel: ReviewChannel, approval: str, **seconds: float) -> World:
-    """Ben was answered by the team, and that is a topic."""
+async def taught(
+    folder: Path, channel: ReviewChannel, approval: str, **seconds: float
+) -> tuple[World, Message, Message]:
+    """Ben was answered by the team, and that is a topic. Returns his message and the team's as well."""
     shelf = LiveShelf({**BOOKS, TOPIC: ""})
     world = await begin(folder, channel, approval, script=Reader(seconds=seconds), team=True, shelf=shelf)
     shelf.world = world
     asked = world.says(BEN, NAMED)
     await world.wait(20)
-    world.says(
-        TESS, "Download the installer from the release page and run `setup --all` as an administrator.", to=asked
-    )
+    said = world.says(TESS, "Download it from the release page, and run `setup --all` as an administrator.", to=asked)
     await world.wait(3000)
     world.script.picks = (TOPIC,)
-    return world
+    return world, asked, said
 
 
 async def test_whoever_wrote_in_a_topic_that_was_read(tmp_path: Path, channel: ReviewChannel) -> None:
-    world = await taught(tmp_path, channel, "all")
+    world, _, _ = await taught(tmp_path, channel, "all")
     draft_id = await held(world, "Which way of setting it up works on a Mac?")
     assert "4711" in channel.last.answer
     await forgotten(world, BEN)
@@ -137,10 +138,28 @@ async def test_whoever_wrote_in_a_topic_that_was_read(tmp_path: Path, channel: R
     assert await world.close()
 
 
+@pytest.mark.parametrize("how", ["deleted by the asker", "deleted by the team", "edited by the team"])
+async def test_what_was_taken_back_since_is_not_posted_but_as_edited(
+    tmp_path: Path, channel: ReviewChannel, how: str
+) -> None:
+    world, asked, said = await taught(tmp_path, channel, "all")
+    draft_id = await held(world, "Which way of setting it up works on a Mac?")
+    if how.startswith("deleted"):
+        world.deletes(asked if how.endswith("asker") else said)
+    else:
+        world.edits(said, "Download it from the release page and run `setup` as an administrator.")
+    await world.wait(1200)
+    assert await decide(world, draft_id, "post") == CHANGED_SINCE
+    assert world.replies == []
+    await decide(world, draft_id, "edit", "Use setup.")
+    assert await decide(world, draft_id, "post") == "It is posted as edited."
+    assert await world.close()
+
+
 async def test_an_answer_that_is_being_written_from_their_topic_begins_again(
     tmp_path: Path, channel: ReviewChannel
 ) -> None:
-    world = await taught(tmp_path, channel, "off", generate=30)
+    world, _, _ = await taught(tmp_path, channel, "off", generate=30)
     world.says(ANNA, "Which way of setting it up works on a Mac?")
     await world.wait(75)
     await forgotten(world, BEN)
