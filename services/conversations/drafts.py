@@ -224,10 +224,8 @@ STOPPING = "The bot is stopping, and nothing was done. The draft is kept: decide
 
 @dataclass(slots=True)
 class Drafts:
-    """The drafts of one data folder, a file each. Without a `folder` nobody decides: nothing is kept.
-
-    Attributes:
-        requests: what is to be done, in the order in which it was asked for.
+    """The drafts of one data folder, a file each, and the `requests` about them, in order. Without a `folder` nobody
+    decides: nothing is kept.
     """
 
     folder: Path | None = None
@@ -318,9 +316,7 @@ class Drafts:
     async def decide(
         self, draft_id: int, action: DraftAction, by: int = 0, text: str = "", *, seen: str = "", operator: str = ""
     ) -> str:
-        """Have a person's decision carried out. `by`, `operator`, `seen`: as in `DraftRequest`. Returns what they are
-        told.
-        """
+        """Carry out a person's decision. `by`, `operator`, `seen`: as in `DraftRequest`. Returns what they are told."""
         if self._is_closed:
             return STOPPING
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -434,8 +430,7 @@ def render_draft(draft: Draft) -> bytes:
 
 def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], bool]) -> int:
     """End the drafts in which words of a person may stand, and remove damaged files; drop the person from those that
-    they decided about. The next start shows what has ended so. Returns how many drafts changed. Blocking. Raises
-    OSError.
+    they decided about. Returns how many drafts changed. Blocking. Raises OSError.
     """
 
     def forgotten(draft: Draft) -> Draft:

@@ -164,9 +164,7 @@ class Phrases:
 
 
 def in_language(reply_language: str, heard: str) -> str:
-    """Return the language to answer in: the question's (`heard`), unless `reply_language` names a fixed one such
-    as `en`.
-    """
+    """Return the language to answer in: the question's (`heard`), unless `reply_language` is the code of another."""
     return heard if reply_language == "question" else reply_language
 
 

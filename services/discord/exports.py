@@ -22,6 +22,7 @@ from pydantic.alias_generators import to_camel
 
 from model.messages import snowflake_time
 from services.discord.dispatches import Dispatch
+from services.discord.wire import FORWARD, THREAD_TYPES
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +42,11 @@ CHANNEL_TYPES = {
     "GuildMedia": 16,
 }
 """The exporter's names of Discord's channel types; it writes a type that it has no name for as its number."""
-THREAD_TYPES = frozenset({10, 11, 12})
 DIRECT_TYPES = frozenset({1, 3})
 FORUM, TEXT = 15, 0
 
 MESSAGE_TYPES = {"Default": 0, "Reply": 19}
 OTHER_MESSAGE_TYPE = 7  # for every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages
-
-FORWARD = 1
 
 MOST_DIGITS = 9  # of a type that is a number; of thousands of digits Python makes none
 MOST_OPEN = 16_000  # brackets of one value that are not closed yet

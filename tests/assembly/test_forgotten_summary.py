@@ -11,9 +11,8 @@ from types import SimpleNamespace
 from typing import cast
 from unittest.mock import Mock
 
-from assembly.forgetting import TeamKnowledgeFiles
+from assembly.forgetting import FORGET_SECONDS, Privacy, TeamKnowledgeFiles, not_too_often, summary
 from assembly.graph_parts import GraphParts
-from assembly.slash_commands import FORGET_SECONDS, Privacy, not_too_often, summary
 from model.servers import Servers
 from services.conversations import InFlight, Posts, phrases
 from services.conversations.posts import render_post
