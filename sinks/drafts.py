@@ -218,17 +218,10 @@ class DraftSink:
         if self.reviews is None or draft.review_id:
             return
         channel_id = draft.review_channel_id
-        if self.is_public(channel_id):
-            if channel_id not in self._public:
-                self._public.add(channel_id)
-                log.warning(
-                    "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
-                    "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
-                    channel_id,
-                )
-            if not draft.is_public:
-                self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
-                return
+        self._look_who_views(channel_id)
+        if self._is_secret_there(draft):
+            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            return
         try:
             review_id = await self.reviews.find(channel_id, draft.id)  # posted before a crash, and not noted
             if review_id is None:
@@ -243,6 +236,26 @@ class DraftSink:
             return
         self._warned.discard(channel_id)
         await self.drafts.put(replace(draft, review_id=review_id))
+
+    def _look_who_views(self, channel_id: int) -> None:
+        """Say so when everybody can view a review channel; what stands there is shown anew then, and when that ends."""
+        if self.is_public(channel_id) == (channel_id in self._public):
+            return
+        self._public.symmetric_difference_update({channel_id})
+        if channel_id in self._public:
+            log.warning(
+                "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
+                "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
+                channel_id,
+            )
+        for each in self.drafts.waiting:
+            if each.review_id and each.review_channel_id == channel_id:
+                self.drafts.ask_in(0, DraftRequest(each.id, DraftAction.SHOW))
+
+    def _is_secret_there(self, draft: Draft) -> bool:
+        """Return True if everybody reads the review channel of a draft, and not everybody what was asked."""
+        asked_in_public = draft.is_public and self.is_public(draft.reply.post.asked_in)
+        return self.is_public(draft.review_channel_id) and not asked_in_public
 
     async def _edit(self, draft: Draft, request: DraftRequest) -> None:
         text = self.redact(request.text.strip())
@@ -365,6 +378,8 @@ class DraftSink:
         """Change the message in the review channel. Returns False if a retry may help."""
         if self.reviews is None or not draft.review_id:
             return True
+        if card.actions and self._is_secret_there(draft):
+            card = ReviewCard(draft.id, draft.channel_id, f"**An answer waits at the dashboard**: {address_of(draft)}")
         try:
             await self.reviews.show(draft.review_channel_id, draft.review_id, card)
         except PostFailed as failure:
