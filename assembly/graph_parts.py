@@ -25,6 +25,7 @@ from assembly.answering import (
 from assembly.data_folder import RunState
 from assembly.documents import Documents, documents_for, evidence_rules
 from assembly.team import curation_parts, curation_rules, image_services
+from clock import now
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
 from model.servers import Servers
@@ -51,7 +52,7 @@ from services.conversations import (
 from services.discord import Access, Attachments, Fetcher, LookupFailed, Poster, Reviews
 from services.documents.store import SharedDocuments
 from services.knowledge import Library, LibrarySearch, Source, owner_of, pair_ids
-from services.llm import AttachedImages, ImageSource, StructuredLLM
+from services.llm import AttachedImages, ImageSource, Limiter, StructuredLLM
 from services.redaction import Redactor
 from services.storage import DataFolder, in_thread
 from services.team import Capture, Captures, Pair, PairLinks, Revision, Taught, archive_files
@@ -227,6 +228,11 @@ async def is_current(servers: Servers[ServerParts], draft: Draft) -> bool:
     return held.issuperset(draft.pairs)
 
 
+async def is_spent(budget: Limiter) -> bool:
+    """Return True if the tokens of the day are used up."""
+    return (await budget.used_up(now()) or "").endswith("tokens_per_day")
+
+
 def authors_of_topics(servers: Servers[ServerParts]) -> Callable[[Source], Coroutine[Any, Any, Collection[int]]]:
     """Return the function that gives the ids of those who have written in a topic of the team; none for other sources.
     It raises OSError: the archive cannot be read.
@@ -345,6 +351,7 @@ def assemble(
                 last_said=tracker.last_said,
                 is_private=privacy_of_pairs(server.settings, tracker, history),
                 personal_work=in_flight.work,
+                is_spent=partial(is_spent, state.budgets[guild_id]) if captures.curation.asks_model else None,
             ),
         )
 
