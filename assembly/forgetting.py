@@ -279,7 +279,6 @@ class Privacy:
                 return await self._remove(user_id, until, renamed)
 
     async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
-        began = now()
         self.parts.services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
             each.captures.recent.forget(user_id, REMOVED)
@@ -304,7 +303,9 @@ class Privacy:
                 partial(published_texts, documented),
                 self.other_archives,
             )
-        self.parts.state.drafts.forget(user_id, began)
+        self.parts.state.drafts.forget(user_id)
+        # What has begun again meanwhile may have read the topics as they were.
+        self.parts.services.in_flight.work.withdraw(user_id)
         await self._rename_in_memory(done.renamed)
         done.left += [line for _, problems in opened for line in problems]
         folder = self.parts.state.folder

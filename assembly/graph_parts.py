@@ -4,7 +4,7 @@ the settings: services, sinks and rules (`assemble`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,9 +25,11 @@ from assembly.answering import (
 from assembly.data_folder import RunState
 from assembly.documents import Documents, documents_for, evidence_rules
 from assembly.team import curation_parts, curation_rules, image_services
+from clock import now
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
 from model.servers import Servers
+from operators.approving import pairs_in
 from operators.screen import ChannelLists, ScreenRules
 from services.assistant import Assistant
 from services.conversations import (
@@ -49,10 +51,10 @@ from services.conversations import (
 )
 from services.discord import Access, Attachments, Fetcher, LookupFailed, Poster, Reviews
 from services.documents.store import SharedDocuments
-from services.knowledge import Library, LibrarySearch
-from services.llm import AttachedImages, ImageSource, StructuredLLM
+from services.knowledge import Library, LibrarySearch, Source, owner_of, pair_ids
+from services.llm import AttachedImages, ImageSource, Limiter, StructuredLLM
 from services.redaction import Redactor
-from services.storage import DataFolder
+from services.storage import DataFolder, in_thread
 from services.team import Capture, Captures, Pair, PairLinks, Revision, Taught, archive_files
 from settings import DiscordSettings, Settings
 from sinks.drafts import DraftSink
@@ -218,6 +220,30 @@ class ServerParts:
     captures: CaptureParts
 
 
+async def is_current(servers: Servers[ServerParts], draft: Draft) -> bool:
+    """Return True if the topics of the team still hold what a draft is made of."""
+    held = await pairs_in(servers[draft.reply.guild_id].library, {source_id for source_id, _ in draft.pairs})
+    return held.issuperset(draft.pairs)
+
+
+async def is_spent(budget: Limiter) -> bool:
+    """Return True if the tokens of the day are used up."""
+    return (await budget.used_up(now()) or "").endswith("tokens_per_day")
+
+
+def authors_of_topics(servers: Servers[ServerParts]) -> Callable[[Source], Coroutine[Any, Any, Collection[int]]]:
+    """Return the function that gives the ids of those who have written in a topic of the team; none for other sources.
+    It raises OSError: the archive cannot be read.
+    """
+
+    async def authors_of(source: Source) -> Collection[int]:
+        of_topic = pair_ids(source.text)
+        raw = servers[owner_of(source.id)].settings.kb.team_raw_dir
+        return await in_thread(archive_files.authors_in, raw, of_topic) if of_topic else ()
+
+    return authors_of
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphParts:
     """All arguments of `streams.graph.graph`: services, sinks and rules, with the state and the parts behind them."""
@@ -315,6 +341,7 @@ def assemble(
             pointing=point_rules(settings, guild_id),
             approval=replace(approval_rules(settings, guild_id), is_public=partial(is_public, guild_id)),
             lookup=lookup,
+            authors_of=authors_of_topics(servers),
             image_services=captures.images and captures.images.with_personal_work(in_flight.work),
             curation=captures.curation
             and replace(
@@ -322,6 +349,7 @@ def assemble(
                 last_said=tracker.last_said,
                 is_private=privacy_of_pairs(server.settings, tracker, history),
                 personal_work=in_flight.work,
+                is_spent=partial(is_spent, state.budgets[guild_id]) if captures.curation.asks_model else None,
             ),
         )
 
@@ -403,6 +431,7 @@ def assemble(
         archive=archive,
         is_public=lambda channel_id: history.knows(channel_id) and history.place(channel_id).public,
         may_quote=may_quote,
+        is_current=partial(is_current, servers),
         opted_out=state.opt_outs,
         redact=Redactor(settings.secrets).text,
         audit=state.audit,

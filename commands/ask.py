@@ -13,6 +13,7 @@ from assembly.running import run_async
 from commands.arguments import DONE, FAILED
 from model.outcomes import OutcomeKind
 from model.steps import DECISIONS
+from model.words import plain
 from services.search import Level
 from services.telemetry import number_of
 from settings import Settings
@@ -26,15 +27,16 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED, *, guild_id: int | None = None) -> int:
     """Print the answer to stdout, or that there is none; to stderr what the bot would do if it were not addressed, and
-    each step. Returns the exit code: 1 if a step failed. `guild_id`: the server of the question; None: any server
-    without its own knowledge.
+    each step, without what a terminal would obey (`plain`). Returns the exit code: 1 if a step failed. `guild_id`: the
+    server of the question; None: any server without its own knowledge.
     """
     with temporary_index(settings) as indexed:
         result, unasked = run_async(_ask(indexed, question, models, guild_id))
-    print(result.reply_text if result.should_reply else "(no answer)", flush=True)  # noqa: T201 (as said)
-    print(f"\n{_in_a_channel(result, unasked)}\n", file=sys.stderr)  # noqa: T201 (as said)
+    answer = result.reply_text or "" if result.should_reply else "(no answer)"
+    print(plain(answer), flush=True)  # noqa: T201 (as said)
+    print(f"\n{plain(_in_a_channel(result, unasked))}\n", file=sys.stderr)  # noqa: T201 (as said)
     for line in _path(result.debug):
-        print(line, file=sys.stderr)  # noqa: T201 (as said)
+        print(plain(line), file=sys.stderr)  # noqa: T201 (as said)
     return FAILED if result.debug["result"] == OutcomeKind.FAILED else DONE
 
 

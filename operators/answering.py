@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clock import now
@@ -399,11 +399,21 @@ def _heading(kept: StoredPassage | None) -> str:
     return "" if kept is None else " › ".join(head for head in kept.headings[-2:] if head)
 
 
-def load(library: Library, search: Search, max_chars: int) -> AnswerStep:
+async def nobody(_source: Source) -> Collection[int]:
+    return ()
+
+
+def load(
+    library: Library,
+    search: Search,
+    max_chars: int,
+    authors_of: Callable[[Source], Coroutine[Any, Any, Collection[int]]] = nobody,
+) -> AnswerStep:
     """Read the selected sources, at most `max_chars` characters together: short ones whole, of longer ones the outline
     and the passages that fit the query (`services.knowledge.excerpts`).
 
-    A source that cannot be read is left out; when none can be, the inquiry ends.
+    A source that cannot be read is left out; when none can be, the inquiry ends. `authors_of`: gives the ids of those
+    who have written in a topic of the team. Raises OSError: that cannot be read.
     """
 
     async def loaded(inquiry: Inquiry) -> Inquiry | Outcome:
@@ -412,7 +422,9 @@ def load(library: Library, search: Search, max_chars: int) -> AnswerStep:
         sources: list[Source] = []
         for source_id in inquiry.selected:
             try:
-                sources.append(await library.load(source_id))
+                source = await library.load(source_id)
+                add_people(await authors_of(source))
+                sources.append(source)
             except SourceUnavailable as error:
                 log.warning("load: left out: %s", error)
         inquiry.decisions["load"] = {"loaded": [source.id for source in sources]}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from clock import now
 from model.outcomes import Outcome, OutcomeKind, Reason, recordable_sources
 from services.assistant import Inquiry, line_that_asks, links_block, outcome_of
-from services.conversations import Draft, Drafts, InFlight, StartedReply, WorkCancelled, is_from_team
+from services.conversations import Draft, Drafts, InFlight, StartedReply, WorkCancelled
 from services.discord import thread_name
-from services.knowledge import Search
+from services.knowledge import Library, Search, SourceUnavailable, pair_ids
 from services.search import SearchResult
 from services.telemetry import QUESTION_CHARS
 
@@ -45,6 +46,15 @@ class ApprovalRules:
         return {self.approval, *self.by_channel.values()} != {"off"}
 
 
+TEAM_TOPIC = "team:"
+"""The beginning of the ids of the team's topics."""
+
+
+def is_from_team(sources: Iterable[str]) -> bool:
+    """Return True if one of the sources is a topic of the team."""
+    return any(each.startswith(TEAM_TOPIC) for each in sources)
+
+
 def is_sure(inquiry: Inquiry, found: SearchResult) -> bool:
     """Return True if the confidence of the search is about all that the answer may be made of: it cites pages that rank
     first, and nothing else; no topic of the team, file or runbook was read for it.
@@ -54,8 +64,17 @@ def is_sure(inquiry: Inquiry, found: SearchResult) -> bool:
     return cites_pages and not looked_up and not is_from_team(source.id for source in inquiry.sources)
 
 
+async def pairs_in(library: Library, source_ids: Iterable[str]) -> set[tuple[str, str]]:
+    """Return the conversations that topics of the team hold now, as in `Inquiry.cited_pairs`."""
+    found = set[tuple[str, str]]()
+    for source_id in source_ids:
+        with suppress(SourceUnavailable):
+            found.update((source_id, each) for each in pair_ids((await library.load(source_id)).text))
+    return found
+
+
 def approve(
-    search: Search, drafts: Drafts, in_flight: InFlight, rules: ApprovalRules
+    search: Search, drafts: Drafts, in_flight: InFlight, rules: ApprovalRules, library: Library | None = None
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Pass an answer that needs nobody's approval. Store any other as a draft, and end its inquiry as held.
 
@@ -63,8 +82,9 @@ def approve(
         [ approve      ]
         --q1----h2-----|      h2: the draft is on the disk
 
-    What makes the answer unnecessary ends the draft from now on, and no longer the inquiry. Raises OSError: the draft
-    cannot be stored; WorkCancelled: somebody whose words may stand in it was forgotten meanwhile.
+    What makes the answer unnecessary ends the draft from now on, and no longer the inquiry. `library`: in which the
+    topics of the team are that it is from. Raises OSError: the draft cannot be stored; WorkCancelled: somebody whose
+    words may stand in it was forgotten meanwhile.
     """
 
     async def approved(inquiry: Inquiry) -> Inquiry | Outcome:
@@ -83,7 +103,10 @@ def approve(
         inquiry.token.commit()
         text = inquiry.draft + links_block(inquiry.links)
         if drafts.folder is not None:
-            draft = draft_of(inquiry, text, confidence)
+            topics = [each for each in inquiry.shown_sources if each.startswith(TEAM_TOPIC)]
+            held_pairs = set[tuple[str, str]]() if library is None else await pairs_in(library, topics)
+            pairs = held_pairs.intersection(inquiry.cited_pairs) or held_pairs
+            draft = draft_of(inquiry, text, confidence, pairs)
             if drafts.may_hold_forgotten_words(draft, part.closed_at):
                 raise WorkCancelled(Reason.DELETED)
             token = in_flight.hold_for_draft(part, draft.reply.place_id)
@@ -98,7 +121,7 @@ def approve(
         log.info("approve: held, confidence %.2f", confidence)
         return outcome_of(inquiry, OutcomeKind.HELD, Reason.HELD_FOR_APPROVAL, reply_text=text)
 
-    def draft_of(inquiry: Inquiry, text: str, confidence: float) -> Draft:
+    def draft_of(inquiry: Inquiry, text: str, confidence: float, pairs: Iterable[tuple[str, str]]) -> Draft:
         part, asked, at = inquiry.part, inquiry.conversation.asked_text, now()
         texts = {turn.message_id: turn.text for turn in inquiry.conversation.turns if turn.asked_now}
         opens_thread = inquiry.reply_place_id is None
@@ -120,6 +143,7 @@ def approve(
             is_public=rules.is_public(part.place.id),
             review_channel_id=rules.review_channel_id,
             asked_texts=tuple(texts.get(each, "") for each in part.message_ids),
+            pairs=tuple(sorted(pairs)),
         )
 
     return approved

@@ -160,7 +160,7 @@ class LimitSettings(SettingsSection):
 
     chains_per_user_per_hour: Count = setting(20, "How many questions of one user are processed per hour.")
     answers_per_day: CountOrZero = setting(0, "Answers per UTC day; 0: unlimited.")
-    tokens_per_day: CountOrZero = setting(0, "LLM tokens per UTC day; 0: unlimited.")
+    tokens_per_day: CountOrZero = setting(0, "LLM tokens per UTC day, also to file what the team said; 0: unlimited.")
 
 
 class MetricsSettings(SettingsSection):

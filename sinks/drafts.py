@@ -69,6 +69,12 @@ NOT_AS_ASKED = (
 )
 
 
+CHANGED_SINCE = (
+    "What the team said, of which this answer is made, was changed, removed or continued since. *Edit* it, which makes "
+    "it yours, and *Post* that; or discard it."
+)
+
+
 class DecisionRefused(Exception):
     """A decision is not carried out; the message is one sentence for whoever made it."""
 
@@ -89,6 +95,7 @@ class DraftSink:
             shown in such a review channel.
         may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
             says now. It is asked before the question is kept.
+        is_current: returns True if the topics of the team still hold what a draft is made of.
         opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: who did so
             while the bot was away has not been heard.
         redact: removes secrets from what a person enters.
@@ -105,6 +112,7 @@ class DraftSink:
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     is_public: Callable[[int], bool]
     may_quote: Callable[[Draft], Coroutine[Any, Any, bool]]
+    is_current: Callable[[Draft], Coroutine[Any, Any, bool]]
     opted_out: Container[int]
     redact: Callable[[str], str]
     audit: AuditLog
@@ -206,17 +214,10 @@ class DraftSink:
         if self.reviews is None or draft.review_id:
             return
         channel_id = draft.review_channel_id
-        if self.is_public(channel_id):
-            if channel_id not in self._public:
-                self._public.add(channel_id)
-                log.warning(
-                    "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
-                    "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
-                    channel_id,
-                )
-            if not draft.is_public:
-                self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
-                return
+        self._look_who_views(channel_id)
+        if self._is_secret_there(draft):
+            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            return
         try:
             review_id = await self.reviews.find(channel_id, draft.id)  # posted before a crash, and not noted
             if review_id is None:
@@ -231,6 +232,26 @@ class DraftSink:
             return
         self._warned.discard(channel_id)
         await self.drafts.put(replace(draft, review_id=review_id))
+
+    def _look_who_views(self, channel_id: int) -> None:
+        """Say so when everybody can view a review channel; what stands there is shown anew then, and when that ends."""
+        if self.is_public(channel_id) == (channel_id in self._public):
+            return
+        self._public.symmetric_difference_update({channel_id})
+        if channel_id in self._public:
+            log.warning(
+                "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
+                "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
+                channel_id,
+            )
+        for each in self.drafts.waiting:
+            if each.review_id and each.review_channel_id == channel_id:
+                self.drafts.ask_in(0, DraftRequest(each.id, DraftAction.SHOW))
+
+    def _is_secret_there(self, draft: Draft) -> bool:
+        """Return True if everybody reads the review channel of a draft, and not everybody what was asked."""
+        asked_in_public = draft.is_public and self.is_public(draft.reply.post.asked_in)
+        return self.is_public(draft.review_channel_id) and not asked_in_public
 
     async def _edit(self, draft: Draft, request: DraftRequest) -> None:
         text = self.redact(request.text.strip())
@@ -263,6 +284,8 @@ class DraftSink:
             return outcome
         if keeps and not await self.may_quote(draft):
             raise DecisionRefused(NOT_AS_ASKED)
+        if draft.pairs and not await self.is_current(draft):
+            raise DecisionRefused(CHANGED_SINCE)
         thread_id = None if draft.thread_name else draft.reply.place_id
         obstacle = None if self.access is None else self.access.why_not_allowed(draft.channel_id, thread_id)
         if obstacle is not None:
@@ -346,6 +369,8 @@ class DraftSink:
         """Change the message in the review channel. Returns False if a retry may help."""
         if self.reviews is None or not draft.review_id:
             return True
+        if card.actions and self._is_secret_there(draft):
+            card = ReviewCard(draft.id, draft.channel_id, f"**An answer waits at the dashboard**: {address_of(draft)}")
         try:
             await self.reviews.show(draft.review_channel_id, draft.review_id, card)
         except PostFailed as failure:

@@ -79,7 +79,7 @@ def answers(
     # Not in `in_order`, whose steps may begin again: a draft is stored, and a reply posted, once.
     replied = step("reply", replying, most, s.gauge)
     if any(each.approval.is_on for each in s.servers.values()):
-        approving = for_server(lambda at: approve(at.search, s.drafts, s.in_flight, at.approval), s.servers)
+        approving = for_server(lambda at: approve(at.search, s.drafts, s.in_flight, at.approval, at.library), s.servers)
         replied = in_turn(step("approve", approving, most, s.gauge), replied)
     queue = operator_watch(s.gauge, "queue")
     return inquiries.pipe(

@@ -4,7 +4,7 @@ was asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -17,6 +17,7 @@ from operators.answering import (
     gate,
     generate,
     load,
+    nobody,
     prepare_tools,
     select,
     show_sections,
@@ -27,7 +28,7 @@ from operators.approving import ApprovalRules
 from operators.pointing import PointRules, RecentReplies, add_links, point
 from operators.step import Step, in_order, step
 from services.assistant import Addresses, Assistant, Inquiry, Unanswered
-from services.knowledge import Library, Search
+from services.knowledge import Library, Search, Source
 from services.llm import Budget, BudgetLimits, Limiter, Usage
 from streams.captures import ImageServices
 from streams.curation import CurationServices
@@ -70,6 +71,7 @@ class ServerContext:
         usage: the LLM calls and tokens of all answers.
         addresses: of the sources, for links to them.
         lookup: None: answers use neither files nor runbooks. Either all servers have one, or none.
+        authors_of: gives the ids of those who have written in a topic of the team.
         recent_replies: texts that people were sent there, and are not sent again.
         image_services: None: images stay placeholders in captures.
         curation: None: captures are stored and not filed under topics.
@@ -84,6 +86,7 @@ class ServerContext:
     pointing: PointRules = field(default_factory=PointRules)
     approval: ApprovalRules = field(default_factory=ApprovalRules)
     lookup: Lookup | None = None
+    authors_of: Callable[[Source], Coroutine[Any, Any, Collection[int]]] = nobody
     recent_replies: RecentReplies = field(default_factory=RecentReplies)
     image_services: ImageServices | None = None
     curation: CurationServices | None = None
@@ -132,7 +135,7 @@ def chain(
         return select(each.assistant, each.library, each.search, rules.max_sources, rules.max_index_entries)
 
     def make_load(each: ServerContext) -> AnswerStep:
-        return load(each.library, each.search, rules.max_source_chars)
+        return load(each.library, each.search, rules.max_source_chars, each.authors_of)
 
     def make_gate(each: ServerContext) -> AnswerStep:
         guess = speculative_selection(make_select(each), make_load(each)) if rules.speculate else None

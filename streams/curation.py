@@ -71,6 +71,8 @@ class CurationServices:
         is_private: whether the place of a conversation is no longer public. Blocking.
         personal_work: gets to know whose texts a model reads; None: nobody can withdraw theirs meanwhile.
         taught: emits pairs that were stored here without a message on Discord.
+        is_spent: returns True while the tokens of the day are used up, so that no model is asked; None: there is no
+            limit. May wait for other processes.
     """
 
     library: TeamLibrary
@@ -82,6 +84,11 @@ class CurationServices:
     is_private: Callable[[Pair], bool] = lambda _pair: False
     personal_work: PersonalWork | None = None
     taught: Subject[Pair] = field(default_factory=Subject[Pair])
+    is_spent: Callable[[], Coroutine[Any, Any, bool]] | None = None
+
+    @property
+    def asks_model(self) -> bool:
+        return self.curator.actor is Actor.LLM
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,8 @@ class CurationRules:
 
 T = TypeVar("T")
 
+SPENT_SECONDS = 300.0
+"""How often it is looked whether a new day of the budget has begun."""
 QUICK_SECONDS = 0.05
 """A pair or topic that takes less asks no model, and waits for the disk only: then several are written together."""
 
@@ -202,6 +211,7 @@ class CurationQueue:
         self._settle_seconds = rules.settle_seconds
         self._time = utc_clock(asyncio.get_running_loop())  # called from threads as well
         self._woken = asyncio.Event()
+        self._said_spent = False
         self._idle_runs = 0  # runs in a row that found nothing they could do
 
     def has_nothing_to_do(self) -> bool:
@@ -233,6 +243,11 @@ class CurationQueue:
     async def _next(self) -> Decided | None:
         while True:
             self._woken.clear()
+            if await self._is_spent():
+                if (done := await self._withdraw_changed()) is not None or self._captures_ended:
+                    return done
+                await self._wait(SPENT_SECONDS)
+                continue
             for step in (self._withdraw_changed, self._describe_grown, self._decide, self._describe_changed):
                 if (done := await step()) is not None:
                     return done
@@ -244,11 +259,22 @@ class CurationQueue:
         soonest = min(map(self._quiet_at, self._services.library.waiting()), default=None)
         if soonest is None or self._captures_ended:
             return False
+        await self._wait(max(0.0, soonest - self._time()))
+        return True
+
+    async def _is_spent(self) -> bool:
+        spent = self._services.is_spent is not None and await self._services.is_spent()
+        if spent and not self._said_spent:
+            log.warning("team knowledge: limits.tokens_per_day is used up; what waits is filed on the next day")
+        self._said_spent = spent
+        return spent
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until there may be new work, at most so long."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, soonest - self._time())):
+            async with asyncio.timeout(seconds):
                 await self._woken.wait()
         self._outdate()
-        return True
 
     def _quiet_at(self, pair: Pair) -> float:
         captured = min(from_rfc3339(pair.said_at), from_rfc3339(pair.timestamp))

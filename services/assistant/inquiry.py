@@ -36,8 +36,8 @@ class Inquiry(NamedTuple):
         cited_pairs: the conversations of the team that the draft is from: ids of the source and of the conversation.
         links: addresses that follow the draft.
         speculation: this inquiry with sources selected and loaded while the gate decided (`ai_response.speculate`).
-        people: the ids of those whose words the steps have worked with: who wrote in the conversation, or posted a file
-            that could be read.
+        people: the ids of those with whose words the steps have worked: who wrote in the conversation, or in a topic
+            that was read, or posted a file that could be read.
         toolset: the tools for files and runbooks; None if the inquiry has neither.
     """
 

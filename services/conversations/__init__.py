@@ -16,7 +16,6 @@ from services.conversations.drafts import (
     Drafts,
     DraftState,
     forget_drafts,
-    is_from_team,
     parse_draft,
     read_drafts,
     render_draft,

@@ -35,15 +35,6 @@ SHOWN_QUESTION_CHARS = 800
 """The most of a question that the review channel shows."""
 
 
-TEAM_TOPIC = "team:"
-"""The beginning of the ids of the team's topics."""
-
-
-def is_from_team(sources: Iterable[str]) -> bool:
-    """Return True if one of the sources is a topic of the team."""
-    return any(each.startswith(TEAM_TOPIC) for each in sources)
-
-
 class DraftState(StrEnum):
     WAITING = "waiting"
     APPROVED = "approved"  # it is being posted
@@ -76,6 +67,8 @@ class Draft:
         review_channel_id, review_id: where people decide, and the message there; 0: not posted yet.
         edited_by, decided_by: people; 0: nobody, or somebody at the dashboard; `FORGOTTEN`: somebody who is.
         editors: the ids of all people who have edited it.
+        pairs: the conversations of the team that the answer is from, as in `Inquiry.cited_pairs`; none once a person
+            has edited it.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
         is_shown: the message in the review channel says how it ended.
@@ -104,6 +97,7 @@ class Draft:
     is_recorded: bool = False
     asked_texts: tuple[str, ...] = ()
     editors: tuple[int, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> int:
@@ -149,7 +143,7 @@ class Draft:
     def edited(self, text: str, by: int) -> Draft:
         """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
         editors = (*self.editors, by) if by and by not in self.editors else self.editors
-        return replace(self, text=text, edited_by=by, editors=editors)
+        return replace(self, text=text, edited_by=by, editors=editors, pairs=())
 
     def ended(self, end: DraftEnd, by: int, at: float) -> Draft:
         """Return what is kept of the draft when it has ended, at that time: ids, and nothing of the asker."""
@@ -161,6 +155,7 @@ class Draft:
             text="",
             asked_texts=(),
             editors=(),
+            pairs=(),
             until=at + KEPT_SECONDS,
             decided_by=by,
             state=DraftState.ENDED,
@@ -168,7 +163,9 @@ class Draft:
         )
 
     def holds_words_of(self, user_id: int) -> bool:
-        """Return True if words of a person may stand in it: as asker, writer, editor, or poster of a file."""
+        """Return True if words of a person may stand in it: they asked, wrote in the conversation or in a topic
+        that was read, posted a file that could be read, or edited it.
+        """
         return user_id in {self.reply.post.asker_id, self.edited_by, *self.reply.people, *self.editors}
 
     def without_person(self, user_id: int) -> Draft:
@@ -340,10 +337,9 @@ class Drafts:
         draft = parse_draft(path.read_bytes()) if path.exists() else None
         return draft is None or draft.state is DraftState.ENDED
 
-    def forget(self, user_id: int, began: float = inf) -> None:
+    def forget(self, user_id: int) -> None:
         """Do in memory what `forget_drafts` has done to the files: cancel the drafts that it has ended, and drop the
-        person from others. `began`: when the forgetting did. Drafts that were stored since are not known to it: those
-        from topics of the team are cancelled, too, as these may have held the person's words.
+        person from others.
         """
         self._forgotten_at[user_id] = now()
         for draft in [*self._by_id.values()]:
@@ -351,16 +347,12 @@ class Drafts:
             if draft.state is DraftState.ENDED:
                 continue
             # One that was decided about meanwhile has its file back.
-            is_unseen = draft.held_at >= began and is_from_team(draft.reply.post.sources)
-            if is_unseen or draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
+            if draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def may_hold_forgotten_words(self, draft: Draft, since: float) -> bool:
-        """Return True if words of somebody who was forgotten `since` then may stand in a draft: their own, or, from a
-        topic of the team, anybody's.
-        """
-        recent = [user_id for user_id, at in self._forgotten_at.items() if at >= since]
-        return bool(recent and is_from_team(draft.reply.post.sources)) or any(map(draft.holds_words_of, recent))
+        """Return True if words of somebody who was forgotten `since` then may stand in a draft."""
+        return any(at >= since and draft.holds_words_of(user_id) for user_id, at in self._forgotten_at.items())
 
     def cancel_if_forgotten(self, draft: Draft, since: float) -> None:
         """Ask for the end of a stored draft if `may_hold_forgotten_words` is true."""
@@ -373,7 +365,8 @@ class Drafts:
             post = draft.reply.post
             if not ids.keys().isdisjoint(post.sources):
                 post = replace(post, sources=tuple(ids.get(each, each) for each in post.sources))
-                self._by_id[draft.id] = replace(draft, reply=replace(draft.reply, post=post))
+                pairs = tuple((ids.get(source_id, source_id), pair_id) for source_id, pair_id in draft.pairs)
+                self._by_id[draft.id] = replace(draft, reply=replace(draft.reply, post=post), pairs=pairs)
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.SHOW))
 
     def close(self) -> None:

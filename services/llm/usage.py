@@ -106,7 +106,7 @@ class BudgetLimits:
 
     def reached(self, key: str, answers: int, tokens: int) -> str | None:
         """Return the name of the limit that a day with these counts has reached, in the section `key`; None: none."""
-        for name, count in (("answers_per_day", answers), ("tokens_per_day", tokens)):
+        for name, count in (("tokens_per_day", tokens), ("answers_per_day", answers)):
             limit: int = getattr(self, name)
             if limit and count >= limit:
                 return f"{key}.{name}"

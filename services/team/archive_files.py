@@ -10,6 +10,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import attrgetter
@@ -81,6 +82,22 @@ def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
             if known is not None or not frozenset(message_ids).isdisjoint(pair.message_ids):
                 found[pair.conversation_id] = pair if known is None else max(known, pair, key=attrgetter("key"))
     return list(found.values())
+
+
+def authors_in(folder: Path, pair_ids: Iterable[str]) -> set[int]:
+    """Return the ids of those who have written in these pairs, as far as they are known. Only the files of their weeks
+    are read; what is no id of a pair is left out. Raises OSError.
+    """
+    by_week: dict[str, list[str]] = {}
+    for pair_id in pair_ids:
+        with suppress(archive.BadId):
+            by_week.setdefault(archive.week_file(archive.instant(pair_id)), []).append(pair_id)
+    found = set[int]()
+    for path in (each for each in week_files(folder) if each.name in by_week):
+        text = path.read_bytes().decode(errors="replace")
+        pairs = archive.pairs_with(text, by_week[path.name])
+        found = found.union(*(pair.author_ids for pair in pairs if pair.id in by_week[path.name]))
+    return found - {archive.UNKNOWN}
 
 
 def is_archive(path: Path) -> bool:

@@ -493,6 +493,41 @@ async def test_what_was_asked_in_a_hidden_channel_is_not_shown_in_a_review_chann
     assert await world.close()
 
 
+@pytest.mark.parametrize("how", ["captured", "hidden since"])
+async def test_nor_is_what_the_bot_may_learn_from_or_what_was_hidden_before_it_could_be_shown(
+    tmp_path: Path, channel: ReviewChannel, how: str
+) -> None:
+    world = await begin(tmp_path, channel, discord={"capture_channels": [HELP]} if how == "captured" else {})
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD))
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=how == "hidden since"))
+    channel.refusal = PostFailed("down", is_passing=True)
+    await held(world)
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
+    channel.refusal = None
+    await world.wait(1300)
+    assert channel.cards == {}
+    assert await world.close()
+
+
+async def test_what_stands_in_a_review_channel_that_is_opened_to_everybody_loses_its_words(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    world = await begin(tmp_path, channel)
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False))
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
+    draft_id = await held(world)
+    card = channel.last
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD))
+    assert await decide(world, draft_id, "edit", EDITED) == "It is changed. *Post* posts it as it is now."
+    assert (channel.last.answer, channel.last.actions, "install" in channel.last.heading) == ("", (), False)
+    await held(world, "How do I remove it?")
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False))
+    await world.wait(601)
+    assert channel.cards[1].answer == EDITED
+    assert channel.cards[1].actions == (*card.actions,)
+    assert await world.close()
+
+
 async def test_a_refused_post_waits_on(tmp_path: Path, channel: ReviewChannel) -> None:
     board = Noticeboard(refusal=PostFailed("no thread: the bot lacks a permission there"))
     world = await begin(tmp_path, channel, board=board)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from services.llm import Usage
 from services.privacy import ForgetResult, TeamData
 from services.privacy.forgetting import forget
 from services.storage import DataFolder
+from sinks.drafts import CHANGED_SINCE
 from tests.contract.test_approval import ReviewChannel, begin, decide, drafts_of, held
 from tests.contract.test_evidence import Stage
-from tests.world import ANNA, BEN, CARA, HELP, TESS, Script, Uploads, World, answer
+from tests.world import ANNA, BEN, BOOKS, CARA, HELP, TESS, Script, Shelf, Uploads, World, answer
 
 BENS = "my blorptang machine at the office always ends with code seventeen"
 LOG = "\n".join(f"2026-02-16T00:00:{n:02} INFO web: request {n}" for n in range(30)) + f"\nERROR db: {BENS}\n"
@@ -51,7 +52,8 @@ def channel() -> ReviewChannel:
 async def forgotten(world: World, user: Author) -> ForgetResult:
     parts = world.parts
     settings = parts.servers[None].settings
-    privacy = Privacy(parts, team_files(parts.servers), world.documents, settings=settings)
+    team = team_files(parts.servers).map(lambda each: replace(each, search=None))  # a scripted one has no copies
+    privacy = Privacy(parts, team, world.documents, settings=settings)
     return await privacy.remove(user.id)
 
 
@@ -79,6 +81,90 @@ def ends_of(world: World) -> list[tuple[int, str]]:
 
 def holding(folder: Path, words: str) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and words in path.read_text(errors="replace")]
+
+
+TOPIC = "team:install.txt"
+NAMED = "How do I install the lanternfish plugin? I am Ben Olsen, customer 4711-22"
+
+
+class LiveShelf(Shelf):
+    """Has the topic that the world's team library has now."""
+
+    world: World | None = None
+
+    async def load(self, source_id: str) -> Source:
+        topics = "" if self.world is None else "".join(self.world.topics.values())
+        return Source(source_id, topics) if source_id == TOPIC else await super().load(source_id)
+
+
+@dataclass
+class Reader(Script):
+    """Tells who asked, as the topic says, and else repeats it."""
+
+    async def generate(
+        self, conversation: Conversation, query: str, sources: Sequence[Source], usage: Usage, **more: Any
+    ) -> AnswerResult:
+        read = "\n".join(source.text for source in sources)
+        said = "Ben Olsen (customer 4711-22) was told to use setup." if "4711" in read else "Use setup."
+        self.answers.append(answer(said, TOPIC))
+        return await super().generate(conversation, query, sources, usage, **more)
+
+
+async def taught(
+    folder: Path, channel: ReviewChannel, approval: str, **seconds: float
+) -> tuple[World, Message, Message]:
+    """Ben was answered by the team, and that is a topic. Returns his message and the team's as well."""
+    shelf = LiveShelf({**BOOKS, TOPIC: ""})
+    world = await begin(folder, channel, approval, script=Reader(seconds=seconds), team=True, shelf=shelf)
+    shelf.world = world
+    asked = world.says(BEN, NAMED)
+    await world.wait(20)
+    said = world.says(TESS, "Download it from the release page, and run `setup --all` as an administrator.", to=asked)
+    await world.wait(3000)
+    world.script.picks = (TOPIC,)
+    return world, asked, said
+
+
+async def test_whoever_wrote_in_a_topic_that_was_read(tmp_path: Path, channel: ReviewChannel) -> None:
+    world, _, _ = await taught(tmp_path, channel, "all")
+    draft_id = await held(world, "Which way of setting it up works on a Mac?")
+    assert "4711" in channel.last.answer
+    await forgotten(world, BEN)
+    await world.wait(5)
+    assert ends_of(world) == [(draft_id, "deleted")]
+    assert "4711" not in channel.last.answer
+    assert holding(tmp_path / "data", "4711") == []
+    assert await world.close()
+
+
+@pytest.mark.parametrize("how", ["deleted by the asker", "deleted by the team", "edited by the team"])
+async def test_what_was_taken_back_since_is_not_posted_but_as_edited(
+    tmp_path: Path, channel: ReviewChannel, how: str
+) -> None:
+    world, asked, said = await taught(tmp_path, channel, "all")
+    draft_id = await held(world, "Which way of setting it up works on a Mac?")
+    if how.startswith("deleted"):
+        world.deletes(asked if how.endswith("asker") else said)
+    else:
+        world.edits(said, "Download it from the release page and run `setup` as an administrator.")
+    await world.wait(1200)
+    assert await decide(world, draft_id, "post") == CHANGED_SINCE
+    assert world.replies == []
+    await decide(world, draft_id, "edit", "Use setup.")
+    assert await decide(world, draft_id, "post") == "It is posted as edited."
+    assert await world.close()
+
+
+async def test_an_answer_that_is_being_written_from_their_topic_begins_again(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    world, _, _ = await taught(tmp_path, channel, "off", generate=30)
+    world.says(ANNA, "Which way of setting it up works on a Mac?")
+    await world.wait(75)
+    await forgotten(world, BEN)
+    await world.wait(200)
+    assert world.replies[-1].startswith("Use setup.")
+    assert await world.close()
 
 
 async def test_whoever_wrote_in_the_thread(tmp_path: Path, channel: ReviewChannel) -> None:

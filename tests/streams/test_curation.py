@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class Team:
         last_said: Callable[[int], float | None] = lambda _message_id: None,
         is_private: Callable[[Pair], bool] = lambda _pair: False,
         personal_work: PersonalWork | None = None,
+        is_spent: Callable[[], Coroutine[Any, Any, bool]] | None = None,
     ) -> None:
         self.folder = folder
         self.curator = curator or ScriptedCurator()
@@ -86,6 +87,7 @@ class Team:
             is_private,
             personal_work,
             self.taught,
+            is_spent,
         )
         rules = CurationRules(TICK, 60, finish_all, settle_seconds)
         self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
@@ -727,6 +729,34 @@ async def test_what_is_removed_while_a_model_decides_about_a_later_capture_stays
     library.decide(Decision(pair(1).id, rfc3339(now()), Action.REMOVED, Actor.OPERATOR))
     await team.closes()
     assert (team.decided[-1], topic_files(tmp_path)) == ((pair(2).id, Action.REMOVED), {})
+
+
+async def test_while_the_tokens_of_the_day_are_used_up_no_model_is_asked_and_what_was_taken_back_goes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else whoever was answered once could have their conversation filed anew with each message that they delete."""
+    spent = [False]
+
+    async def is_spent() -> bool:
+        return spent[0]
+
+    store(tmp_path, pair(1))
+    team = Team(tmp_path, finish_all=False, is_spent=is_spent)
+    await asyncio.sleep(1)
+    spent[0] = True
+    again = taken_back(pair(1), 2, text="Ask me in private.")
+    await team.hears(again, pair(3))
+    await asyncio.sleep(3_000)
+    assert team.decided == [(pair(1).id, Action.ADDED), (pair(1).id, Action.REMOVED)]
+    assert topic_files(tmp_path) == {}
+    assert [line for line in caplog.messages if "tokens_per_day" in line] == [
+        "team knowledge: limits.tokens_per_day is used up; what waits is filed on the next day"
+    ]
+    spent[0] = False
+    await asyncio.sleep(301)
+    assert team.decided[2:] == [(again.id, Action.ADDED), (pair(3).id, Action.ADDED)]
+    spent[0] = True
+    await team.closes()
 
 
 async def test_what_was_forgotten_is_not_taken_back_by_a_later_capture(tmp_path: Path) -> None:
