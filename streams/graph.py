@@ -41,6 +41,7 @@ from dataflow import fork, of_type, supervise
 from model.events import Event, Posted, Reaction
 from model.messages import Part
 from model.outcomes import Ignored, Outcome, Removed, Result
+from operators.doubting import doubts
 from operators.inferred_votes import inferred_votes
 from operators.route import cut, route
 from operators.screen import Screened, follow, screen
@@ -94,7 +95,9 @@ def graph(
     files = evidence(events, gathered, ended, s.evidence, rules.evidence).pipe(supervise("evidence"))
     jobs, image_services = routed.pipe(of_type(CaptureJob)), s.servers.map(lambda each: each.image_services)
     capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=rules.captures_may_wait)
-    revised = revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
+    doubted = parts.pipe(doubts(s.history, s.tracker, s.people, rules.screen.withheld), supervise("doubts"))
+    changes = rx.merge(events, doubted)
+    revised = revised_captures(changes, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)

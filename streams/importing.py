@@ -23,6 +23,7 @@ from dataflow import fork, of_type, supervise
 from model.events import Event
 from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from operators.doubting import doubts
 from operators.route import ignored, route
 from services.assistant import CaptureJob
 from streams.captures import captures, revised_captures
@@ -40,13 +41,14 @@ def import_graph(events: Observable[Event], services: Services, sinks: Sinks, ru
     routed = parts.pipe(
         ops.filter(is_by_team), route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed")
     )
-
+    doubted = parts.pipe(doubts(s.history, s.tracker, s.people, rules.screen.withheld), supervise("doubts"))
+    changes = rx.merge(events, doubted)
     results = rx.merge(
         captures(routed.pipe(of_type(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False).pipe(
             supervise("captures")
         ),
         # This branch emits no results. It is merged so that the graph waits for its end.
-        revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id).pipe(
+        revised_captures(changes, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id).pipe(
             of_type(Outcome)
         ),
         screened.pipe(of_type(Ignored, Removed)),
