@@ -14,8 +14,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from commands.arguments import UNUSABLE
-from commands.table import COMMANDS, OPTIONS, flag
+from commands.arguments import COMMANDS, OPTIONS, UNUSABLE, flag
 from model.processes import VERSION
 
 
@@ -82,9 +81,7 @@ def sigint_ends_at_once() -> Generator[None]:
 
 @contextlib.contextmanager
 def garbage_collection_off() -> Generator[None]:
-    """Switch garbage collection off during the block. Imports leave little garbage, and looking for it took a tenth of
-    the start of `--ask`.
-    """
+    """Switch garbage collection off during the block: for imports it took a tenth of the start of `--ask`."""
     collecting = gc.isenabled()
     gc.disable()
     try:

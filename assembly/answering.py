@@ -55,8 +55,7 @@ from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answers import Answerer
-from streams.chain import AnswerRules
-from streams.server_context import ServerContext, unlimited
+from streams.chain import AnswerRules, ServerContext, unlimited
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """The files of passages, each beside its index. They can be deleted, and are made again."""
@@ -105,10 +104,8 @@ async def open_search(
         embeds_on_refresh,
         shared_search,
     )
-    try:
+    with closing(search):
         yield search
-    finally:
-        search.close()
 
 
 def drop_team_passages(settings: Settings) -> bool:

@@ -1,4 +1,6 @@
-"""Opens the bot's side of Discord, and the work that runs beside the graph: recording, resuming and sweeping files."""
+"""Opens the bot's side of Discord, and the work that runs beside the graph: recording, resuming and sweeping files, and
+the decisions of people who press the buttons in the review channel.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ from assembly.documents import Documents, solved_tags
 from assembly.graph_parts import DiscordAPI, GraphParts
 from clock import now
 from dataflow import map_async, supervise
-from model.messages import Attachment, Message
+from model.messages import Attachment, Author, Message
 from operators.evidence import CloseThread, Threads, chunk, discard, last_upload_time, sweep, withdraw_missing
+from services.conversations import UNKNOWN_DRAFT, Draft, DraftAction, Drafts, People
 from services.discord import (
     CDNAttachments,
     Decoder,
@@ -36,6 +39,7 @@ from services.discord.live import (
     DiscordReviews,
     Forbidden,
     LiveAccess,
+    Press,
     RestFetcher,
 )
 from services.discord.slash import Commands
@@ -43,6 +47,7 @@ from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import MAX_IMAGE_BYTES, why_unreachable
 from settings import DiscordSettings, DocumentSettings, Settings
+from sinks.drafts import why_too_late
 from streams.gateway import Gateway, GatewayHooks, GatewayRules
 from streams.recording import Recorder
 from streams.ticks import ticks
@@ -183,7 +188,7 @@ async def maintain_evidence(
         yield arrivals
         return
     async with sweep_regularly(chosen, documents, has_left_server(client), fetcher, arrivals):
-        documents.background.tasks.start(resume(documents, fetcher, withheld))
+        documents.background.tasks.start(resume_reading(documents, fetcher, withheld))
         yield arrivals
 
 
@@ -217,15 +222,14 @@ async def sweep_regularly(
         await delete_missing()
         return await sweep_threads(tick)
 
-    subscription = (
-        begin.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
-        .pipe(map_async(run, on_failure=log_failed_sweep, max_concurrent=1), supervise("sweep"))
-        .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
+    sweeps = begin.pipe(
+        ops.take(1),
+        ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())),
+        map_async(run, on_failure=log_failed_sweep, max_concurrent=1),
+        supervise("sweep"),
     )
-    try:
+    with sweeps.subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error)):
         yield
-    finally:
-        subscription.dispose()
 
 
 def log_failed_sweep(_: object, error: Exception) -> int:
@@ -254,7 +258,7 @@ def active_in(fetcher: RestFetcher) -> Callable[[int], Awaitable[Collection[int]
     return active
 
 
-async def resume(
+async def resume_reading(
     documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], idle_seconds: float = 0.0
 ) -> None:
     """Finish files that a crash left half read or without vectors. With `idle_seconds`, files changed since then are
@@ -299,8 +303,47 @@ async def read_again(
     if job is None:
         return
     try:
-        result = await chunk(documents.intake)(job)
+        result = await chunk(documents.ingest_services)(job)
     finally:
         documents.cases.finish(job)
     if result.document is not None:
         documents.background.embed_soon(name, result.document.doc_id)
+
+
+TEAM_ONLY = "Only the team decides about answers."
+
+
+@dataclass(frozen=True, slots=True)
+class TeamDesk:
+    """`services.discord.live.ReviewDesk`, for the team of the server in which was asked.
+
+    Attributes:
+        drafts_with: returns the drafts among which one is, by its id; None: it is unknown here.
+    """
+
+    drafts_with: Callable[[int], Drafts | None]
+    people: People
+
+    def refusal(self, press: Press) -> str | None:
+        draft = self._find(press.button.draft_id)
+        if draft is None:
+            return UNKNOWN_DRAFT
+        if not self.people.is_team(Author(press.user_id, "", role_ids=press.role_ids), draft.reply.guild_id):
+            return TEAM_ONLY
+        return why_too_late(draft)
+
+    def text_of(self, draft_id: int) -> str:
+        draft = self._find(draft_id)
+        return "" if draft is None else draft.text
+
+    async def decide(self, press: Press) -> str:
+        button = press.button
+        drafts = self.drafts_with(button.draft_id)
+        if drafts is None:
+            return UNKNOWN_DRAFT
+        action, text = DraftAction(button.action), press.text or ""
+        return await drafts.decide(button.draft_id, action, press.user_id, text, seen=button.version)
+
+    def _find(self, draft_id: int) -> Draft | None:
+        drafts = self.drafts_with(draft_id)
+        return None if drafts is None else drafts.find(draft_id)

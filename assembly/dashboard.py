@@ -37,9 +37,9 @@ from model.health import Condition
 from model.permissions import OWNER, Operator
 from model.processes import Fleet
 from reporting.cost import Costs, Prices, costs
-from reporting.dismissed import DismissedQuestions
 from reporting.reading import (
     MOMENT,
+    DismissedQuestions,
     TimeSpan,
     VotedQuestion,
     end_of_replay,
@@ -112,33 +112,31 @@ def dashboard_pages(
     state, history = parts.state, parts.services.history
     server = parts.servers.default
     curation = server.captures.curation
-    kept = (
-        LocalOutcomeHistory(state.record, state.folder, state.token_days, state.posts.find)
-        if fleet is None
-        else fleet.outcomes
-    )
     library = None if curation is None else curation.library
-    team = DashboardTeam(settings, library, PairLinks(state.folder.places), state.audit)
-    has_approvals = state.drafts.folder is not None and bool(is_approving(settings) or state.drafts.waiting)
-    local_drafts = LocalDrafts(state.drafts) if has_approvals else None
+    local_team = DashboardTeam(settings, library, PairLinks(state.folder.places), state.audit)
+    if fleet is None:
+        has_approvals = state.drafts.folder is not None and bool(is_approving(settings) or state.drafts.waiting)
+        drafts = LocalDrafts(state.drafts) if has_approvals else None
+        kept = LocalOutcomeHistory(state.record, state.folder, state.token_days, state.posts.find)
+        dismissed, team = DismissedGaps(DismissedQuestions(state.folder.dismissed), state.audit), local_team
+    else:
+        drafts, kept, dismissed, team = fleet.drafts, fleet.outcomes, fleet.dismissed, fleet.team(local_team)
     key = run_pseudonym_key(state.folder, durable=state.durable)
     sources = DashboardData(
         meter=meter,
         history=kept,
-        dismissed=DismissedGaps(DismissedQuestions(state.folder.dismissed), state.audit)
-        if fleet is None
-        else fleet.dismissed,
+        dismissed=dismissed,
         costs=partial(costs_of, kept, prices_of(settings)),
         known_sources=partial(known_sources, settings.kb, server.library),
         search=server.search,
-        team=team if fleet is None else fleet.team(team),
+        team=team,
         may_correct=curation is not None or fleet is not None,
         now=now,
         health=health,
         has_model=any(each.ai_response.llm is not None for each in settings.servers.values()),
         notice="" if health or fleet else "A recording is played: nothing is connected or posted.",
         fleet=None if fleet is None else fleet.processes,
-        drafts=local_drafts if fleet is None else fleet.drafts,
+        drafts=drafts,
         teacher=None
         if server.captures.teach is None
         else DashboardTeacher(Teaching(parts, Redactor(settings.secrets))),
@@ -371,7 +369,7 @@ class DismissedGaps:
 
 @dataclass(frozen=True, slots=True)
 class DashboardTeacher:
-    """Implements `dashboard.teaching.Teacher`."""
+    """Implements `dashboard.forms.Teacher`."""
 
     teaching: Teaching
 

@@ -237,8 +237,8 @@ class RunState:
     opt_outs: OptOutRegistry
     opt_out_marker: str
     changed: asyncio.Event
-    marks_kept_seconds: float = MARKS_KEPT_SECONDS
-    spent: Mapping[Path, Spent] = field(default_factory=dict[Path, Spent])
+    marks_kept_seconds: float
+    spent: Mapping[Path, Spent]
     _forgotten: dict[int, int] = field(default_factory=dict[int, int], init=False)
 
     def forget_messages(self, author_id: int, until: int) -> None:
@@ -294,6 +294,7 @@ def read_state(
     recorded: bool | None = None,
     on_tokens: ObserveTokens | None = None,
     limiter_of: LimiterOf | None = None,
+    opt_outs: OptOutRegistry | None = None,
 ) -> RunState:
     """Read the data folder. Blocking.
 
@@ -301,7 +302,8 @@ def read_state(
     runs, which may get the same messages again. `recorded`: of a replay, if outcomes and posts are kept for reports of
     it; None: it is no replay.
     `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with other processes; None:
-    budgets are counted here, and kept in the data folder.
+    budgets are counted here, and kept in the data folder. `opt_outs`: the registry that processes share; None: that of
+    the data folder.
 
     Raises:
         OSError: something in the data folder cannot be read.
@@ -355,7 +357,7 @@ def read_state(
             keep_days=settings.report.keep_days,
             on_change=changed.set,
         ),
-        opt_outs=OptOutFile(folder.opt_outs),
+        opt_outs=OptOutFile(folder.opt_outs) if opt_outs is None else opt_outs,
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
         spent=spent,

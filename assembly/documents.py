@@ -13,7 +13,7 @@ from pathlib import Path
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, open_embedder, open_llm
 from clock import BackgroundTasks, FairTurns, Processes
-from operators.evidence import Intake
+from operators.evidence import IngestServices
 from services.conversations import People, ThreadAccess
 from services.discord import Attachments
 from services.documents import (
@@ -158,7 +158,7 @@ class Documents:
     model: str
     cases: ThreadFiles
     runbooks: Runbooks
-    intake: Intake
+    ingest_services: IngestServices
     answers: AnswerCache
     background: Background
     shared: SharedDocuments | None = None
@@ -307,7 +307,7 @@ async def documents_for(
             model="" if llm is None else llm.model,
             cases=cases,
             runbooks=runbooks,
-            intake=Intake(
+            ingest_services=IngestServices(
                 store=store,
                 attachments=attachments,
                 run=processes.run,

@@ -1,29 +1,48 @@
-"""Finds and opens the team knowledge files that forgetting a person has to change."""
+"""Leaves people alone and forgets them, as they ask (`Privacy`); finds and opens the files that this has to change."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from assembly.answering import KB_FILE, TEAM_FILE, drop_team_passages
-from assembly.documents import NamedStore, published_files, stored_files
+from assembly.documents import Documents, NamedStore, published_files, stored_files, unused_stores
+from assembly.graph_parts import GraphParts, ServerParts
 from assembly.team import open_team
+from clock import SharedCalls, now
+from model.messages import snowflake_at
 from model.servers import Servers
+from services.conversations import History, Phrases, phrases
+from services.discord.slash import Call, CommandRefused
 from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import DocumentStore, StoreUnavailable
+from services.documents.tools import TEAM
 from services.knowledge import LibrarySearch
-from services.privacy import FolderContents, ForgetResult, TeamData, has_archived_text
+from services.privacy import (
+    FolderContents,
+    ForgetResult,
+    TeamData,
+    collect_texts,
+    find_remaining_words,
+    forget_in_all_servers,
+    has_archived_text,
+    planned_renames,
+    rename_sources,
+)
 from services.search import PassageStore, passage_files
 from services.storage import DataFolder, in_thread
-from services.team import LibraryUnusable, LibraryUnwritable
+from services.team import REMOVED, LibraryUnusable, LibraryUnwritable
 from settings import Settings
 from streams.curation import CurationServices
 
-if TYPE_CHECKING:
-    from assembly.graph_parts import ServerParts
+log = logging.getLogger(__name__)
 
 NATS_FOLDER = "nats"
 """The folder in `app.data_dir` with one of each process, where the transport is NATS."""
@@ -184,3 +203,227 @@ def list_folder_contents(settings: Settings, *, running: bool = False) -> Folder
             team_paths += [path for pattern in patterns for path in place.glob(pattern)]
         team_paths += [kb.team_state_path, *passage_files(kb.team_index_path.with_name(TEAM_FILE))]
     return FolderContents([*documents, *team_paths], documents, settings.logging.file.path, running)
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """Carries out /privacy opt-out, opt-in and forget.
+
+    Attributes:
+        team_files: the team knowledge of each server that has its own, and that of all others.
+        other_archives: archives of other processes, in which a person's words are found.
+        settings: those of the data folder, whose other files are looked through too. None in a worker, whose folder
+            holds copies of other processes' files.
+    """
+
+    parts: GraphParts
+    team_files: Servers[TeamKnowledgeFiles]
+    documents: Documents | None = None
+    other_archives: Sequence[Path] = ()
+    settings: Settings | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
+    _round: Counter[int] = field(default_factory=Counter[int], init=False)  # removals begun, by person
+    _until: dict[int, int] = field(default_factory=dict[int, int], init=False)  # by person whose removal waits
+    _renamed_elsewhere: dict[int, dict[str, str]] = field(
+        default_factory=dict[int, dict[str, str]], init=False
+    )  # likewise
+
+    async def opt_out(self, call: Call) -> str:
+        say = phrases(call.language)
+        if call.user_id in self.parts.state.opt_outs:
+            return say.already_out
+        self.parts.services.in_flight.withdraw(call.user_id)
+        try:
+            await self.parts.state.opt_outs.add(call.user_id)
+        except OSError as error:
+            raise _unwritten(call, error) from error
+        finally:
+            if self.documents is not None:
+                await self.documents.stop_reading_of(call.user_id)
+        return f"{say.opted_out} {say.stays_until_forgotten}"
+
+    async def opt_in(self, call: Call) -> str:
+        if call.user_id not in self.parts.state.opt_outs:
+            return phrases(call.language).already_in
+        try:
+            await self.parts.state.opt_outs.discard(call.user_id)
+        except OSError as error:
+            raise _unwritten(call, error) from error
+        return phrases(call.language).opted_in
+
+    async def forget(self, call: Call) -> str:
+        """Forget the caller, in memory and in the files of the data folder, and return the reply."""
+        try:
+            done = await self.remove(call.user_id, call.id)
+        except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
+            raise not_forgotten(call, error) from error
+        for line in done.left:
+            log.warning("/privacy forget: %s", line)
+        return summary(done, phrases(call.language))
+
+    async def remove(
+        self, user_id: int, until: int | None = None, renamed: Mapping[str, str] | None = None
+    ) -> ForgetResult:
+        """Remove everything of a person and return the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
+        LibraryUnusable; data that is removed by then stays removed.
+
+        `until`: the id of the request. Messages with ids up to it leave nothing behind, even those under way. None: all
+        up to now (`newest_by_now`). `renamed`: as `planned_renames`, if another process keeps the archive.
+
+        One removal runs at a time, as each reads every file. A second request of the same person joins their waiting
+        removal.
+        """
+        known = newest_by_now(self.parts.services.history) if until is None else until
+        self._until[user_id] = max(known, self._until.get(user_id, 0))
+        # At once: their turn may come late.
+        self.parts.state.forget_messages(user_id, self._until[user_id])
+        self.parts.services.in_flight.withdraw(user_id)
+        self._renamed_elsewhere.setdefault(user_id, {}).update(renamed or {})
+        return await self._removals.share((user_id, self._round[user_id]), lambda: self._remove_in_turn(user_id))
+
+    async def planned_renames(self, user_id: int) -> dict[str, str]:
+        """Return the new ids, by the old ones, of the topics that the removal of a person renames. Raises OSError."""
+        shared, *servers = [each.data for each in self.team_files.values()]
+        return await in_thread(planned_renames, shared, servers, user_id)
+
+    async def _remove_in_turn(self, user_id: int) -> ForgetResult:
+        async with self._turn:
+            self._round[user_id] += 1  # a request from now on is for another removal
+            until, renamed = self._until.pop(user_id), self._renamed_elsewhere.pop(user_id)
+            with self.parts.services.in_flight.forgetting(user_id):
+                return await self._remove(user_id, until, renamed)
+
+    async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
+        began = now()
+        self.parts.services.posts.forget(user_id, until)
+        for each in self.parts.servers.values():
+            each.captures.recent.forget(user_id, REMOVED)
+        await self.parts.state.record.forget(user_id, until)
+        removed_servers, folder_contents = list[Settings](), None
+        if self.settings is not None:
+            removed_servers = await in_thread(settings_of_removed_servers, self.settings)
+            folder_contents = await in_thread(list_folder_contents, self.settings, running=True)
+        opened = [await in_thread(open_removed_team, each) for each in removed_servers]
+        shared, *servers = [*(each.data for each in self.team_files.values()), *(team for team, _ in opened)]
+        texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
+        documented = [*(each.settings for each in self.parts.servers.values()), *removed_servers]
+        async with self._without_copies(user_id, removed_servers):
+            done = await in_thread(
+                forget_in_all_servers,
+                shared,
+                servers,
+                user_id,
+                texts,
+                folder_contents,
+                renamed,
+                partial(published_texts, documented),
+                self.other_archives,
+            )
+        self.parts.state.drafts.forget(user_id, began)
+        await self._rename_in_memory(done.renamed)
+        done.left += [line for _, problems in opened for line in problems]
+        folder = self.parts.state.folder
+        if self.documents is not None:
+            done.files, done.runbooks = await self.documents.forget(user_id)
+        if self.settings is not None:
+            unused = await self._forget_in_unused_stores(self.settings, user_id)
+            done.files += unused.files
+            done.runbooks += unused.runbooks
+            done.left += unused.left
+        if folder_contents is not None:
+            done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
+        return done
+
+    async def _forget_in_unused_stores(self, settings: Settings, user_id: int) -> ForgetResult:
+        """Raises OSError."""
+        folder = self.parts.state.folder
+        if self.documents is None:
+            stores = await in_thread(unused_stores, folder, None)
+            return await forget_documents(stores, folder, user_id, Tombstones(folder.tombstones))
+        stores = await in_thread(unused_stores, folder, settings.documents.store)
+        return await forget_documents(stores, folder, user_id, self.documents.cases.tombstones)
+
+    async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
+        """Rename, also in files again: a vote may have been written with an old id meanwhile. Raises OSError."""
+        if ids:
+            self.parts.services.posts.rename_sources(ids)
+            self.parts.state.drafts.rename_sources(ids)
+            await self.parts.state.record.rename_sources(ids)
+            await in_thread(rename_sources, self.parts.state.folder, ids)
+
+    @asynccontextmanager
+    async def _without_copies(self, user_id: int, removed_servers: Sequence[Settings]) -> AsyncGenerator[None]:
+        """Drop the search copies of topics that may hold the person's words; none is made before the end of the block.
+        `removed_servers`: servers whose topics nobody searches. Raises OSError.
+        """
+        async with AsyncExitStack() as stack:
+            teams = [each for each in self.team_files.values() if await in_thread(has_archived_text, each.raw, user_id)]
+            await in_thread(forget_in_search, removed_servers, user_id)
+            for each in teams:
+                if each.search is not None:
+                    await stack.enter_async_context(each.search.team_passages_dropped())
+            try:
+                if teams and self.documents is not None:
+                    self.documents.answers.purge(TEAM)
+                yield
+            finally:
+                if teams and self.documents is not None:
+                    self.documents.answers.purge(TEAM)  # answers from topics meanwhile
+
+
+FORGET_SECONDS = 600.0
+"""The least time between two removals of one person: each reads every file, and others wait for their turn."""
+
+
+def not_too_often(forget: Callable[[Call], Coroutine[Any, Any, str]]) -> Callable[[Call], Coroutine[Any, Any, str]]:
+    """Wrap `forget`, which carries out `/privacy forget`: who was forgotten lately is refused. What fails may be tried
+    again at once.
+    """
+    done_at: dict[int, float] = {}
+
+    async def forgotten(call: Call) -> str:
+        for user_id in [each for each, at in done_at.items() if now() - at >= FORGET_SECONDS]:
+            del done_at[user_id]
+        if call.user_id in done_at:
+            raise CommandRefused(phrases(call.language).forgotten_lately)
+        reply = await forget(call)
+        done_at[call.user_id] = now()
+        return reply
+
+    return forgotten
+
+
+def newest_by_now(history: History) -> int:
+    """Return the highest id by our clock, or of a message seen: the clock may be behind Discord's."""
+    return max(history.newest_id, snowflake_at(now()))
+
+
+def not_forgotten(call: Call, error: Exception) -> CommandRefused:
+    log.error("/privacy forget: %s", error)
+    return CommandRefused(phrases(call.language).not_forgotten)
+
+
+def summary(done: ForgetResult, say: Phrases, *, complete: bool = True) -> str:
+    """Describe to the person what was removed. Unless `complete`, it adds that the rest follows."""
+    found = (
+        (done.turns, say.removed_turns),
+        (done.posts, say.removed_posts),
+        (done.topics, say.removed_topics),
+        (done.pending, say.removed_pending),
+        (done.votes, say.removed_votes),
+        (done.questions, say.removed_questions),
+        (done.files, say.removed_files),
+        (done.runbooks, say.removed_runbooks),
+        (done.exchanges, say.removed_exchanges),
+        (done.ends, say.removed_ends),
+    )
+    lines = [f"- {line(count)}" for count, line in found if count]
+    removed = ["\n".join([say.removed, *lines])] if lines else [say.nothing_kept] if complete else []
+    follows = [] if complete else [say.rest_follows]
+    return "\n\n".join([*removed, *follows, f"{say.out_of_reach} {say.may_see_again}"])
+
+
+def _unwritten(call: Call, error: OSError) -> CommandRefused:
+    log.error("/privacy: %s", error)
+    return CommandRefused(phrases(call.language).not_written)

@@ -1,6 +1,7 @@
 """Says whether the program is well: `HealthMonitor.sample` gives a `Condition` for each thing that it needs.
 
-Alerts are made of these and, over NATS, each process has them in its status. `--check` shows `disk_condition`.
+Alerts are made of these (`alert_parts`) and, over NATS, each process has them in its status. `--check` shows
+`disk_condition`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,17 +18,19 @@ from urllib.parse import urlsplit
 from reactivex.subject import Subject
 
 from assembly.sources import source_kinds
-from clock import now, rfc3339
+from clock import now, utc_minute
 from model.health import Condition, Topic, Trouble, merge_conditions
 from model.servers import Servers
 from model.words import number_of, one_line
-from services.discord import Health
+from services.discord import Health, Poster
 from services.knowledge import CannotList, Record, SourceRecords, UpdateEvent, UpdateReport, UpToDate, read_links
 from services.llm import Limiter, LLMError, PromptRefused
 from services.redaction import Redactor
-from services.storage import describe_error, in_thread
-from services.telemetry import LastError
-from settings import KnowledgeSettings, Settings
+from services.storage import DataFolder, describe_error, in_thread
+from services.telemetry import LastError, Webhook
+from settings import AlertSettings, KnowledgeSettings, Settings
+from sinks.alerts import Alerts, Send, send_to_channel, send_to_webhook
+from streams.alerts import AlertParts
 
 SAMPLE_SECONDS = 30.0
 HOUR = 3600.0
@@ -112,7 +115,7 @@ class UpdateWatch:
         """Return whether the updates are in time."""
         late = at - self.current_at > max(LATE_UPDATES * self.kb.runtime_refresh_tick_seconds, HOUR)
         troubles = {self.prefix: Trouble(self.current_at, at)} if late else {}
-        told = f"last updated {rfc3339(self.current_at)[:16].replace('T', ' ')} UTC"
+        told = f"last updated {utc_minute(self.current_at)}"
         return Condition(topic=Topic.KNOWLEDGE, troubles=troubles, detail=f"{told}; {self._why}" if self._why else told)
 
     async def failing(self, at: float) -> Condition:
@@ -259,7 +262,7 @@ class HealthMonitor:
     def _discord(self, gateway: Health, at: float) -> Condition:
         since = gateway.lost_since(at)
         troubles = {} if since is None else {self._place: Trouble(since, at)}
-        detail = "" if troubles else f"since {rfc3339(gateway.since)[:16].replace('T', ' ')} UTC"
+        detail = "" if troubles else f"since {utc_minute(gateway.since)}"
         return Condition(topic=Topic.DISCORD, troubles=troubles, detail=detail)
 
     def _models(self) -> Condition:
@@ -300,3 +303,51 @@ async def budget_condition(budgets: Servers[Limiter], at: float) -> list[Conditi
         if reached is not None:
             found[reached] = Trouble(at, at)
     return [Condition(topic=Topic.BUDGET, troubles=found)]
+
+
+MINUTE = 60.0
+
+
+def alert_parts(
+    settings: Settings,
+    monitor: HealthMonitor,
+    sample: Callable[[], Awaitable[Sequence[Condition]]],
+    poster: Poster,
+    on_open: Callable[[Mapping[str, bool]], object] | None,
+) -> AlertParts | None:
+    """Return the parts of the branch `alerts`; None if no target is set, and in a dry run. `on_open`: as for `Alerts`.
+    Blocking. Raises OSError: its file cannot be read.
+    """
+    chosen = settings.alerts
+    if not chosen.enabled or settings.app.dry_run:
+        return None
+    targets: dict[str, Send] = {}
+    if chosen.channel_id is not None:
+        targets["channel_id"] = send_to_channel(poster, chosen.channel_id)
+    if address := chosen.webhook_url.get_secret_value():
+        targets["webhook_url"] = send_to_webhook(Webhook(address))
+    after = seconds_in_trouble(chosen)
+    sink = Alerts(DataFolder(settings.app.data_dir).alerts, targets, after, on_open)
+    return AlertParts(
+        sample=sample,
+        states=lambda: sink.states,
+        keep=sink.keep,
+        is_told=sink.is_told,
+        changes=monitor.changed,
+        after=after,
+        every_seconds=SAMPLE_SECONDS,
+    )
+
+
+def seconds_in_trouble(chosen: AlertSettings) -> dict[Topic, float]:
+    """Return how long the trouble of each topic has to last before people are told."""
+    return {
+        Topic.DISCORD: chosen.discord_lost_minutes * MINUTE,
+        Topic.ACCESS: 0.0,
+        Topic.MODEL: chosen.model_failing_minutes * MINUTE,
+        # The age of the knowledge has a limit of its own: this is for a moment between two processes that keep it.
+        Topic.KNOWLEDGE: 5 * MINUTE,
+        Topic.SOURCES: chosen.source_failing_hours * HOUR,
+        Topic.BUDGET: 0.0,
+        Topic.DISK: 0.0,
+    }

@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import reactivex as rx
@@ -15,6 +16,7 @@ from assembly.running import Meters
 from assembly.sources import source_kinds, web_for
 from assembly.team import model_of
 from dataflow import Overflow, map_async, supervise
+from model.servers import Servers
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, LibrarySearch, SourceRecords, index_file
@@ -112,6 +114,21 @@ async def keep_knowledge_current(
 
 
 @asynccontextmanager
+async def keep_all_knowledge_current(
+    settings: Settings, asker: StructuredLLM | None, usages: Servers[Usage], meters: Meters
+) -> AsyncGenerator[None]:
+    """Keep the knowledge base that servers share, and that of each server, current for as long as the block runs."""
+    without_gauge = replace(meters, gauge=None)  # a gauge takes each operator name once: from the shared knowledge
+    async with AsyncExitStack() as stack:
+        for guild_id, server in settings.servers.items():
+            its_meters = meters if guild_id is None else without_gauge
+            await stack.enter_async_context(
+                keep_knowledge_current(server, asker, usages[guild_id], meters=its_meters, guild_id=guild_id)
+            )
+        yield
+
+
+@asynccontextmanager
 async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: float) -> AsyncGenerator[None]:
     """Keep the passages of sources and their vectors up to date for as long as the block runs: at once, and at each
     tick.
@@ -122,15 +139,11 @@ async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: f
             await search.refresh()
             await search.embed()
 
-    subscription = (
-        ticks(tick_seconds)
-        .pipe(map_async(up_to_date, on_failure=search_failed, max_concurrent=1, max_waiting=1), supervise("searchable"))
-        .subscribe(on_error=lambda error: log.critical("knowledge is searchable as it is now", exc_info=error))
+    updates = ticks(tick_seconds).pipe(
+        map_async(up_to_date, on_failure=search_failed, max_concurrent=1, max_waiting=1), supervise("searchable")
     )
-    try:
+    with updates.subscribe(on_error=lambda error: log.critical("knowledge is searchable as it is now", exc_info=error)):
         yield
-    finally:
-        subscription.dispose()
 
 
 def search_failed(_: object, error: Exception) -> None:

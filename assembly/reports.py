@@ -19,13 +19,12 @@ from clock import now, rfc3339, run_blocking
 from model.messages import snowflake_at
 from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
-from reporting.dismissed import DismissedQuestions
 from reporting.document import summary
-from reporting.reading import TimeSpan, VotedQuestion
+from reporting.reading import DismissedQuestions, TimeSpan, VotedQuestion
 from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, lessons_among, team_answer
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
-from services.discord import Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
+from services.discord import PAGE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
@@ -58,19 +57,14 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
     for owner in settings.servers if guild_id is None else [settings.servers.owner_of(guild_id)]:
         team = settings.servers[owner]
         found = await in_thread(overview, team_paths(team), team.kb.qa_raw_last_processed_id, now())
-        taught |= {
-            pair.id: Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE])
+        filed = [
+            (pair, Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE]))
             for name, topic in found.topics.items()
             for pair in topic.pairs
-        }
-        answered |= {
-            message_id: taught[pair.id]
-            for topic in found.topics.values()
-            for pair in topic.pairs
-            for message_id in pair.message_ids
-        }
-        pairs = [pair for topic in found.topics.values() for pair in topic.pairs]
-        lessons[owner] = lessons_among((pair, taught[pair.id]) for pair in pairs)
+        ]
+        taught |= {pair.id: each for pair, each in filed}
+        answered |= {message_id: each for pair, each in filed for message_id in pair.message_ids}
+        lessons[owner] = lessons_among(filed)
     token_days = (await in_thread(read_token_days, folder.token_days)).days
     dismissed = await in_thread(DismissedQuestions(folder.dismissed).read)
 
@@ -130,7 +124,7 @@ WEEK = 7 * 86_400.0
 LOOK_SECONDS = 3600.0
 POSTED_GAPS = 8
 """At most so many groups of questions are posted: they fit into a message."""
-PAGE, PAGES = 100, 20
+PAGES = 20
 AHEAD_SECONDS = 3600.0
 """Our clock may be this far ahead of Discord's, from which message ids are made."""
 
@@ -209,7 +203,7 @@ class WeeklyReport:
         """Return the hashes of the pieces that were posted. Raises LookupFailed."""
         after, written = snowflake_at(begun.until - AHEAD_SECONDS), set[str]()
         for _ in range(PAGES):
-            page = await self.fetcher.messages(self.channel_id, limit=PAGE, after=after)
+            page = await self.fetcher.messages(self.channel_id, after=after)
             written |= {_mark(message.text) for message in page if message.author.is_bot}
             if len(page) < PAGE:
                 break

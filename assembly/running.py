@@ -77,10 +77,12 @@ class Meters:
         return [each for each in (self.result, None if self.flow is None else self.flow.add) if each is not None]
 
 
-def meters_of(settings: Settings, role: str = "") -> Meters:
-    """Make the meters of one run; none if `metrics.port` is 0. `role`: of this process, if there are several."""
+def meters_of(settings: Settings, role: str = "", health: HealthMonitor | None = None) -> Meters:
+    """Make the meters of one run; none but `health` if `metrics.port` is 0. `role`: of this process, if there are
+    several.
+    """
     if not settings.metrics.port:
-        return Meters()
+        return Meters(health=health)
     # Imported late: that takes longer than many a command.
     from services.telemetry.exporter import Metrics  # noqa: PLC0415
 
@@ -99,6 +101,7 @@ def meters_of(settings: Settings, role: str = "") -> Meters:
         owned=metrics.owned if role else None,
         incidents=metrics.incidents,
         exposed=metrics.render,
+        health=health,
     )
 
 
@@ -123,13 +126,11 @@ async def serving(
     if meters.exposed is None:
         yield
         return
-    from services.telemetry.exporter import CONTENT_TYPE, CannotListen, serve_metrics  # noqa: PLC0415 (as above)
+    from services.telemetry.exporter import CannotListen, serve_metrics  # noqa: PLC0415 (as above)
 
     host, port = settings.host, settings.port
     try:
-        async with serve_metrics(
-            host, port, health, meters.exposed, CONTENT_TYPE, ready=ready, add_pages=add_pages, pace=pace
-        ):
+        async with serve_metrics(host, port, health, meters.exposed, ready=ready, add_pages=add_pages, pace=pace):
             yield
     except CannotListen as error:
         raise Unusable(str(error)) from None
@@ -290,7 +291,7 @@ async def play(
     """
     source: Subject[Dispatch] = Subject()
     run = GraphRun(through(source.pipe(decode(), ops.do_action(tally.observe))), in_flight)
-    async for dispatch in dispatches(*recordings):
+    async for dispatch in dispatches(*recordings, on_cut_off=tally.note_cut_off):
         source.on_next(dispatch)
     source.on_completed()
     return await run.drain(REPLAY_DRAIN_SECONDS)

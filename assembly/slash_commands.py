@@ -5,36 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from inspect import signature
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import discord
 from discord.app_commands import Range
 
 from assembly.answering import assistant_of, server_libraries, team_search
-from assembly.documents import Documents, unused_stores
-from assembly.forgetting import (
-    TeamKnowledgeFiles,
-    forget_documents,
-    forget_in_search,
-    list_folder_contents,
-    open_removed_team,
-    published_texts,
-    settings_of_removed_servers,
-    team_files,
-)
+from assembly.documents import Documents
+from assembly.forgetting import Privacy, not_too_often, team_files
 from assembly.graph_parts import GraphParts
 from assembly.teaching import Teaching
-from clock import now
-from clock.shared_calls import SharedCalls
 from model.conversations import Conversation, Role, Turn
-from model.messages import Attachment, Author, snowflake_at
+from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, Reason, traits_of
 from model.servers import Servers
 from services.conversations import History, Phrases, ThreadAccess, Withdrawn, in_language, phrases
@@ -54,7 +40,6 @@ from services.documents import (
     FileRefused,
     NoSuchRunbook,
     Runbooks,
-    Tombstones,
     TooManyRunbooks,
     TooManyWaiting,
     check_file,
@@ -67,29 +52,10 @@ from services.documents import (
     title_of,
 )
 from services.documents.store import Document, State, StoreUnavailable, protocol
-from services.documents.tools import TEAM
 from services.llm import StructuredLLM
-from services.privacy import (
-    ForgetResult,
-    collect_texts,
-    find_remaining_words,
-    forget_in_all_servers,
-    has_archived_text,
-    planned_renames,
-    rename_sources,
-)
 from services.redaction import Redactor
 from services.search import language_of
-from services.storage import in_thread
-from services.team import (
-    MOST_ANSWER_CHARS,
-    MOST_QUESTION_CHARS,
-    REMOVED,
-    LessonForm,
-    LessonRefused,
-    LibraryUnusable,
-    LibraryUnwritable,
-)
+from services.team import MOST_ANSWER_CHARS, MOST_QUESTION_CHARS, LessonForm, LessonRefused
 from services.telemetry import number_of
 from settings import Settings
 from streams.answers import AIResult, Answerer, RequestContext
@@ -97,207 +63,6 @@ from streams.answers import AIResult, Answerer, RequestContext
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Privacy:
-    """Carries out /privacy opt-out, opt-in and forget.
-
-    Attributes:
-        team_files: the team knowledge of each server that has its own, and that of all others.
-        other_archives: archives of other processes, in which a person's words are found.
-        settings: those of the data folder, whose other files are looked through too. None in a worker, whose folder
-            holds copies of other processes' files.
-    """
-
-    parts: GraphParts
-    team_files: Servers[TeamKnowledgeFiles]
-    documents: Documents | None = None
-    other_archives: Sequence[Path] = ()
-    settings: Settings | None = None
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
-    _round: Counter[int] = field(default_factory=Counter[int], init=False)  # removals begun, by person
-    _until: dict[int, int] = field(default_factory=dict[int, int], init=False)  # by person whose removal waits
-    _renamed_elsewhere: dict[int, dict[str, str]] = field(
-        default_factory=dict[int, dict[str, str]], init=False
-    )  # likewise
-
-    async def opt_out(self, call: Call) -> str:
-        say = phrases(call.language)
-        if call.user_id in self.parts.state.opt_outs:
-            return say.already_out
-        self.parts.services.in_flight.withdraw(call.user_id)
-        try:
-            await self.parts.state.opt_outs.add(call.user_id)
-        except OSError as error:
-            raise _unwritten(call, error) from error
-        finally:
-            if self.documents is not None:
-                await self.documents.stop_reading_of(call.user_id)
-        return f"{say.opted_out} {say.stays_until_forgotten}"
-
-    async def opt_in(self, call: Call) -> str:
-        if call.user_id not in self.parts.state.opt_outs:
-            return phrases(call.language).already_in
-        try:
-            await self.parts.state.opt_outs.discard(call.user_id)
-        except OSError as error:
-            raise _unwritten(call, error) from error
-        return phrases(call.language).opted_in
-
-    async def forget(self, call: Call) -> str:
-        """Forget the caller, in memory and in the files of the data folder, and return the reply."""
-        try:
-            done = await self.remove(call.user_id, call.id)
-        except (OSError, StoreUnavailable, LibraryUnusable, LibraryUnwritable) as error:
-            raise not_forgotten(call, error) from error
-        for line in done.left:
-            log.warning("/privacy forget: %s", line)
-        return summary(done, phrases(call.language))
-
-    async def remove(
-        self, user_id: int, until: int | None = None, renamed: Mapping[str, str] | None = None
-    ) -> ForgetResult:
-        """Remove everything of a person and return the counts. Raises OSError, StoreUnavailable, LibraryUnwritable,
-        LibraryUnusable; data that is removed by then stays removed.
-
-        `until`: the id of the request. Messages with ids up to it leave nothing behind, even those under way. None: all
-        up to now (`newest_by_now`). `renamed`: as `planned_renames`, if another process keeps the archive.
-
-        One removal runs at a time, as each reads every file. A second request of the same person joins their waiting
-        removal.
-        """
-        known = newest_by_now(self.parts.services.history) if until is None else until
-        self._until[user_id] = max(known, self._until.get(user_id, 0))
-        # At once: their turn may come late.
-        self.parts.state.forget_messages(user_id, self._until[user_id])
-        self.parts.services.in_flight.withdraw(user_id)
-        self._renamed_elsewhere.setdefault(user_id, {}).update(renamed or {})
-        return await self._removals.share((user_id, self._round[user_id]), lambda: self._remove_in_turn(user_id))
-
-    async def planned_renames(self, user_id: int) -> dict[str, str]:
-        """Return the new ids, by the old ones, of the topics that the removal of a person renames. Raises OSError."""
-        shared, *servers = [each.data for each in self.team_files.values()]
-        return await in_thread(planned_renames, shared, servers, user_id)
-
-    async def _remove_in_turn(self, user_id: int) -> ForgetResult:
-        async with self._turn:
-            self._round[user_id] += 1  # a request from now on is for another removal
-            until, renamed = self._until.pop(user_id), self._renamed_elsewhere.pop(user_id)
-            with self.parts.services.in_flight.forgetting(user_id):
-                return await self._remove(user_id, until, renamed)
-
-    async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
-        self.parts.services.posts.forget(user_id, until)
-        for each in self.parts.servers.values():
-            each.captures.recent.forget(user_id, REMOVED)
-        await self.parts.state.record.forget(user_id, until)
-        removed_servers, folder_contents = list[Settings](), None
-        if self.settings is not None:
-            removed_servers = await in_thread(settings_of_removed_servers, self.settings)
-            folder_contents = await in_thread(list_folder_contents, self.settings, running=True)
-        opened = [await in_thread(open_removed_team, each) for each in removed_servers]
-        shared, *servers = [*(each.data for each in self.team_files.values()), *(team for team, _ in opened)]
-        texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
-        documented = [*(each.settings for each in self.parts.servers.values()), *removed_servers]
-        async with self._without_copies(user_id, removed_servers):
-            done = await in_thread(
-                forget_in_all_servers,
-                shared,
-                servers,
-                user_id,
-                texts,
-                folder_contents,
-                renamed,
-                partial(published_texts, documented),
-                self.other_archives,
-            )
-        self.parts.state.drafts.forget(user_id)
-        await self._rename_in_memory(done.renamed)
-        done.left += [line for _, problems in opened for line in problems]
-        folder = self.parts.state.folder
-        if self.documents is not None:
-            done.files, done.runbooks = await self.documents.forget(user_id)
-        if self.settings is not None:
-            unused = await self._forget_in_unused_stores(self.settings, user_id)
-            done.files += unused.files
-            done.runbooks += unused.runbooks
-            done.left += unused.left
-        if folder_contents is not None:
-            done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
-        return done
-
-    async def _forget_in_unused_stores(self, settings: Settings, user_id: int) -> ForgetResult:
-        """Raises OSError."""
-        folder = self.parts.state.folder
-        if self.documents is None:
-            stores = await in_thread(unused_stores, folder, None)
-            return await forget_documents(stores, folder, user_id, Tombstones(folder.tombstones))
-        stores = await in_thread(unused_stores, folder, settings.documents.store)
-        return await forget_documents(stores, folder, user_id, self.documents.cases.tombstones)
-
-    async def _rename_in_memory(self, ids: Mapping[str, str]) -> None:
-        """Rename, also in files again: a vote may have been written with an old id meanwhile. Raises OSError."""
-        if ids:
-            self.parts.services.posts.rename_sources(ids)
-            self.parts.state.drafts.rename_sources(ids)
-            await self.parts.state.record.rename_sources(ids)
-            await in_thread(rename_sources, self.parts.state.folder, ids)
-
-    @asynccontextmanager
-    async def _without_copies(self, user_id: int, removed_servers: Sequence[Settings]) -> AsyncGenerator[None]:
-        """Drop the search copies of topics that may hold the person's words; none is made before the end of the block.
-        `removed_servers`: servers whose topics nobody searches. Raises OSError.
-        """
-        async with AsyncExitStack() as stack:
-            teams = [each for each in self.team_files.values() if await in_thread(has_archived_text, each.raw, user_id)]
-            await in_thread(forget_in_search, removed_servers, user_id)
-            for each in teams:
-                if each.search is not None:
-                    await stack.enter_async_context(each.search.team_passages_dropped())
-            try:
-                if teams and self.documents is not None:
-                    self.documents.answers.purge(TEAM)
-                yield
-            finally:
-                if teams and self.documents is not None:
-                    self.documents.answers.purge(TEAM)  # answers from topics meanwhile
-
-
-def newest_by_now(history: History) -> int:
-    """Return the highest id by our clock, or of a message seen: the clock may be behind Discord's."""
-    return max(history.newest_id, snowflake_at(now()))
-
-
-def not_forgotten(call: Call, error: Exception) -> CommandRefused:
-    log.error("/privacy forget: %s", error)
-    return CommandRefused(phrases(call.language).not_forgotten)
-
-
-def summary(done: ForgetResult, say: Phrases, *, complete: bool = True) -> str:
-    """Describe to the person what was removed. Unless `complete`, it adds that the rest follows."""
-    found = (
-        (done.turns, say.removed_turns),
-        (done.posts, say.removed_posts),
-        (done.topics, say.removed_topics),
-        (done.pending, say.removed_pending),
-        (done.votes, say.removed_votes),
-        (done.questions, say.removed_questions),
-        (done.files, say.removed_files),
-        (done.runbooks, say.removed_runbooks),
-        (done.exchanges, say.removed_exchanges),
-        (done.ends, say.removed_ends),
-    )
-    lines = [f"- {line(count)}" for count, line in found if count]
-    removed = ["\n".join([say.removed, *lines])] if lines else [say.nothing_kept] if complete else []
-    follows = [] if complete else [say.rest_follows]
-    return "\n\n".join([*removed, *follows, f"{say.out_of_reach} {say.may_see_again}"])
-
-
-def _unwritten(call: Call, error: OSError) -> CommandRefused:
-    log.error("/privacy: %s", error)
-    return CommandRefused(phrases(call.language).not_written)
 
 
 _UNSAFE = re.compile(r"[^\w-]+")
@@ -621,7 +386,7 @@ class SlashServices:
     @property
     def runbooks(self) -> RunbookCommands:
         assert self.documents is not None  # noqa: S101 (the row says that it needs them)
-        return RunbookCommands(self.documents.runbooks, self.documents.intake.attachments)
+        return RunbookCommands(self.documents.runbooks, self.documents.ingest_services.attachments)
 
     @property
     def evidence(self) -> EvidenceCommands:
@@ -766,7 +531,8 @@ async def slash_commands(
         rules = parts.rules.answers
         slots = AnswerSlots(rules.max_concurrent_answers, rules.max_waiting_answers)
         questions = QuestionCommands(parts, answerers_of(settings, parts, llm, opened), slots)
-        services = SlashServices(settings, parts, privacy, forget or privacy.forget, questions, documents)
+        limited = not_too_often(forget or privacy.forget)
+        services = SlashServices(settings, parts, privacy, limited, questions, documents)
         offered = {
             name: (command, callback_of(name, command, services))
             for name, command in COMMANDS.items()

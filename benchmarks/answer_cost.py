@@ -54,7 +54,7 @@ from services.llm.endpoint import Reply, Request
 from services.redaction import Redactor
 from settings import Settings
 from streams.answers import Answerer
-from streams.server_context import ServerContext
+from streams.chain import ServerContext
 
 MOST_TIMES = 1.4
 ANSWERS = 5

@@ -153,13 +153,7 @@ class Forgetful:
         return None
 
     async def messages(
-        self,
-        channel_id: int,
-        *,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        around: int | None = None,
+        self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Message]:
         return []
 

@@ -41,7 +41,7 @@ from services.assistant import Assistant, GatingResult
 from services.assistant.answering import AnswerResult, SelectionResult
 from settings import Settings, load
 from streams.answers import AIResult, Answerer
-from streams.server_context import ServerContext
+from streams.chain import ServerContext
 
 DOCUMENTS = ROOT / "examples" / "knowledge-base" / "sources"
 QUESTIONS = ROOT / "tests" / "evaluation" / "questions" / "questions.jsonl"

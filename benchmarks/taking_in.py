@@ -2,7 +2,7 @@
 
     python -m benchmarks.taking_in
 
-CPU seconds of the best of three runs, and how many times those of the yardstick they are: a loop over the same lines
+CPU seconds of the best of three runs, and how many times those of a bare search they are: a loop over the same lines
 that looks for one word. And for how long the event loop is held while the largest log is read as the bot reads it, in a
 process of its own.
 """
@@ -19,8 +19,9 @@ from collections.abc import Callable
 
 from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.verdicts import verdict
+from benchmarks.yardstick import limit_of_cpu
 from clock import Processes
-from services.documents import DocumentRedactors, FileLimits, ingest
+from services.documents import DocumentRedactors, FileLimits, prepare_document
 from services.documents.reading.preparing import prepare
 from services.documents.store import Origin
 
@@ -46,7 +47,7 @@ def configuration(values: int) -> bytes:
     return json.dumps(tree, indent=1).encode()
 
 
-def yardstick(data: bytes) -> None:
+def bare_search(data: bytes) -> None:
     for line in data.decode().split("\n"):
         _WORD.search(line)
 
@@ -62,8 +63,8 @@ def seconds(work: Callable[[], object]) -> float:
 
 def measured(name: str, filename: str, data: bytes) -> float:
     spent = seconds(lambda: prepare(filename, data, limits=FileLimits()))
-    times = spent / max(1e-6, seconds(lambda: yardstick(data)))
-    print(f"{name:<34} {len(data) / 2**20:>6.2f} MiB {spent:>7.2f} s {times:>7.1f} times the yardstick")
+    times = spent / max(1e-6, seconds(lambda: bare_search(data)))
+    print(f"{name:<34} {len(data) / 2**20:>6.2f} MiB {spent:>7.2f} s {times:>7.1f} times the bare search")
     return spent
 
 
@@ -73,7 +74,7 @@ async def beside(data: bytes) -> Heartbeat:
     origin = Origin("a.log")
 
     async def take_in(content: bytes) -> None:
-        await ingest(processes.run, origin, content, limits=FileLimits(), redactors=DocumentRedactors())
+        await processes.run(prepare_document, origin, content, FileLimits(), None, DocumentRedactors())
 
     try:
         await take_in(b"2026-02-01 10:00:00 INFO tick")
@@ -93,10 +94,14 @@ def main() -> int:
     more = measured("configuration of 10,000 values", "a.json", configuration(10_000))
     hearts = [asyncio.run(beside(large)) for _ in range(RUNS)]
     growth = max(ten / one, more / config)
+    most, most_largest = limit_of_cpu(MOST_PER_MEBIBYTE), limit_of_cpu(MOST_LARGEST)
     return verdict(
         not_held("a log of 10 MiB is read", *hearts),
-        (one <= MOST_PER_MEBIBYTE, f"1 MiB of log: {one:.2f} s, at most {MOST_PER_MEBIBYTE} s wanted"),
-        (max(ten, short) <= MOST_LARGEST, f"largest logs: {max(ten, short):.2f} s, at most {MOST_LARGEST} s wanted"),
+        (one <= most, f"1 MiB of log: {one:.2f} s, at most {most:.2f} s wanted"),
+        (
+            max(ten, short) <= most_largest,
+            f"largest logs: {max(ten, short):.2f} s, at most {most_largest:.2f} s wanted",
+        ),
         (growth <= MOST_TIMES_AS_MUCH, f"ten times as much: {growth:.1f} times, at most {MOST_TIMES_AS_MUCH} wanted"),
     )
 

@@ -1,13 +1,15 @@
 """Cancels one item while it waits or is processed (`CancelToken`), and tasks (`cancel_and_wait`); holds tasks that
-nobody awaits (`BackgroundTasks`).
+nobody awaits (`BackgroundTasks`), finishes those that must not be cut off (`finish_even_if_cancelled`), and shares one
+among identical requests (`SharedCalls`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Coroutine, Generator, Hashable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 
 class CancelToken:
@@ -81,6 +83,8 @@ class CancelToken:
             self._timer = None
 
 
+T = TypeVar("T")
+
 RECANCEL_SECONDS = 0.5
 
 
@@ -98,6 +102,20 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
         await asyncio.gather(*done, return_exceptions=True)
 
 
+async def finish_even_if_cancelled(work: asyncio.Future[T] | Coroutine[Any, Any, T]) -> T:
+    """Await `work`; if cancelled meanwhile, wait for its end first, drop its result, and then raise CancelledError."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # retrieved, or asyncio would report it as never retrieved
+        raise
+
+
 class BackgroundTasks:
     """Holds tasks that nobody awaits until they end: an event loop alone would let them be collected half-way."""
 
@@ -113,3 +131,35 @@ class BackgroundTasks:
     async def close(self) -> None:
         """Cancel the tasks that still run, and wait until they have ended."""
         await cancel_and_wait(*self._tasks)
+
+
+@dataclass(slots=True)
+class _Call:
+    task: asyncio.Task[Any]
+    waiting: int = 0
+
+
+class SharedCalls:
+    """Runs one call for each key at a time. Further requests for the key wait for it, and get its result or exception.
+
+    Nothing is kept after a call. A call without a waiting request is cancelled.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[Hashable, _Call] = {}
+
+    async def share(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return the result of `start()`, or of the running call with the same `key`."""
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _Call(asyncio.create_task(start()))
+        call.waiting += 1
+        try:
+            # Shielded: the cancellation of one request must not cancel the others'.
+            return await asyncio.shield(call.task)
+        finally:
+            call.waiting -= 1
+            if call.task.done() or not call.waiting:
+                call.task.cancel()
+                if self._calls.get(key) is call:
+                    del self._calls[key]

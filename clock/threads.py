@@ -16,6 +16,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from clock.cancellation import finish_even_if_cancelled
 from clock.virtual_loop import VirtualLoop
 
 P = ParamSpec("P")
@@ -48,14 +49,7 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
     due = loop.stop_clock_for(done) if virtual else done
     _outstanding.add(due)
     due.add_done_callback(_outstanding.discard)
-    try:
-        return await asyncio.shield(due)
-    except asyncio.CancelledError:
-        while not due.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([due])
-        due.exception()  # retrieved, or asyncio would report it as never retrieved
-        raise
+    return await finish_even_if_cancelled(due)
 
 
 async def wait_for_blocking_work() -> None:
@@ -147,21 +141,17 @@ PATIENCE_SECONDS = 5.0
 
 
 class BoundedShutdownExecutor(ThreadPoolExecutor):
-    """A ThreadPoolExecutor whose shutdown waits for at most `patience` seconds."""
-
-    def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
-        super().__init__(thread_name_prefix="asyncio")
-        self._patience = patience
+    """A ThreadPoolExecutor whose shutdown waits for at most `PATIENCE_SECONDS`."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait=False, cancel_futures=cancel_futures)
         if wait:
-            join_threads(self._threads, self._patience)
+            join_threads(self._threads, PATIENCE_SECONDS)
 
 
 def with_bounded_shutdown(loop: L) -> L:
     """Give the loop an executor whose shutdown waits a bounded time for hanging threads; return the loop."""
-    loop.set_default_executor(BoundedShutdownExecutor())
+    loop.set_default_executor(BoundedShutdownExecutor(thread_name_prefix="asyncio"))
     return loop
 
 
@@ -175,10 +165,10 @@ def join_threads(threads: Iterable[threading.Thread], seconds: float) -> bool:
     return ended
 
 
-def exit_process(code: int, patience: float = PATIENCE_SECONDS) -> NoReturn:
-    """End the process like `sys.exit`, but wait for hanging threads for at most `patience` seconds."""
+def exit_process(code: int) -> NoReturn:
+    """End the process like `sys.exit`, but wait for hanging threads for at most `PATIENCE_SECONDS`."""
     others = [each for each in threading.enumerate() if not each.daemon and each is not threading.current_thread()]
-    if not join_threads(others, patience):
+    if not join_threads(others, PATIENCE_SECONDS):
         logging.shutdown()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

@@ -57,6 +57,11 @@ def rfc3339(seconds: float, *, digits: int = 3) -> str:
     return f"{_second(whole)}.{f'{micros:06d}'[:digits]}Z"
 
 
+def utc_minute(seconds: float) -> str:
+    """Format a time for people: `1567637086.0` → `2019-09-04 22:44 UTC`."""
+    return f"{rfc3339(seconds)[:16].replace('T', ' ')} UTC"
+
+
 @lru_cache(maxsize=16)  # most times that are written together are of the same second
 def _second(whole: int) -> str:
     return datetime.fromtimestamp(whole, UTC).isoformat(timespec="seconds").removesuffix("+00:00")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, conversation_of, open_answering
@@ -51,9 +51,7 @@ async def _ask(
 
 
 def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
-    """Describe what a channel would show for a question that does not address the bot. With a model, only the level
-    decides.
-    """
+    """Describe what a channel would show where the bot is not addressed. With a model, only the level decides."""
     if result.debug["result"] == OutcomeKind.FAILED:
         return "A step failed: in a channel nothing would be posted."
     posted = result.debug.get("level") == Level.ANSWER if unasked is None else unasked.should_reply
@@ -78,11 +76,3 @@ def _path(debug: Mapping[str, Any]) -> Iterator[str]:
 def _tokens(debug: Mapping[str, Any]) -> str:
     tokens = ", ".join(f"{name} {count:,}" for name, count in debug["tokens"].items())
     return f"; tokens: {tokens}" if tokens else ""
-
-
-async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:
-    """Ask each question by itself, and return the texts of the replies; empty texts for no reply."""
-    async with open_answering(settings) as answering:
-        asked = [conversation_of(settings, question) for question in questions]
-        results = [await answering.answerer.generate_reply(each) for each in asked]
-    return [result.reply_text or "" for result in results]

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.filesize import decimal
 
 from assembly import Unusable
 from assembly.data_folder import copy_order, files_not_in_backup
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
-from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, visible
+from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, print_error, visible
 from commands.progress import Count, show_progress
 from services.storage import lock
 from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up, prune, series_of
@@ -61,7 +59,7 @@ def backup(settings: Settings, file: Path, keep: int | None = None) -> int:
     except BackupRefused as refused:
         raise Unusable(f"--backup: {file} {refused}") from None
     except KeyboardInterrupt:
-        return _interrupted(f"nothing was written to {file}")
+        return print_error(f"interrupted; nothing was written to {file}")
     _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
     _print_list("Not in it:", [*made.left_out, *files_not_in_backup(settings)])
     _print_list("Damaged, and not in it:", made.damaged)
@@ -72,9 +70,7 @@ def backup(settings: Settings, file: Path, keep: int | None = None) -> int:
 
 
 def _prune(file: Path, keep: int, *, whole: bool) -> None:
-    """Delete older backups of the series of `file`, and print which. None is deleted where `file` lacks a database,
-    which an older one may hold.
-    """
+    """Delete older backups of the series of `file`, and print which; none if `file` lacks a database (not `whole`)."""
     if not whole:
         _print("No older backup was deleted, as this one lacks what is damaged.")
         return
@@ -100,7 +96,7 @@ def restore(settings: Settings, file: Path) -> int:
     except BadBackup as bad:
         raise Unusable(f"--restore: {file} {visible(str(bad))}") from None
     except KeyboardInterrupt:
-        return _interrupted(f"nothing was restored to {root}")
+        return print_error(f"interrupted; nothing was restored to {root}")
     _print(f"{root}: {_sum(count)} restored, as of {manifest.made_at}.")
     _print_list("Not in backups:", [*files_not_in_backup(settings)])
     _print(BACK_AGAIN)
@@ -109,13 +105,7 @@ def restore(settings: Settings, file: Path) -> int:
 
 def _show_count(count: CopyProgress) -> contextlib.AbstractContextManager[None]:
     """Show the progress while the block runs."""
-    console = Console(file=sys.stderr)
-    return show_progress(console, lambda: Count(count.files, count.total, "file", decimal(count.size)))
-
-
-def _interrupted(left: str) -> int:
-    print(f"app.py: interrupted; {left}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
-    return FAILED
+    return show_progress(lambda: Count(count.files, count.total, "file", decimal(count.size)))
 
 
 def _sum(count: CopyProgress) -> str:

@@ -1,6 +1,4 @@
-"""`--check`: prints a row for each thing that the bot needs (files, folders, Discord, models, NATS), with a verdict.
-Writes nothing.
-"""
+"""`--check`: prints a row for each thing that the bot needs, with a verdict. Writes nothing."""
 
 from __future__ import annotations
 
@@ -200,7 +198,7 @@ async def nats_rows(settings: Settings) -> list[Finding]:
             from assembly.distributed.server_commands import check_servers  # noqa: PLC0415 (nothing of it is imported for one process)
         found = await check_servers(settings)
     except Unusable as error:
-        return [_nats_missing(str(error))]
+        return [nats_row(str(error))]
     usable = any(each.trouble is None for each in found.servers)
     refused = any(each.trouble is not None and not each.silent for each in found.servers)
     rows = [] if refused else [_credentials(settings.nats)]
@@ -209,10 +207,10 @@ async def nats_rows(settings: Settings) -> list[Finding]:
             says = f"{each.server} is version {each.version}, and keeps streams (JetStream)"
             rows.append(Finding("transport", Verdict.OK, says))
         elif each.silent and usable:
-            rows.append(_nats_row(Verdict.WARNING, f"{each.trouble}; the others are used"))
+            rows.append(nats_row(f"{each.trouble}; the others are used", Verdict.WARNING))
         else:
-            rows.append(_nats_missing(each.trouble))
-    rows += map(_nats_missing, [*found.wrong, *transport_problems(settings, rehearsal=settings.app.dry_run)])
+            rows.append(nats_row(each.trouble))
+    rows += map(nats_row, [*found.wrong, *transport_problems(settings, rehearsal=settings.app.dry_run)])
     if found.streams is not None and not found.wrong:
         chosen = settings.nats
         says = f"{number_of(len(found.streams), 'stream')}, made as nats.partitions and nats.replicas say"
@@ -230,11 +228,7 @@ def _credentials(chosen: NatsSettings) -> Finding:
     return Finding(about, Verdict.OK, f"{variable} is {path}")
 
 
-def _nats_missing(line: str) -> Finding:
-    return _nats_row(Verdict.MISSING, line)
-
-
-def _nats_row(verdict: Verdict, line: str) -> Finding:
+def nats_row(line: str, verdict: Verdict = Verdict.MISSING) -> Finding:
     """Make a finding. `line`: begins with the key."""
     about, _, says = line.partition(": ")
     return Finding(about, verdict, says)
@@ -285,24 +279,26 @@ async def discord_rows(settings: Settings) -> list[Finding]:
     known = Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")
     rows, channel_id = [known], settings.alerts.channel_id
     if channel_id is not None:
-        rows.append(await alert_channel_row(token, channel_id, bot.user_id))
+        about, without = "alerts.channel_id", "nobody is told there"
+        rows.append(await channel_row(token, channel_id, bot.user_id, about, without, Verdict.WARNING))
     for channel_id in review_channels(settings):
         about, without = "discord.review_channel_id", "the team is not shown what waits for approval"
         rows.append(await channel_row(token, channel_id, bot.user_id, about, without, for_team=True))
     return rows
 
 
-async def alert_channel_row(token: str, channel_id: int, bot_id: int) -> Finding:
-    """Check that the bot may post in the channel of alerts. Posts nothing."""
-    found = await channel_row(token, channel_id, bot_id, "alerts.channel_id", "nobody is told there")
-    return replace(found, verdict=Verdict.WARNING) if found.verdict is Verdict.MISSING else found
-
-
 async def channel_row(
-    token: str, channel_id: int, bot_id: int, about: str, without: str, *, for_team: bool = False
+    token: str,
+    channel_id: int,
+    bot_id: int,
+    about: str,
+    without: str,
+    verdict: Verdict = Verdict.MISSING,
+    *,
+    for_team: bool = False,
 ) -> Finding:
-    """Check that the bot may post in a channel. `without`: what follows if it may not; `for_team`: others than the team
-    should not view it. Posts nothing.
+    """Check that the bot may post in a channel. `without`, `verdict`: what follows if it may not; `for_team`: others
+    than the team should not view it. Posts nothing.
     """
     from services.discord.live import Identity, access_to  # noqa: PLC0415 (as above)
 
@@ -313,7 +309,7 @@ async def channel_row(
         says = f"{channel_id}: everybody can view it and reads what waits there; choose one that only the team sees"
         return Finding(about, Verdict.WARNING, says)
     says = None if access.trouble is None else f"{channel_id}: {access.trouble}; until then {without}"
-    return make_finding(about, says, f"{channel_id}: the bot may post there; nothing was posted")
+    return make_finding(about, says, f"{channel_id}: the bot may post there; nothing was posted", verdict)
 
 
 def review_channels(settings: Settings) -> list[int]:
@@ -353,30 +349,29 @@ def operator_rows(settings: Settings) -> Iterator[Finding]:
 
 
 async def metrics_rows(settings: Settings) -> list[Finding]:
-    """Check that the port is free, by listening on it for a moment, as a start does."""
-    about, trouble = "metrics.port", None
-    if not settings.metrics.port:
+    """Check that the port is free."""
+    about, host, port = "metrics.port", settings.metrics.host, settings.metrics.port
+    if not port:
         return []
-    try:
-        async with serving(settings.metrics, meters_of(settings), lambda: None):
-            pass
-    except Unusable as error:
-        trouble = str(error).removeprefix(f"{about}: ")
-    return [make_finding(about, trouble, f"{settings.metrics.host}:{settings.metrics.port} is free")]
+    trouble = await why_unusable(serving(settings.metrics, meters_of(settings), lambda: None), f"{about}: ")
+    return [make_finding(about, trouble, f"{host}:{port} is free")]
 
 
 async def renderer_rows(kb: KnowledgeSettings) -> list[Finding]:
-    """Check that web pages can be rendered, by opening the renderer as a start does."""
+    """Check that web pages can be rendered."""
     about = "kb.web_fetch_renderer"
     if kb.web_fetch_renderer == "http":
         return []
-    trouble = None
+    return [make_finding(about, await why_unusable(web_for(kb), f"{about} is "), kb.web_fetch_renderer)]
+
+
+async def why_unusable(opening: contextlib.AbstractAsyncContextManager[object], prefix: str) -> str | None:
+    """Open something for a moment, as a start does. Returns the error without its prefix; None: there is none."""
     try:
-        async with web_for(kb):
-            pass
+        async with opening:
+            return None
     except Unusable as error:
-        trouble = str(error).removeprefix(f"{about} is ")
-    return [make_finding(about, trouble, kb.web_fetch_renderer)]
+        return str(error).removeprefix(prefix)
 
 
 async def document_rows(settings: Settings) -> list[Finding]:
@@ -467,16 +462,9 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--check`. Returns the exit code."""
-    return check(settings, options.config)
-
-
-def check(settings: Settings, config: Path) -> int:
-    """Print all findings. `config`: the file of the settings. Returns the exit code: 2 if something is missing or
-    wrong, else 0.
-    """
+    """Run `--check`: print all findings. Returns the exit code: 2 if something is missing or wrong, else 0."""
     found = [
-        configuration_row(config, os.environ),
+        configuration_row(options.config, os.environ),
         token_row(settings),
         *(local_rows(settings) if settings.local else rows_with_nats(settings)),
         log_file_row(settings),
@@ -522,11 +510,16 @@ def documents_row_with_nats(kb: KnowledgeSettings) -> Finding:
     if not sources.is_dir():
         says = f"{sources} is not a folder; only where the role knowledge runs are documents read"
         return Finding(about, Verdict.SKIPPED, says)
+    count, says = count_documents(kb)
+    return Finding(about, Verdict.WARNING if count is None else Verdict.OK, f"{sources}, {says}")
+
+
+def count_documents(kb: KnowledgeSettings) -> tuple[int | None, str]:
+    """Return the number of documents and describe them; None: they cannot be listed, with the reason."""
     try:
-        _, says = documents_in(kb)
+        return documents_in(kb)
     except CannotList as error:
-        return Finding(about, Verdict.WARNING, f"{sources}, {error}")
-    return Finding(about, Verdict.OK, f"{sources}, {says}")
+        return None, str(error)
 
 
 def configuration_row(config: Path, environ: Mapping[str, str]) -> Finding:
@@ -586,10 +579,7 @@ def knowledge_rows(settings: Settings) -> Iterator[Finding]:
     elif not os.access(sources, os.R_OK | os.X_OK):
         yield Finding("kb.sources_dir", Verdict.MISSING, f"{sources} cannot be read; check its permissions")
     else:
-        try:
-            count, says = documents_in(kb)
-        except CannotList as error:
-            count, says = 0, str(error)
+        count, says = count_documents(kb)
         empty = None if count else f"{sources}, {says}; there is nothing to answer from"
         yield make_finding("kb.sources_dir", empty, f"{sources}, {says}", Verdict.WARNING)
     yield file_row("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
@@ -646,10 +636,7 @@ def server_document_rows(server: Settings, *, named: bool) -> Iterator[Finding]:
     """Check the documents of one server, of which there may be none. `named`: the folder was set by the operator."""
     kb, sources = server.kb, server.kb.sources_dir
     missing = f"{sources} is not a folder; put its documents there" if named and not sources.is_dir() else None
-    try:
-        _, says = documents_in(kb) if sources.is_dir() else (0, number_of(0, "document"))
-    except CannotList as error:
-        says = str(error)
+    _, says = count_documents(kb) if sources.is_dir() else (0, number_of(0, "document"))
     yield make_finding("kb.sources_dir", missing, f"{sources}, {says}")
     if kb.links_file_path.exists():
         yield file_row("kb.links_file_path", kb.links_file_path, "")

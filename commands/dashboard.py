@@ -12,7 +12,7 @@ from assembly.dashboard import address_of, pages_of_folder
 from assembly.knowledge import temporary_index
 from assembly.running import run_async, stop_signal
 from commands.arguments import DONE, check_data_dir
-from services.telemetry.exporter import CONTENT_TYPE, CannotListen, serve_metrics
+from services.telemetry.exporter import CannotListen, serve_metrics
 from settings import Settings
 
 LOOPBACK = "127.0.0.1"
@@ -46,7 +46,7 @@ async def _listen(stack: AsyncExitStack, host: str, port: int, add_pages: Callab
     """Serve at `port`, or at a free one if it is taken, such as by the bot. Returns the port. Raises CannotListen."""
 
     async def listen(wanted: int) -> int:
-        server = serve_metrics(host, wanted, lambda: None, bytes, CONTENT_TYPE, add_pages=add_pages)
+        server = serve_metrics(host, wanted, lambda: None, bytes, add_pages=add_pages)
         return await stack.enter_async_context(server)
 
     try:

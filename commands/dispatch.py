@@ -10,11 +10,9 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Protocol, cast
 
 from assembly import Unusable
-from commands.arguments import FAILED, UNUSABLE
-from commands.table import BOT, COMMANDS, LOCAL, NATS, OPTIONS, flag
+from commands.arguments import BOT, COMMANDS, FAILED, LOCAL, NATS, OPTIONS, UNUSABLE, flag, print_error
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
 from services.redaction import Redactor
@@ -25,9 +23,7 @@ from settings import EMBEDDED, Settings, SettingsError, load
 
 
 def transport_problems(settings: Settings, *, rehearsal: bool) -> list[str]:
-    """Return a line with the remedy for each setting of the bot that does not work with the transport. `rehearsal`: the
-    bot posts nothing.
-    """
+    """Return a line with the remedy for each setting that the transport cannot do. `rehearsal`: nothing is posted."""
     found: list[str] = []
     if settings.local:
         return found
@@ -72,14 +68,6 @@ KB: Mapping[str, tuple[str, ...]] = {
     "edit": ("QA_ID", "[FILE]"),
 }
 """The actions of `--kb`, with their arguments; one in brackets may be left out."""
-
-
-class CommandModule(Protocol):
-    """A module in `commands` that runs one command."""
-
-    def run(self, settings: Settings, options: argparse.Namespace, /) -> int:
-        """Run the command with these options. Returns the exit code."""
-        ...
 
 
 def chosen_command(options: argparse.Namespace) -> str:
@@ -252,9 +240,9 @@ def run_guarded(settings: Settings, options: argparse.Namespace, redact: Callabl
     except BrokenPipeError:
         return handle_broken_pipe()
     except KeyboardInterrupt as stopped:
-        return print_error(f"interrupted: {stopped}" if stopped.args else "interrupted", FAILED)
+        return print_error(f"interrupted: {stopped}" if stopped.args else "interrupted")
     except LibraryUnwritable as error:
-        return print_error(redact(str(error)), FAILED)
+        return print_error(redact(str(error)))
     except OSError as error:
         option = find_option(error, settings, options)
         where = error.filename if option is None else f"{option}: {error.filename}"
@@ -271,7 +259,8 @@ def run_command(settings: Settings, options: argparse.Namespace) -> int:
     """Import and run the chosen command. The other modules are not imported: discord.py alone takes over a second."""
     chosen = chosen_command(options)
     name = "live" if chosen == BOT else COMMANDS[chosen].module
-    return cast("CommandModule", importlib.import_module(f"commands.{name}")).run(settings, options)
+    code: int = importlib.import_module(f"commands.{name}").run(settings, options)
+    return code
 
 
 def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: bool) -> None:
@@ -287,11 +276,6 @@ def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: 
         backup_count=chosen.file.rotation.backup_count,
         redact=redact,
     )
-
-
-def print_error(line: str, code: int) -> int:
-    print(f"app.py: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
-    return code
 
 
 def handle_broken_pipe() -> int:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from assembly import Unusable
 from assembly.running import run_async, terminated_as_interrupted
-from commands.arguments import DONE, FAILED, check_path_given, requires_nats_extra
+from commands.arguments import DONE, check_path_given, print_error, requires_nats_extra
 from commands.progress import Count, show_progress
 from services.storage import lock
 from services.storage.backups import DamagedDatabase
@@ -49,9 +46,9 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress
         with _show_count(moved), lock(folder, "app.py --adopt"):
             run_async(move(settings, folder, moved))
     except DamagedDatabase as error:
-        return _said(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest")
+        return print_error(one_line(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest"))
     except KeyboardInterrupt:
-        return _said("interrupted; what was told stays, and --adopt again does the rest")
+        return print_error("interrupted; what was told stays, and --adopt again does the rest")
     _print(f"{folder}: {_sum(moved)} told to {settings.transport}.")
     _print(NOT_MOVED)
     what_now = f"keep {folder} as a backup elsewhere, or delete it: nobody is forgotten in it."
@@ -66,7 +63,7 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
         with _show_count(moved):
             run_async(move(settings, folder, moved))
     except KeyboardInterrupt:
-        return _said(f"interrupted; nothing was written to {folder}")
+        return print_error(one_line(f"interrupted; nothing was written to {folder}"))
     _print(f"{folder}: {_sum(moved)} from {settings.transport}.")
     _print(NOT_MOVED)
     if moved.messages or moved.captures:
@@ -78,17 +75,12 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
 
 def _show_count(moved: MigrationProgress) -> AbstractContextManager[None]:
     """Show the progress while the block runs."""
-    return show_progress(Console(file=sys.stderr), lambda: Count(len(moved.paths), None, "file"))
+    return show_progress(lambda: Count(len(moved.paths), None, "file"))
 
 
 def _sum(moved: MigrationProgress) -> str:
     collections = number_of(moved.collections, "collection of documents", "collections of documents")
     return f"{number_of(len(moved.paths), 'file')} and {collections}"
-
-
-def _said(line: str) -> int:
-    print(f"app.py: {one_line(line)}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
-    return FAILED
 
 
 def _print(text: str) -> None:

@@ -69,12 +69,10 @@ PROCESSES_SECONDS = 30.0
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--forget`. Returns the exit code."""
-    if not settings.local:
-        return forget_everywhere_else(settings, options.forget)
-    return forget(settings, options.forget)
+    return (forget if settings.local else forget_over_nats)(settings, options.forget)
 
 
-def forget_everywhere_else(settings: Settings, user_id: int) -> int:
+def forget_over_nats(settings: Settings, user_id: int) -> int:
     """Ask the processes behind NATS to forget a person and print what they found. Returns the exit code. Raises
     Unusable, OSError: nobody was asked.
     """

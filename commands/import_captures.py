@@ -33,20 +33,15 @@ from services.telemetry import number_of
 from settings import Settings
 from sinks.results import ResultCounts
 from sinks.team import ImportArchive, ImportCounts, RawArchive
-from streams.importing import import_graph
+from streams.graph import import_graph
 from streams.recording import first_time
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--import`. Returns the exit code."""
-    return import_files(settings, getattr(options, "import"), options.guild)
-
-
-def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None = None) -> int:
-    """Learn from recordings and exports, merged, each message for its server; copy pairs of other archives; print the
-    result. Returns the exit code: 1 if something failed. The next run resumes one that was cut off. `guild_id`: the
-    server whose archive gets the pairs; None: the shared archive.
+    """Run `--import`: learn from recordings and exports, merged, each message for its server; copy pairs of other
+    archives; print the result. Returns the exit code: 1 if something failed. The next run resumes one that was cut off.
     """
+    files: Sequence[Path] = getattr(options, "import")
     archives = [path for path in files if path.is_file() and archive_files.is_archive(path)]
     talks = [path for path in files if path not in archives]
     teams = [each.discord for each in settings.servers.values()]
@@ -61,9 +56,9 @@ def import_files(settings: Settings, files: Sequence[Path], guild_id: int | None
         explain_interruption(lambda: f"{count_captures(tally)} stored; the same command goes on from there"),
         asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start))) as runner,
     ):
-        run = runner.run(_import(settings, tally, archives, talks, guild_id))
-    show(Console(), run)
-    return DONE if run.finished and not run.tally.failed else FAILED
+        done = runner.run(_import(settings, tally, archives, talks, options.guild))
+    show(Console(), done)
+    return DONE if done.finished and not tally.failed else FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +78,22 @@ def count_captures(tally: ResultCounts) -> str:
 async def _import(
     settings: Settings, tally: ResultCounts, archives: Sequence[Path], talks: Sequence[Path], guild_id: int | None
 ) -> ImportRun:
+    """`guild_id`: the server whose archive gets the pairs of `archives`; None: the shared archive."""
     parts, imported = assemble_import(settings, tally)
-    all_imported = list(imported.values())
     taken = None
     if archives:
         pairs = [pair for path in archives for pair in archive_files.pairs_of(path)]
         taken = imported[guild_id].take_over(sorted(pairs, key=attrgetter("key")))
     finished = True
     if talks:
-        with show_progress(
-            Console(file=sys.stderr),
-            lambda: Count(tally.messages, None, "message", count_captures(tally), "import"),
-        ):
+        with show_progress(lambda: Count(tally.messages, None, "message", count_captures(tally), "import")):
             finished = await play(
                 *talks,
                 through=lambda events: import_graph(events, parts.services, parts.sinks, parts.rules),
                 in_flight=parts.services.in_flight,
                 tally=tally,
             )
-    return ImportRun(tally, all_imported, taken, finished)
+    return ImportRun(tally, list(imported.values()), taken, finished)
 
 
 def assemble_import(
@@ -144,10 +136,7 @@ def show(console: Console, run: ImportRun) -> None:
     ]
     for number, what in (
         (tally.messages, "".join(["messages", *left_out])),
-        (
-            stored,
-            f"captures stored, of {number_of(conversations, 'conversation')}",
-        ),
+        (stored, f"captures stored, of {number_of(conversations, 'conversation')}"),
         *((skipped[reason], traits.import_captures) for reason, traits in REASONS.items() if traits.import_captures),
         (tally.parts[OutcomeKind.FAILED], "failed"),
     ):

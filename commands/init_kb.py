@@ -31,7 +31,6 @@ from services.knowledge import (
     CannotList,
     Due,
     LeftOut,
-    Library,
     Pending,
     Record,
     SourceRecords,
@@ -41,7 +40,6 @@ from services.knowledge import (
     UpToDate,
 )
 from services.llm import StructuredLLM, Usage
-from services.search.embedding import Embedder
 from services.storage import in_thread
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
@@ -58,9 +56,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def init_kb(settings: Settings, models: ModelOptions = AS_CONFIGURED) -> int:
-    """Update cache and index, and print what was done. Returns the exit code: 1 if something failed, or if the index is
-    empty afterwards.
-    """
+    """Update cache and index, and print what was done. Returns the exit code: 1 on a failure or for an empty index."""
     for server in settings.servers.values():
         check_writable(server.kb)
     collect_garbage_less_often()
@@ -97,9 +93,7 @@ def check_writable(kb: KnowledgeSettings) -> None:
 
 
 def check_sources(ledger: SourceRecords, at: float, above: str = "") -> None:
-    """Check that every kind of source can be listed now. Blocking. Raises Unusable. `above`: the prefix of the key in
-    errors.
-    """
+    """Check that every kind of source can be listed. Blocks. Raises Unusable. `above`: the prefix of keys in errors."""
     for kind in ledger.kinds:
         try:
             kind.list_sources(ledger.records_of(kind), at)
@@ -114,6 +108,10 @@ class KnowledgeWork:
         self.spent = Spending(Usage(), prices)
         self.sources = SourceCount()
         self.passages = Count(0, 0, "passage", label=GIVING_VECTORS)
+
+    def add_passages(self, done: int = 0, *, waiting: int = 0) -> None:
+        total = (self.passages.total or 0) + waiting
+        self.passages = replace(self.passages, done=self.passages.done + done, total=total)
 
     @property
     def count(self) -> Count:
@@ -156,7 +154,7 @@ async def _update_server(
             mend = "let this program read it; without it, everything would be described anew"
             raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
         await in_thread(check_sources, parts.ledger, now(), above)
-        with show_progress(Console(stderr=True), lambda: work.count):
+        with show_progress(lambda: work.count):
             return await run_update(parts, KnowledgeLog(MAX_NAMED), work.sources)
 
 
@@ -164,21 +162,12 @@ async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
     """Update the search after an update of the sources, and compute missing vectors."""
     async with open_embedder(settings.search.embeddings) as embedder:
         for guild_id, library in server_libraries(settings).items():
-            await _make_searchable(settings.servers[guild_id], library.own, embedder, work)
-
-
-async def _make_searchable(
-    settings: Settings, library: Library, embedder: Embedder | None, work: KnowledgeWork
-) -> None:
-    async with open_search(settings, library, embedder, read_only=False, embeds_on_refresh=False) as search:
-        await search.refresh()
-        work.passages = replace(work.passages, total=(work.passages.total or 0) + await search.unembedded())
-
-        def add(count: int) -> None:
-            work.passages = replace(work.passages, done=work.passages.done + count)
-
-        with show_progress(Console(stderr=True), lambda: work.passages):
-            await search.embed(on_done=add)
+            server = settings.servers[guild_id]
+            async with open_search(server, library.own, embedder, read_only=False, embeds_on_refresh=False) as search:
+                await search.refresh()
+                work.add_passages(waiting=await search.unembedded())
+                with show_progress(lambda: work.passages):
+                    await search.embed(on_done=work.add_passages)
 
 
 class SourceCount:

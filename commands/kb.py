@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,17 +59,24 @@ _DAY, _MINUTE = 10, 16
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--kb`. Returns the exit code."""
-    action, *names = options.kb
-    if not settings.local:
-        return _run_over_nats(settings, options)
+    out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+    for line in _run_locally(settings, options) if settings.local else _run_over_nats(settings, options):
+        out.print(line)
+    return DONE
+
+
+def _run_locally(settings: Settings, options: argparse.Namespace) -> Iterable[str]:
+    (action, *names), server = options.kb, settings.servers[options.guild]
+    check_data_dir(settings.app.data_dir)
     if action in {"add", "edit"}:
-        check_data_dir(settings.app.data_dir)
-        return _print(_teach(settings, settings.servers[options.guild], action, names, options))
-    return team_knowledge(settings.servers[options.guild], *options.kb, conflicts=options.conflicts, locked=settings)
+        return _teach(settings, server, action, names, options)
+    if action in {"remove", "restore"}:
+        return [_correct(settings, server, action, *names)]
+    return _knowledge_lines(server, action, names, options)
 
 
-def _run_over_nats(settings: Settings, options: argparse.Namespace) -> int:
-    """Do what `run` does, on a copy of what NATS holds. Changes are made by the process that keeps the archive."""
+def _run_over_nats(settings: Settings, options: argparse.Namespace) -> Iterable[str]:
+    """Work on a copy of what NATS holds. Changes are made by the process that keeps the archive."""
     with requires_nats_extra():
         from assembly.distributed import keepers  # noqa: PLC0415 (nothing of it is imported for one process)
     (action, *names), guild_id = options.kb, options.guild
@@ -81,12 +88,12 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> int:
             raise Unusable(f"--kb {action}: {error}") from None
 
     if action in {"remove", "restore"}:
-        return _print([correct(action, *names)])
+        return [correct(action, *names)]
     with TemporaryDirectory() as folder:
         run_async(keepers.copy_archive(settings, Path(folder)))
         copied = settings.with_data_in(Path(folder))
         if action not in {"add", "edit"}:
-            return team_knowledge(copied.servers[guild_id], action, *names, conflicts=options.conflicts)
+            return _knowledge_lines(copied.servers[guild_id], action, names, options)
         written = _read_lesson(action, names[int(action == "edit") :], options)
         library = open_team(copied.servers[guild_id])
         made = _make_lesson(settings, library, action, names, written, options)
@@ -97,31 +104,26 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> int:
         said.append(f"It replaces {made.replaced.id}.")
     elif made.replaced is not None and not made.is_withdrawn:
         said.append(correct("remove", made.replaced.id))
-    return _print(said)
+    return said
 
 
-def team_knowledge(
-    settings: Settings, action: str, name: str = "", *, conflicts: bool = False, locked: Settings | None = None
-) -> int:
-    """Print the knowledge of the team, or correct it and print a line. Returns the exit code. `conflicts`: list only
-    these; `locked`: the settings of the whole data folder, if `settings` are those of one server.
-    """
-    root = (locked or settings).app.data_dir
-    check_data_dir(root)
-    if action in {"remove", "restore"}:
-        return _print([_correct(settings, action, name, locked or settings)])
+def _knowledge_lines(
+    settings: Settings, action: str, names: Sequence[str], options: argparse.Namespace
+) -> Iterator[str]:
+    """Describe a topic (`show`) or the knowledge of the team. `settings`: those of the server."""
     found = overview(team_paths(settings), settings.kb.qa_raw_last_processed_id, time.time())
     if action == "show":
-        return _print(_topic_lines(found, name))
-    return _print(_conflict_lines(found) if conflicts else _list_lines(found))
+        return _topic_lines(found, *names)
+    return _conflict_lines(found) if options.conflicts else _list_lines(found)
 
 
-def _correct(settings: Settings, action: str, pair_id: str, locked: Settings) -> str:
-    with lock_data_folder(locked, f"app.py --kb {action}"):
+def _correct(whole: Settings, settings: Settings, action: str, pair_id: str) -> str:
+    """Remove or restore a pair. `whole`, `settings`: as for `_teach`. Returns a line about it. Raises Unusable."""
+    with lock_data_folder(whole, f"app.py --kb {action}"):
         library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:
-            note = partial(audit_log(locked).note, time.time(), TERMINAL, f"{action} conversation")
+            note = partial(audit_log(whole).note, time.time(), TERMINAL, f"{action} conversation")
             return correct(library, pair_id, rfc3339(time.time()), note)
         except corrections.CorrectionRefused as error:
             raise Unusable(f"--kb {action}: {error}") from None
@@ -191,9 +193,7 @@ def _make_lesson(
     written: tuple[str | None, str | None],
     options: argparse.Namespace,
 ) -> _MadeLesson:
-    """Make the lesson of `add` or `edit`. `written`: its question and answer, as far as they are given. Raises
-    Unusable.
-    """
+    """Make the lesson of `add` or `edit`. `written`: its question and answer, if given. Raises Unusable."""
     question, answer = written
     old, author_id, asker_id, conversation_id = None, options.author or archive.UNKNOWN, None, ""
     said: list[str] = []
@@ -224,9 +224,7 @@ def _make_lesson(
 
 
 def _question_answered(pair: Pair) -> tuple[str, int]:
-    """Return the question that the team answered, and who asked it. Raises LessonRefused: that is not certain, or there
-    are several.
-    """
+    """Return the question that the team answered, and who asked it. Raises LessonRefused: there is not exactly one."""
     asked = pair.turns[0]
     if not pair.kind.is_on_discord and asked.speaker is Speaker.USER and asked.text != REMOVED:
         return asked.text, pair.author_ids[0]
@@ -344,10 +342,3 @@ def _minute(pair: Pair) -> str:
 
 def _indented(text: str) -> Iterator[str]:
     return (f"{_INDENT}{line}" for line in visible_lines(text))
-
-
-def _print(lines: Iterable[str]) -> int:
-    out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    for line in lines:
-        out.print(line)
-    return DONE

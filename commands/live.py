@@ -10,16 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from assembly.alerts import alert_parts
 from assembly.answering import AS_CONFIGURED, ModelOptions
-from assembly.bot import gateway_for, maintain_evidence, open_discord, record_dispatches, warn_if_unreachable
+from assembly.bot import TeamDesk, gateway_for, maintain_evidence, open_discord, record_dispatches, warn_if_unreachable
 from assembly.data_folder import autosave, lock_data_folder, read_state
-from assembly.graph_parts import keep_all_knowledge_current
-from assembly.health import HealthMonitor
-from assembly.knowledge import keep_search_current
-from assembly.opening import LIVE, REHEARSAL, open_bot
+from assembly.graph_parts import LIVE, REHEARSAL, open_bot
+from assembly.health import HealthMonitor, alert_parts
+from assembly.knowledge import keep_all_knowledge_current, keep_search_current
 from assembly.reports import post_weekly_reports
-from assembly.reviewing import TeamDesk
 from assembly.running import (
     GraphRun,
     collect_garbage_less_often,
@@ -100,7 +97,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         monitor = HealthMonitor(settings)
         monitor.watch_gateway(health)
         await enter(monitor.watching_errors())
-        meters = replace(meters_of(settings), health=monitor)
+        meters = meters_of(settings, health=monitor)
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
         mode = REHEARSAL if rehearsal else LIVE
@@ -109,7 +106,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         parts = bot.assemble(state, [*meters.results, journal, state.record.add])
         slash, alerting = None, None
         if not rehearsal:
-            alerting = alert_parts(settings, monitor, partial(monitor.sample, state.budgets), discord.poster, meters)
+            alerting = alert_parts(
+                settings, monitor, partial(monitor.sample, state.budgets), discord.poster, meters.incidents
+            )
             await enter(autosave(state))
             await enter(post_weekly_reports(settings, discord.poster, discord.fetcher))
             slash = await enter(slash_commands(discord.client, settings, parts, bot.llm, bot.documents))

@@ -82,14 +82,14 @@ def format_duration(seconds: float) -> str:
 
 
 @contextmanager
-def show_progress(console: Console, count: Callable[[], Count], pace: Pace | None = None) -> Generator[None]:
-    """Show `count` on `console` while the block runs, and how long the rest will take.
+def show_progress(count: Callable[[], Count], console: Console | None = None) -> Generator[None]:
+    """Show `count` while the block runs, and how long the rest will take. `console`: None: stderr.
 
     `count` is called from a thread, since the block's clock may be a virtual one: it must only read numbers.
     """
+    console = console or Console(stderr=True)
     with _bar(console) if console.is_terminal else _lines(console) as (show, seconds):
-        stop = threading.Event()
-        pace = pace or Pace()
+        stop, pace = threading.Event(), Pace()
         pace.seconds_left(count())
 
         def keep_showing() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from assembly.team import curating_key, curator_of, open_team, team_paths, topic
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, Spending, explain_interruption, show_progress
-from operators.prefetching import PrefetchServices
+from operators.curating import PrefetchServices
 from reporting.cost import Prices
 from services.assistant import description_key
 from services.llm import Asker, PrefetchingAsker, Usage
@@ -91,16 +90,10 @@ class RebuildReport:
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--regen`. Returns the exit code."""
-    return regen(settings, ModelOptions(options.llm_record, options.llm_replay), restart=options.restart)
-
-
-def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: bool) -> int:
-    """Rebuild tier 2, replace the library by it, and print the result. Returns the exit code: 1 if a pair failed, or if
-    the library was left unchanged, since the model or the disk failed.
-
-    `restart`: do not resume an earlier run.
+    """Run `--regen`: rebuild tier 2, replace the library by it, and print the result. Returns the exit code: 1 if a
+    pair failed, or if the library was left unchanged, since the model or the disk failed.
     """
+    models = ModelOptions(options.llm_record, options.llm_replay)
     collect_garbage_less_often()
     begun = list[RebuildReport]()
     failed = False
@@ -115,7 +108,7 @@ def regen(settings: Settings, models: ModelOptions = AS_CONFIGURED, *, restart: 
         ),
     ):
         for guild_id, each in settings.servers.items():
-            work = rebuild(each, models, restart=restart, usage_settings=settings, on_start=begun.append)
+            work = rebuild(each, models, restart=options.restart, usage_settings=settings, on_start=begun.append)
             report = run_async(work)
             if guild_id is None or report.plan.read:
                 show(Console(), report, "" if guild_id is None else f"Server {guild_id}")
@@ -133,8 +126,8 @@ async def rebuild(
 ) -> RebuildReport:
     """Rebuild one library on the running loop, for the holder of the lock. Returns the report.
 
-    `settings`: those of the server. `usage_settings`: those whose data folder counts the tokens; None: `settings`.
-    `on_start`: receives the report at the start, before it is filled.
+    `settings`: those of the server. `restart`: do not resume an earlier run. `usage_settings`: those whose data folder
+    counts the tokens; None: `settings`. `on_start`: receives the report at the start, before it is filled.
     """
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
@@ -202,7 +195,7 @@ async def build_library(settings: Settings, build: LibraryBuild, report: Rebuild
         None if ahead is None else make_prefetch(settings, ahead, library, report.usage),
         RebuildProgress(report.resumed, begun.growth(report.plan)),
     )
-    with show_progress(Console(file=sys.stderr), lambda: report.count):
+    with show_progress(lambda: report.count):
         await work.pipe(ops.do_action(report.add), ops.last_or_default(None))
     report.topics = len(library.topics)
     report.undescribed = len(await in_thread(library.undescribed))

@@ -1,11 +1,9 @@
 """Pages about the running program, rendered on the server and kept fresh by events.
 
-    meter       counts the items, failures and durations of each operator
-    flow        draws the dataflow with these figures
-    overview    whether all is well, what was done, what to do next    charts   columns by day
+    flow        counts the items, failures and durations of each operator, and draws the dataflow with these figures
+    overview    whether all is well, what was done by day, what to do next
     views       answers with their paths, gaps, knowledge, cost and processes
-    drafts      the answers that wait for approval, and the forms about them
-    teaching    the form in which the team answers a gap
+    forms       what operators decide: about answers that wait for approval, and in answer to a gap
     display     rules for showing texts and names          access      the access check
     pages       the data, templates and handlers of the pages
     serving     the routes on an aiohttp application, and the stream of live events
@@ -17,8 +15,8 @@ jinja2: import it only where the dashboard is on.
 # pyright: reportUnusedImport=false
 from dashboard.access import LOOPBACK, AccessControl
 from dashboard.display import DisplayRules
-from dashboard.drafts import DraftList
-from dashboard.meter import FlowMeter
+from dashboard.flow import FlowMeter
+from dashboard.forms import DraftList
 from dashboard.pages import DashboardData, Dismissed, History, Team
 from dashboard.serving import add_pages
 from dashboard.views import KnownSource

@@ -1,21 +1,147 @@
-"""The dataflow as a picture: the box of each operator, the edges between them, and their current figures.
-
-The layout follows the picture in `streams/graph.py`. Its boxes are the steps of `model/steps.py`; a test compares them
-with the metered operators.
+"""The dataflow: a meter counts the items, failures and durations of each operator, and a picture shows these figures in
+boxes, with edges between them. It follows the picture in `streams/graph.py`; its boxes are the steps of
+`model/steps.py`, which a test compares with the metered operators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dashboard.display import DisplayRules, link_to, minute, seconds
-from dashboard.meter import Figures, FlowMeter, PartInProgress
-from model.messages import AuthorType
+from dataflow.metering import Gauge
+from model.messages import AuthorType, Part
+from model.outcomes import Ignored, Outcome, Result
 from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
+from services.conversations import WorkCancelled
+from services.telemetry import current_part
+
+TIMED = 256
+"""The number of the last durations of an operator for its median and 95th percentile."""
+FOLLOWED = 1_000
+"""The most finished parts whose steps are remembered."""
+STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.handles_parts)
+COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.is_timed)
+MOST_IN_PROGRESS = 200
+"""The most parts in flight whose steps are remembered; the oldest is dropped first."""
+
+
+@dataclass(slots=True)
+class Figures:
+    """Counts of one operator since the start, and the durations of its last items."""
+
+    in_flight: int = 0
+    waiting: int = 0
+    done: int = 0
+    failed: int = 0
+    seconds: deque[float] = field(default_factory=lambda: deque[float](maxlen=TIMED))
+
+    def percentile(self, share: float) -> float | None:
+        """Return the smallest duration such that at least this share of them is not longer; None: there are none."""
+        ordered = sorted(self.seconds)
+        return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+class StepDuration(NamedTuple):
+    """A step of one part, with its duration."""
+
+    step: str
+    seconds: float
+
+
+class PartInProgress(NamedTuple):
+    """A part in flight, with its finished steps."""
+
+    part: Part
+    steps: tuple[StepDuration, ...]
+
+
+class FlowMeter:
+    """Counts the items and results of one run (`dataflow.Meter`).
+
+    Attributes:
+        changed: called after each change; must not fail.
+        figures: of all metered operators, by name.
+        results: the number of results of each kind; ignored messages as `ignored`.
+    """
+
+    def __init__(self, clock: Callable[[], float], also: Gauge | None = None) -> None:
+        """`clock`: gives seconds that pass while work is done, in a replay too. `also`: a gauge that is called too."""
+        self.changed: list[Callable[[], object]] = []
+        self.figures: defaultdict[str, Figures] = defaultdict(Figures)
+        self.results: Counter[str] = Counter()
+        self._clock = clock
+        self._also = also
+        self._steps: OrderedDict[tuple[int, ...], tuple[Part, list[StepDuration]]] = OrderedDict()
+        self._ended: OrderedDict[tuple[int, ...], tuple[StepDuration, ...]] = OrderedDict()
+
+    def __call__(self, operator: str, count: int) -> None:
+        known = self.figures[operator]
+        if operator in COUNT_ONLY_STEPS and count < known.in_flight:
+            known.done += known.in_flight - count
+        known.in_flight = count
+        if self._also is not None:
+            self._also(operator, count)
+        self._tell()
+
+    def on_waiting(self, operator: str, count: int) -> None:
+        known = self.figures[operator]
+        if known.waiting != count:
+            known.waiting = count
+            self._tell()
+
+    def on_begin(self, operator: str) -> Callable[[Exception | None], object]:
+        began = self._clock()
+
+        def ended(error: Exception | None) -> None:
+            took, known = self._clock() - began, self.figures[operator]
+            known.seconds.append(took)
+            if error is None:
+                known.done += 1
+            elif not isinstance(error, WorkCancelled):  # a cancelled item is no failure
+                known.failed += 1
+            part = current_part.get() if operator in STEPS_OF_PARTS else None
+            if part is not None:
+                self._steps.setdefault(part.message_ids, (part, []))[1].append(StepDuration(operator, took))
+                _bound(self._steps, MOST_IN_PROGRESS)
+            self._tell()
+
+        return ended
+
+    def add(self, result: Result) -> None:
+        """Count a result (`streams.wiring.Sinks.results`)."""
+        if isinstance(result, Outcome):
+            self.results[result.result] += 1
+            ids = result.part.message_ids
+            part_and_steps = self._steps.pop(ids, None)
+            if part_and_steps is not None:
+                self._ended[ids] = tuple(part_and_steps[1])
+                _bound(self._ended, FOLLOWED)
+        elif isinstance(result, Ignored):
+            self.results["ignored"] += len(result.message_ids)
+        self._tell()
+
+    def in_progress(self) -> list[PartInProgress]:
+        """Return the parts in flight that have a finished step, newest first."""
+        return [PartInProgress(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
+
+    def steps_of(self, message_ids: tuple[int, ...]) -> tuple[StepDuration, ...]:
+        """Return the durations of a finished part's steps; empty if they are not remembered any more."""
+        return self._ended.get(message_ids, ())
+
+    def _tell(self) -> None:
+        for tell in self.changed:
+            tell()
+
+
+def _bound(kept: OrderedDict[tuple[int, ...], Any], most: int) -> None:
+    while len(kept) > most:
+        kept.popitem(last=False)
+
 
 BOX_WIDTH, BOX_HEIGHT = 200, 56
 _ACROSS, _DOWN, _MARGIN = 214, 65, 10
@@ -68,9 +194,7 @@ class FlowPicture:
 
 
 class OperatorCells(NamedTuple):
-    """One operator's figures as texts. `times`: median and 95th percentile of its durations; `state`: the classes of
-    its box (`busy`, `hurt`, `idle`).
-    """
+    """An operator's figures as texts. `times`: median and 95th percentile; `state`: some of `busy`, `hurt`, `idle`."""
 
     in_flight: str
     line: str
@@ -110,7 +234,7 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
     # below the whole lane of the knowledge base, which is in the same column.
     waiting = next(each.feeds for each in lanes[Lane.FILES] if each.feeds)
     files = top + max(names[Lane.ANSWERS].index(waiting), len(lanes[Lane.KNOWLEDGE]) + 1) + _ASIDE
-    last = max(top + len(lanes[Lane.ANSWERS]) - 1, ceil(files) + len(lanes[Lane.FILES]) + 1)
+    last = max(top + len(lanes[Lane.ANSWERS]) - 1, math.ceil(files) + len(lanes[Lane.FILES]) + 1)
 
     def box(name: str, title: str, column: float, row: float, says: str = "") -> Box:
         return Box(name, title, says, _MARGIN + column * _ACROSS, _y(row, top), BOX_WIDTH, BOX_HEIGHT)
@@ -155,9 +279,8 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
 
 def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
     """Make the view of current figures and parts in progress."""
-    figures = meter.figures()
     return NowView(
-        {name: cells(figures.get(name, Figures())) for name in STEP_NAMES},
+        {name: cells(meter.figures.get(name, Figures())) for name in STEP_NAMES},
         {name: f"{meter.results.get(name, 0):,}" for name in chain.from_iterable(ENDS)},
         [_row(each, showing) for each in meter.in_progress()[:SHOWN_IN_PROGRESS]],
         minute(at),
@@ -170,7 +293,8 @@ SHOWN_IN_PROGRESS = 12
 def cells(figures: Figures) -> OperatorCells:
     counts = (figures.done, "done"), (figures.waiting, "waiting"), (figures.failed, "failed")
     line = " · ".join(f"{count:,} {what}" for count, what in counts if count)
-    times = "" if figures.median is None else f"{seconds(figures.median)} / {seconds(figures.p95)}"
+    median, p95 = figures.percentile(0.5), figures.percentile(0.95)
+    times = "" if median is None else f"{seconds(median)} / {seconds(p95)}"
     states = (
         ("busy", figures.in_flight > 0),
         ("hurt", figures.failed > 0),
@@ -199,9 +323,7 @@ def _y(row: float, top: int) -> float:
 
 
 def _path(start: Box, into: Box) -> str:
-    """Draw an edge: down from the middle of one box to the middle of another; straight to a box beside it; out of the
-    side and up to a higher one.
-    """
+    """Draw an edge from box to box: down, straight to one beside it, or out of the side and up to a higher one."""
     top, bottom = max(start.y, into.y), min(start.y, into.y) + BOX_HEIGHT
     if top < bottom:
         leaves, comes = (start.x + start.width, into.x) if start.x < into.x else (start.x, into.x + into.width)

@@ -1,6 +1,4 @@
-"""The pages: the data they read, their templates and headers, one handler for each, and the two forms that correct the
-team's views.
-"""
+"""The pages: the data they read, their templates and headers, and one handler for each."""
 
 from __future__ import annotations
 
@@ -23,9 +21,16 @@ from yarl import URL
 from dashboard import display, flow, overview, views
 from dashboard.access import AdmittedRequest
 from dashboard.display import DisplayRules, minute
-from dashboard.drafts import DraftList, count_waiting, decide, draft_view
-from dashboard.meter import FlowMeter, StepDuration
-from dashboard.teaching import Teacher, lesson_form, question_to_fill_in, refuse_private_wording
+from dashboard.flow import FlowMeter, StepDuration
+from dashboard.forms import (
+    DraftList,
+    Teacher,
+    decide,
+    draft_view,
+    lesson_form,
+    question_to_fill_in,
+    refuse_private_wording,
+)
 from dashboard.views import KnownSource
 from model.health import Condition
 from model.messages import is_snowflake
@@ -215,16 +220,11 @@ class _Recent(Generic[T]):
     _known: tuple[float, T] | None = None
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def get(self) -> T:
+    async def get(self, *, anew: bool = False) -> T:
+        """Return it; `anew`: as it is now."""
         async with self._reading:
-            if self._known is None or time.monotonic() - self._known[0] > self.seconds:
+            if anew or self._known is None or time.monotonic() - self._known[0] > self.seconds:
                 self._known = (time.monotonic(), await self.read())
-            return self._known[1]
-
-    async def renew(self) -> T:
-        """Read it now."""
-        async with self._reading:
-            self._known = (time.monotonic(), await self.read())
             return self._known[1]
 
 
@@ -316,7 +316,7 @@ class Pages:
 
     async def overview(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         activity, health = (await self._activity.get())[0], await self._health.get()
-        steps = overview.with_troubles(health, await self._steps.renew())
+        steps = overview.with_troubles(health, await self._steps.get(anew=True))
         at = minute(self._sources.now())
         return self._page("overview.html", visit, "overview", health=health, activity=activity, steps=steps, at=at)
 
@@ -327,7 +327,7 @@ class Pages:
         return self._page("flow.html", visit, "flow", view=view, picture=self._picture)
 
     async def answers(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        query, chosen = _asked(request, "q"), _asked(request, "show")
+        query, chosen = _parameter(request, "q"), _parameter(request, "show")
         entries, votes = await self._sources.history.last(), await self._sources.history.votes(ALL_TIME)
         found = views.answer_rows(entries, self._showing, query, votes, self._steps_of)
         counts = {name: sum(row.group == name for row in found) for name in views.GROUPS} | {"all": len(found)}
@@ -338,8 +338,8 @@ class Pages:
             (_address("/answers", q=query, show=name), title, counts[name], name == chosen)
             for name, title in views.GROUPS.items()
         ]
-        since, drafts = minute(entries[0].at) if entries else "", self._sources.drafts
-        waiting = None if drafts is None else await count_waiting(drafts, self._sources.now())
+        now, drafts = self._sources.now(), self._sources.drafts
+        waiting = None if drafts is None else await drafts.waiting()
         return self._page(
             "answers.html",
             visit,
@@ -348,10 +348,10 @@ class Pages:
             groups=groups,
             query=query,
             chosen=chosen,
-            since=since,
+            since=minute(entries[0].at) if entries else "",
             most=len(entries),
-            waiting=waiting,
-            waiting_for="" if waiting is None else display.whole(waiting.oldest_seconds),
+            waiting=None if waiting is None else len(waiting),
+            waiting_for=display.whole(now - waiting[0].held_at) if waiting else "",
         )
 
     async def drafts(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
@@ -458,8 +458,8 @@ class Pages:
         return redirect("/gaps#dismissed" if action == "dismiss" else "/gaps")
 
     async def knowledge(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        entries, query, gap = await self._sources.history.last(), _asked(request, "q"), _asked(request, "gap")
-        state, filtered = _asked(request, "state"), _asked(request, "source")
+        entries, query, gap = await self._sources.history.last(), _parameter(request, "q"), _parameter(request, "gap")
+        state, filtered = _parameter(request, "state"), _parameter(request, "source")
         asked = views.find_answer(entries, gap) if gap else None
         words = asked.question if asked is not None else query
         found = await self._sources.search.find(words) if words else None
@@ -553,19 +553,16 @@ class Pages:
         qa_id, action = request.match_info["id"], request.match_info["action"]
         if not self._sources.may_correct:
             return self.missing(visit, f"There is nothing to {action}.", "/knowledge")
+        status, undo = 200, "restore" if action == "remove" else "remove"
         try:
             told = await self._sources.team.correct(action, qa_id, visit.operator.name)
+            log.info("dashboard: %s: %s", visit.operator.name, told)
         except corrections.CorrectionRefused as refused:
-            return self._corrected(visit, 409, told=str(refused), qa_id="", undo="")
+            status, told, qa_id, undo = 409, str(refused), "", ""
         except (LibraryUnwritable, OSError) as error:
             log.error("dashboard: %s was not %sd: %s", qa_id, action, error)  # noqa: TRY400 (one line for the operator)
-            return self._corrected(visit, 500, told=f"It was not written: {error}", qa_id="", undo="")
-        log.info("dashboard: %s: %s", visit.operator.name, told)
-        undo = "restore" if action == "remove" else "remove"
-        return self._corrected(visit, told=told, qa_id=qa_id, undo=undo)
-
-    def _corrected(self, visit: AdmittedRequest, status: int = 200, **values: str) -> web.Response:
-        return self._page("corrected.html", visit, "knowledge", status, **values)
+            status, told, qa_id, undo = 500, f"It was not written: {error}", "", ""
+        return self._page("corrected.html", visit, "knowledge", status, told=told, qa_id=qa_id, undo=undo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -596,12 +593,12 @@ class _PageOfRows:
 ALL_TIME = TimeSpan(0.0, float("inf"))
 
 
-def _asked(request: web.Request, name: str) -> str:
+def _parameter(request: web.Request, name: str) -> str:
     return request.query.get(name, "").strip()[:LONGEST_QUERY]
 
 
 def _number(request: web.Request, name: str) -> int:
-    given = _asked(request, name)
+    given = _parameter(request, name)
     return int(given[:9]) if given.isascii() and given.isdigit() else 0
 
 
@@ -611,9 +608,7 @@ def _address(path: str, fragment: str = "", **query: str) -> str:
 
 
 def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
-    """Return the topic that a pair can be removed from, or restored to (empty: it had none); None: `action` is
-    impossible.
-    """
+    """Return the topic to remove a pair from or restore it to (empty: it had none); None: `action` is impossible."""
     if action == "remove":
         return next(
             (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None

@@ -12,7 +12,7 @@ from yarl import URL
 
 from dashboard.access import COOKIE, AccessControl, AdmittedRequest, is_same_origin
 from dashboard.display import DisplayRules
-from dashboard.meter import FlowMeter
+from dashboard.flow import FlowMeter
 from dashboard.pages import HEADERS, TYPES, DashboardData, Pages, redirect, render_page, static_file
 from model.permissions import Act, refusal
 from services.team import LibraryUnusable
@@ -119,10 +119,10 @@ def add_pages(
         return answer
 
     def get(path: str, handler: Handler, act: Act = Act.LOOK) -> web.RouteDef:
-        return web.get(path, _guarded(handler, access, pages, act), allow_head=path != "/events")
+        return web.get(path, _check_access(handler, access, pages, act), allow_head=path != "/events")
 
     def post(path: str, handler: Handler, act: Act) -> web.RouteDef:
-        return web.post(path, _guarded(handler, access, pages, act))
+        return web.post(path, _check_access(handler, access, pages, act))
 
     application.add_routes(
         [
@@ -144,21 +144,21 @@ def add_pages(
             get("/audit", pages.audit, Act.AUDIT),
             get("/cost", pages.cost),
             get("/processes", pages.processes),
-            web.get("/login", _at_home(log_in, access, pages)),
-            web.post("/login", _at_home(log_in, access, pages)),
+            web.get("/login", _check_host(log_in, access, pages)),
+            web.post("/login", _check_host(log_in, access, pages)),
             post("/logout", log_out, Act.LOOK),
-            web.get("/static/{name}", _at_home(_static, access, pages)),
-            web.route("*", "/{other:.*}", _guarded(pages.nowhere, access, pages, Act.LOOK)),
+            web.get("/static/{name}", _check_host(_static, access, pages)),
+            web.route("*", "/{other:.*}", _check_access(pages.nowhere, access, pages, Act.LOOK)),
         ]
     )
 
 
-def _at_home(
+def _check_host(
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: AccessControl, pages: Pages
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Wrap a handler so that it answers only requests with an allowed `Host`."""
 
-    async def asked(request: web.Request) -> web.StreamResponse:
+    async def with_host_checked(request: web.Request) -> web.StreamResponse:
         if not access.is_allowed_host(request.headers.get("Host", "")):
             text = "This is not the name of this server. Open it as http://127.0.0.1 or http://localhost.\n"
             return web.Response(text=text, status=421, headers=HEADERS)
@@ -172,10 +172,10 @@ def _at_home(
             log.error("dashboard: %s", error)  # noqa: TRY400 (one line for the operator)
             return pages.message(None, 500, "Not read", str(error), "/")
 
-    return asked
+    return with_host_checked
 
 
-def _guarded(
+def _check_access(
     handler: Handler, access: AccessControl, pages: Pages, act: Act
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Wrap a handler so that it answers only operators whose role may do `act`."""
@@ -185,12 +185,12 @@ def _guarded(
             return pages.message(visit, 403, "Not allowed", refusal(visit.operator, act), "/")
         return await handler(request, visit)
 
-    async def guarded(request: web.Request) -> web.StreamResponse:
+    async def with_access_checked(request: web.Request) -> web.StreamResponse:
         if access.operators and request.headers.get("Authorization", "").startswith(BEARER):
             return await _by_header(request, answer_if_allowed, access)
         return await _by_cookie(request, answer_if_allowed, access, pages)
 
-    return _at_home(guarded, access, pages)
+    return _check_host(with_access_checked, access, pages)
 
 
 async def _by_cookie(request: web.Request, handler: Handler, access: AccessControl, pages: Pages) -> web.StreamResponse:
@@ -206,21 +206,21 @@ async def _by_cookie(request: web.Request, handler: Handler, access: AccessContr
         if not is_same_origin(request.headers) or not access.has_form_key(session, str(form.get("key", ""))):
             return pages.message(None, 403, "Not sent", _STRANGE_FORM, "/")
     if access.operators:  # without any, everybody has a session
-        _let_in(request)
+        _note_login(request)
     visit = AdmittedRequest(session, access.form_key(session), logged_in=bool(access.operators), operator=operator)
     return await handler(request, visit)
 
 
 async def _by_header(request: web.Request, handler: Handler, access: AccessControl) -> web.StreamResponse:
     """Answer a program that sends a token as a Bearer header. No browser does this by itself: forms need no key."""
-    address = _address(request)
+    address = request.remote or ""
     wait = access.seconds_to_wait(address)
     operator = access.find_operator(request.headers["Authorization"].removeprefix(BEARER).strip(), address)
     if operator is None:
         if wait > 0:
-            return _slower(wait)
+            return _too_many_tries(wait)
         return web.Response(text="This is not the token.\n", status=401, headers=HEADERS)
-    _let_in(request)
+    _note_login(request)
     return await handler(request, AdmittedRequest("", "", logged_in=False, operator=operator))
 
 
@@ -233,15 +233,15 @@ async def _log_in(request: web.Request, access: AccessControl) -> web.StreamResp
         return redirect(wanted)
     if request.method != "POST":
         return render_page("login.html", wrong=False, to=wanted)
-    address, form = _address(request), await _form(request)
+    address, form = request.remote or "", await _form(request)
     wanted = _own_page(str(form.get("to", "")))
     wait = access.seconds_to_wait(address)
     operator = None
     if is_same_origin(request.headers):
         operator = access.find_operator(str(form.get("token", "")), address)
     if operator is None:
-        return _slower(wait) if wait > 0 else render_page("login.html", 401, wrong=True, to=wanted)
-    _let_in(request)
+        return _too_many_tries(wait) if wait > 0 else render_page("login.html", 401, wrong=True, to=wanted)
+    _note_login(request)
     answer = redirect(wanted)
     _set_cookie(request, answer, access.begin_session(operator))
     return answer
@@ -277,7 +277,7 @@ async def _form(request: web.Request) -> Mapping[str, object]:
     return form
 
 
-def _let_in(request: web.Request) -> None:
+def _note_login(request: web.Request) -> None:
     if (connections := request.app.get(CONNECTIONS)) is not None:
         connections.on_login(peer_of(request))
 
@@ -289,7 +289,7 @@ async def _static(request: web.Request) -> web.StreamResponse:
     return static_file(name)
 
 
-def _slower(wait: float) -> web.Response:
+def _too_many_tries(wait: float) -> web.Response:
     headers = {**HEADERS, "Retry-After": str(round(wait + 0.5))}
     return web.Response(text="Too many wrong tokens: try again later.\n", status=429, headers=headers)
 
@@ -298,7 +298,3 @@ def _set_cookie(request: web.Request, answer: web.StreamResponse, session: str) 
     # A client that forges this header only harms itself.
     secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
     answer.set_cookie(COOKIE, session, path="/", httponly=True, samesite="Strict", secure=secure)
-
-
-def _address(request: web.Request) -> str:
-    return request.remote or ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from dashboard.display import DisplayRules, ago, link_to, minute, plain, seconds, size
-from dashboard.meter import StepDuration
+from dashboard.flow import StepDuration
 from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
 from model.processes import Fleet, ProcessStatus
@@ -295,9 +295,7 @@ def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str
 
 
 class Asked(NamedTuple):
-    """A question of a gap. `text`: empty if it is the title; `topic`: the one in which the team has answered it since,
-    empty if it has not.
-    """
+    """A question of a gap. `text`: empty if it is the title; `topic`: where the team has answered since, or empty."""
 
     id: str
     at: str

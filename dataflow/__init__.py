@@ -12,4 +12,4 @@ from dataflow.map_async import Overflow, UnexpectedCancellation, map_async
 from dataflow.metering import Gauge, Meter, measure_item, operator_gauge, operator_watch
 from dataflow.quiet_window import Amend, Keep, quiet_window
 from dataflow.serialize_by_key import serialize_by_key
-from dataflow.triggering import delay_unless_replaced, unfold
+from dataflow.triggering import delay_unless_replaced, from_coroutine, unfold

@@ -1,12 +1,12 @@
-"""Operators for triggers: coalesce them into one run at a time, delay them, turn them into checkpoints; and `unfold`,
-a source that asks for one item after another.
+"""Operators for triggers: coalesce them into one run at a time, delay them, turn them into checkpoints. And sources:
+`unfold` asks for one item after another, `from_coroutine` emits what a coroutine gives.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from typing import Any, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SerialDisposable
@@ -81,19 +81,24 @@ def unfold(ask: Callable[[], Awaitable[T | None]]) -> Observable[T]:
     stream; dispose cancels the running call.
     """
 
+    async def ask_all(observer: abc.ObserverBase[T]) -> None:
+        try:
+            while (item := await ask()) is not None:
+                observer.on_next(item)
+        except Exception as error:  # noqa: BLE001 (Rx's rule: a raising source ends the stream)
+            observer.on_error(error)
+        else:
+            observer.on_completed()
+
+    return from_coroutine(ask_all)
+
+
+def from_coroutine(feed: Callable[[abc.ObserverBase[T]], Coroutine[Any, Any, None]]) -> Observable[T]:
+    """Emit what `feed` gives the observer. It is a task from subscription to disposal, and ends the stream itself."""
+
     def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
         _ = scheduler  # the loop is the only clock
-
-        async def ask_all() -> None:
-            try:
-                while (item := await ask()) is not None:
-                    observer.on_next(item)
-            except Exception as error:  # noqa: BLE001 (Rx's rule: a raising source ends the stream)
-                observer.on_error(error)
-            else:
-                observer.on_completed()
-
-        task = asyncio.get_running_loop().create_task(ask_all())
+        task = asyncio.get_running_loop().create_task(feed(observer))
 
         def cancel() -> None:
             task.cancel()

@@ -51,20 +51,27 @@ QUESTIONS = {
 def draw() -> str:
     """The questions and replies much as Discord shows them."""
     sys.path.insert(0, str(ROOT))
-    from assembly.knowledge import temporary_index  # noqa: PLC0415 - found only once the path is set
-    from commands.ask import replies_to  # noqa: PLC0415 - as above
-    from settings import load  # noqa: PLC0415 - as above
-
     logging.disable(logging.CRITICAL)
     # Whatever has been built beside the demo is left alone, so that everybody draws the same.
     with tempfile.TemporaryDirectory() as folder:
-        demo = load(ROOT / "examples" / "demo.yaml").for_replay(Path(folder))
-        with temporary_index(demo) as settings:
-            replies = asyncio.run(replies_to(settings, list(QUESTIONS.values())))
+        replies = asyncio.run(_replies(Path(folder)))
     console = canvas(COLUMNS, STYLES)
     for (name, question), reply in zip(QUESTIONS.items(), replies, strict=True):
         console.print(_exchange(name, question, reply))
     return _without_outer_blanks(drawn(console, TITLE, "replies"))
+
+
+async def _replies(folder: Path) -> list[str]:
+    """Ask each question by itself, with a data folder in `folder`. Returns the texts of the replies."""
+    from assembly.answering import conversation_of, open_answering  # noqa: PLC0415 - found only once the path is set
+    from assembly.knowledge import temporary_index  # noqa: PLC0415 - as above
+    from settings import load  # noqa: PLC0415 - as above
+
+    with temporary_index(load(ROOT / "examples" / "demo.yaml").for_replay(folder)) as settings:
+        async with open_answering(settings) as answering:
+            asked = [conversation_of(settings, question) for question in QUESTIONS.values()]
+            results = [await answering.answerer.generate_reply(each) for each in asked]
+    return [result.reply_text or "" for result in results]
 
 
 def _exchange(name: str, question: str, reply: str) -> Group:

@@ -42,6 +42,14 @@ from services.telemetry import add_people, number_of
 if TYPE_CHECKING:
     from services.documents import Lookup
 
+AnswerStep: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
+Guess: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]
+"""Finds the sources of an inquiry without waiting for the gate; None: it found none."""
+ShowSections: TypeAlias = Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]]
+"""Gives an inquiry sections of its sources, by their headings; None: there are none."""
+
+log = logging.getLogger(__name__)
+
 
 def gather(
     context: Context,
@@ -120,9 +128,6 @@ def gather(
         }
 
     return gathered
-
-
-log = logging.getLogger(__name__)
 
 
 def permit(access: Access | None) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
@@ -208,9 +213,6 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
     return tuple(pairs[-MOST_EARLIER:])
 
 
-AnswerStep: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
-
-
 def without_others_if_refused(ask: AnswerStep) -> AnswerStep:
     """Run a step that shows the conversation to a model. When the model refuses the prompt, as for a word that its
     provider allows nobody, the step is run once more with the turns of the asker and the team alone, and so are those
@@ -233,9 +235,7 @@ def without_others_if_refused(ask: AnswerStep) -> AnswerStep:
     return asked
 
 
-def speculative_selection(
-    select: AnswerStep, load: AnswerStep
-) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]:
+def speculative_selection(select: AnswerStep, load: AnswerStep) -> Guess:
     """Run select and load on the question in the person's own words, without waiting for the gate. Returns the inquiry
     with its sources, or None if nothing was selected or a step ended it; that step then runs again in its turn and
     reports why.
@@ -283,12 +283,7 @@ NOTED_PAGES = 5
 """At most this many of the pages found are recorded in `decisions`, best first."""
 
 
-def gate(
-    assistant: Assistant,
-    budget: Limiter,
-    chain_seconds: float,
-    guess: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]] | None = None,
-) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
+def gate(assistant: Assistant, budget: Limiter, chain_seconds: float, guess: Guess | None = None) -> AnswerStep:
     """Pass answerable questions, with the query to search for.
 
     The chain's `chain_seconds` begin here. They include the budget check, which may ask another process. `guess`: runs
@@ -329,9 +324,7 @@ def gate(
     return gated
 
 
-def select(
-    assistant: Assistant, library: Library, search: Search, max_sources: int, max_entries: int
-) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
+def select(assistant: Assistant, library: Library, search: Search, max_sources: int, max_entries: int) -> AnswerStep:
     """Choose at most `max_sources` sources from the index, of which the `max_entries` that rank best are offered.
 
     Ids that are not in the index are logged and dropped: only what is indexed can ever be loaded. The guess of
@@ -408,9 +401,7 @@ def _heading(kept: StoredPassage | None) -> str:
     return "" if kept is None else " › ".join(head for head in kept.headings[-2:] if head)
 
 
-def load(
-    library: Library, search: Search, max_chars: int
-) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+def load(library: Library, search: Search, max_chars: int) -> AnswerStep:
     """Read the selected sources, at most `max_chars` characters together: short ones whole, of longer ones the outline
     and the passages that fit the query (`services.knowledge.excerpts`).
 
@@ -435,9 +426,7 @@ def load(
     return loaded
 
 
-def show_sections(
-    library: Library, search: Search, max_chars: int
-) -> Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]]:
+def show_sections(library: Library, search: Search, max_chars: int) -> ShowSections:
     """Show, by heading, sections that the excerpts of loaded sources left out. Returns None if no source has such a
     section, or a source cannot be read.
     """
@@ -466,8 +455,8 @@ def generate(
     require_citations: bool,
     addresses: Addresses | None = None,
     complete_draft: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]] | None = None,
-    show_sections: Callable[[Inquiry, Sequence[str]], Coroutine[Any, Any, Inquiry | None]] | None = None,
-) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
+    show_sections: ShowSections | None = None,
+) -> AnswerStep:
     """Draft an answer and check its length, then its citations, then its links.
 
     If the model wants to read a section that excerpts left out, it is asked once more with that section

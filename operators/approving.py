@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from clock import now
 from model.outcomes import Outcome, OutcomeKind, Reason, recordable_sources
 from services.assistant import Inquiry, line_that_asks, links_block, outcome_of
-from services.conversations import Draft, Drafts, InFlight, StartedReply
+from services.conversations import Draft, Drafts, InFlight, StartedReply, WorkCancelled, is_from_team
 from services.discord import thread_name
 from services.knowledge import Search
 from services.search import SearchResult
 from services.telemetry import QUESTION_CHARS
 
 log = logging.getLogger(__name__)
-
-TEAM_TOPIC = "team:"
-"""The beginning of the ids of the team's topics."""
 
 Approval = Literal["off", "all", "unsure"]
 
@@ -48,11 +45,6 @@ class ApprovalRules:
         return {self.approval, *self.by_channel.values()} != {"off"}
 
 
-def is_from_team(sources: Iterable[str]) -> bool:
-    """Return True if one of the sources is a topic of the team."""
-    return any(each.startswith(TEAM_TOPIC) for each in sources)
-
-
 def is_sure(inquiry: Inquiry, found: SearchResult) -> bool:
     """Return True if the confidence of the search is about all that the answer may be made of: it cites pages that rank
     first, and nothing else; no topic of the team, file or runbook was read for it.
@@ -72,7 +64,7 @@ def approve(
         --q1----h2-----|      h2: the draft is on the disk
 
     What makes the answer unnecessary ends the draft from now on, and no longer the inquiry. Raises OSError: the draft
-    cannot be stored.
+    cannot be stored; WorkCancelled: somebody whose words may stand in it was forgotten meanwhile.
     """
 
     async def approved(inquiry: Inquiry) -> Inquiry | Outcome:
@@ -92,6 +84,8 @@ def approve(
         text = inquiry.draft + links_block(inquiry.links)
         if drafts.folder is not None:
             draft = draft_of(inquiry, text, confidence)
+            if drafts.may_hold_forgotten_words(draft, part.closed_at):
+                raise WorkCancelled(Reason.DELETED)
             token = in_flight.hold_for_draft(part, draft.reply.place_id)
             try:
                 await drafts.put(draft)
@@ -99,6 +93,7 @@ def approve(
                 in_flight.end_hold_for_draft(part)
                 raise
             drafts.watch(draft, token)
+            drafts.cancel_if_forgotten(draft, part.closed_at)
             await drafts.drop_old(now())
         log.info("approve: held, confidence %.2f", confidence)
         return outcome_of(inquiry, OutcomeKind.HELD, Reason.HELD_FOR_APPROVAL, reply_text=text)

@@ -101,7 +101,7 @@ def revisions_of(event: Deleted | Edited | Doubt, context: Context) -> tuple[Rev
         return (Revision(event.message_id, is_doubt=True),)
     if isinstance(event, Deleted):
         return tuple(map(Revision, event.message_ids))
-    message = context.reads(event)
+    message = context.after_edit(event)
     text = None if message is None else context.text_of(message)
     if message is None or not text:
         return () if event.text is None and event.attachments is None else (Revision(event.message_id),)

@@ -4,15 +4,14 @@ the thread is over.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict
 
-from clock import FairTurns, WorkRunner, WorkStopped, from_rfc3339, now
+from clock import FairTurns, WorkRunner, WorkStopped, finish_even_if_cancelled, from_rfc3339, now
 from model.messages import Message, Place
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
@@ -27,15 +26,13 @@ from services.documents import (
     check_share,
     display_name,
     embed_document,
-    ingest,
     is_closed,
+    prepare_document,
     refusal_text,
 )
 from services.documents.store import DiskFull, Document, DocumentStore, Origin, State, StoreUnavailable, protocol
 from services.search.embedding import Embedder
 from services.telemetry import number_of
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +67,7 @@ class MessageFiles(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intake:
+class IngestServices:
     """The services and limits for reading files: the source of their bytes, the process that parses them, redactors,
     and the store. `turns`: decides whose file is read next.
     """
@@ -83,12 +80,12 @@ class Intake:
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
 
 
-def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestResult]]:
+def chunk(services: IngestServices) -> Callable[[IngestJob], Coroutine[Any, Any, IngestResult]]:
     """Check a file, download it, take it apart and make it searchable by words.
 
     A file that cannot be read is kept as failed, with the reason. Nothing is written once its thread is closed.
     """
-    store = intake.store
+    store = services.store
 
     async def chunked(job: IngestJob) -> IngestResult:
         candidate = job.candidate
@@ -113,27 +110,27 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             check_limits(size, **room_taken(others))
             if candidate.is_guest:
                 own = [doc for doc in others if doc.origin.poster_id == candidate.uploader_id]
-                check_share(candidate.filename, size, intake.limits, **room_taken(own))
+                check_share(candidate.filename, size, services.limits, **room_taken(own))
 
-        check_limits = partial(check_file, candidate.filename, limits=intake.limits)
+        check_limits = partial(check_file, candidate.filename, limits=services.limits)
         # Never cancelled: it may make the collection, and deletions wait for it.
         expected = await finish_even_if_cancelled(store.expect(collection, origin))
         try:
             # A copy of an earlier file takes no room.
             copies = [doc for doc in held if (doc.filename, doc.size) == (candidate.filename, size)]
             (check_limits if copies else check_with_others)(size)
-            async with intake.turns.turn(candidate.uploader_id):
+            async with services.turns.turn(candidate.uploader_id):
                 await store.check_room(origin)
                 if candidate.text is None:
-                    data = await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
+                    data = await services.attachments.content(candidate.attachment, services.limits.max_file_bytes)
                 else:
                     data = candidate.text.encode()
                 digest = hashlib.sha256(data).hexdigest()
                 # It may be larger than was announced.
                 is_copy = any(doc.sha256 == digest for doc in copies)
                 (check_limits if is_copy else check_with_others)(len(data))
-                read_bytes, limits, redactors = len(data), intake.limits, intake.redactors
-                document = await ingest(intake.run, origin, data, limits=limits, redactors=redactors)
+                read_bytes, redactors = len(data), services.redactors
+                document = await services.run(prepare_document, origin, data, services.limits, None, redactors)
         except FileRefused as refused:
             refusal = refused
         except AttachmentFailed as error:
@@ -176,16 +173,6 @@ def room_taken(documents: Collection[Document]) -> Room:
 
 def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:
     return IngestResult(job=job, failure=refusal_text(refusal), refusal=refusal)
-
-
-async def finish_even_if_cancelled(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; if cancelled meanwhile, wait for its end first and then raise CancelledError."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
 
 
 def embed(store: DocumentStore, embedder: Embedder) -> Callable[[IngestResult], Coroutine[Any, Any, IngestResult]]:

@@ -35,8 +35,7 @@ _REMEMBERED = 10_000
 class RecentReplies:
     """Remembers which texts were sent to which person, as hashes, for a day and in bounded memory."""
 
-    def __init__(self, seconds: float = DAY) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._sent: OrderedDict[tuple[int, bytes], float] = OrderedDict()
 
     def remember(self, person_id: int, text: str, at: float) -> None:
@@ -44,13 +43,13 @@ class RecentReplies:
         key = _key(person_id, text)
         self._sent.pop(key, None)
         self._sent[key] = at
-        while len(self._sent) > _REMEMBERED or at - next(iter(self._sent.values())) >= self._seconds:
+        while len(self._sent) > _REMEMBERED or at - next(iter(self._sent.values())) >= DAY:
             self._sent.popitem(last=False)
 
     def was_sent(self, person_id: int, text: str, at: float) -> bool:
         """Return True if a person was sent `text` within the last day."""
         last = self._sent.get(_key(person_id, text))
-        return last is not None and at - last < self._seconds
+        return last is not None and at - last < DAY
 
 
 def _key(person_id: int, text: str) -> tuple[int, bytes]:

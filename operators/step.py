@@ -56,7 +56,7 @@ class Step:
     def __call__(self, source: Observable[Item]) -> Observable[Item]:
         run = map_async(
             _run_steps(self.works, self.personal_work),
-            on_failure=lambda item, error: failed_outcome(item, _first_step(self.works, item).name, error),
+            on_failure=lambda item, error: failed_outcome(item, _first_step(self.works, item), error),
             max_concurrent=self.max_concurrent,
             token=lambda item: item.token,
         )
@@ -136,10 +136,10 @@ def _run_steps(
                     return await run_once(item, people)
             except Withdrawn as withdrawn:
                 if withdrawn.user_id == item.part.author.id:
-                    return failed_outcome(item, _first_step(works, item).name, WorkCancelled(Reason.DELETED))
+                    return failed_outcome(item, _first_step(works, item), WorkCancelled(Reason.DELETED))
                 log.info("an answer begins again, without the words of somebody who has withdrawn them")
-                (item.inquiry if isinstance(item, Unanswered) else item).decisions.clear()
-        return await run_once(item, {*(item.inquiry if isinstance(item, Unanswered) else item).people})
+                inquiry_of(item).decisions.clear()
+        return await run_once(item, {*inquiry_of(item).people})
 
     async def run_once(item: Item, people: set[int]) -> Item:
         current_part.set(item.part)
@@ -148,7 +148,7 @@ def _run_steps(
         for work, watch in zip(works, watches, strict=True):
             if not isinstance(item, work.takes):
                 continue
-            inquiry = item.inquiry if isinstance(item, Unanswered) else item
+            inquiry = inquiry_of(item)
             if inquiry.messages is not known:
                 known = inquiry.messages
                 people.update(message.author.id for message in (*inquiry.part.messages, *known))
@@ -192,15 +192,19 @@ async def _result(
     return failed_outcome(item, work.name, cast("Exception", failed))
 
 
-def _first_step(works: tuple[_Work, ...], item: Item) -> _Work:
-    """Return the first step that takes the item; the first of all if none does."""
-    return next((work for work in works if isinstance(item, work.takes)), works[0])
+def _first_step(works: tuple[_Work, ...], item: Item) -> str:
+    """Return the name of the first step that takes the item; of the first of all if none does."""
+    return next((work for work in works if isinstance(item, work.takes)), works[0]).name
+
+
+def inquiry_of(item: Inquiry | Unanswered) -> Inquiry:
+    return item.inquiry if isinstance(item, Unanswered) else item
 
 
 def failed_outcome(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
     """Like `failure_of`, for an inquiry: the outcome has its usage and decisions."""
     outcome = failure_of(inquiry.part, name, error)
-    return outcome_of(inquiry.inquiry if isinstance(inquiry, Unanswered) else inquiry, outcome.result, outcome.reason)
+    return outcome_of(inquiry_of(inquiry), outcome.result, outcome.reason)
 
 
 def failure_of(part: Part, name: str, error: Exception) -> Outcome:

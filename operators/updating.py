@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from clock import from_rfc3339, now, rfc3339
-from clock.shared_calls import SharedCalls
+from clock import SharedCalls, from_rfc3339, now, rfc3339
 from services.assistant import Describer, NotDescribed, SaysNothing
 from services.knowledge import (
     AnyKind,

@@ -76,7 +76,7 @@ def document(report: Report) -> Iterator[Block]:
         yield Bars("Questions a day", "asked", "answered", bars)
     if report.asked:
         yield from _gaps(report)
-    yield from _left(report)
+    yield from _reasons(report)
     yield from _votes(report)
     yield from _taught(report)
     yield from _pages(report)
@@ -125,7 +125,7 @@ def _questions(asked: Sequence[PartOutcome], most: int, taught: Mapping[int, Tau
     for entry in asked:
         since = team_answer(entry, taught)
         answered = "" if since is None else since.topic or since.qa_id
-        rows.append((entry.day, reason_of(entry), WordsWithLink(_short(entry.question), entry.link), answered))
+        rows.append((entry.day, reason_of(entry), WordsWithLink(shorten(entry.question), entry.link), answered))
     head = ("asked", "no answer because", "question", "the team answered in")
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
@@ -139,7 +139,7 @@ def _first_rows(table: TableRows, most: int = TABLE_ROWS) -> Iterator[Block]:
         yield Sentence(f"And {len(table.rows) - most} more.")
 
 
-def _left(report: Report) -> Iterator[Block]:
+def _reasons(report: Report) -> Iterator[Block]:
     if report.left:
         yield Title("Why there was no reply")
         rows = [(reason, str(count)) for reason, count in report.left.most_common()]
@@ -152,7 +152,7 @@ def _votes(report: Report) -> Iterator[Block]:
         yield Sentence("No answer was voted down.")
         return
     rows = [
-        (_short(each.question), ", ".join(each.sources), str(each.downs), str(each.ups)) for each in report.voted_down
+        (shorten(each.question), ", ".join(each.sources), str(each.downs), str(each.ups)) for each in report.voted_down
     ]
     yield from _first_rows(TableRows(("question", "answered from", "👎", "👍"), rows, frozenset({2, 3})))
 
@@ -163,7 +163,7 @@ def _taught(report: Report) -> Iterator[Block]:
         yield Sentence("Nothing new.")
         return
     yield Sentence(f"{number_of(len(report.taught), 'conversation')}.")
-    rows = [(each.qa_id, each.topic or "(to be filed)", _short(each.about)) for each in report.taught]
+    rows = [(each.qa_id, each.topic or "(to be filed)", shorten(each.about)) for each in report.taught]
     yield from _first_rows(TableRows(("conversation", "topic", "about"), rows))
 
 
@@ -184,17 +184,17 @@ def cost_document(costs: Costs) -> Iterator[Block]:
     if not costs.total.calls:
         yield Sentence("No model was asked.")
         return
-    yield _spent("step", [*costs.steps.items(), ("total", costs.total)])
-    yield _spent("day", [*sorted(costs.days.items()), ("total", costs.total)])
+    yield _cost_table("step", [*costs.steps.items(), ("total", costs.total)])
+    yield _cost_table("day", [*sorted(costs.days.items()), ("total", costs.total)])
     by_channel = [
         (f"{costs.names.get(channel, '')} ({channel})".strip(), spent) for channel, spent in costs.channels.items()
     ]
-    yield _spent("channel", [*by_channel, ("all else", costs.elsewhere), ("total", costs.total)])
+    yield _cost_table("channel", [*by_channel, ("all else", costs.elsewhere), ("total", costs.total)])
     if costs.total.money is None:
         yield Sentence("Set ai_response.llm.price_per_million (and that of kb.llm) to see what it cost.")
 
 
-def _spent(what: str, rows: Sequence[tuple[str, Expense]]) -> TableRows:
+def _cost_table(what: str, rows: Sequence[tuple[str, Expense]]) -> TableRows:
     cells = [
         (name, str(spent.calls), f"{spent.prompt:,}", f"{spent.completion:,}", _money(spent)) for name, spent in rows
     ]
@@ -205,9 +205,10 @@ def _money(spent: Expense) -> str:
     return "" if spent.money is None else f"{spent.money:.4f}"
 
 
-def _short(text: str) -> str:
+def shorten(text: str, most: int = LINE) -> str:
+    """Return a text in one line of at most `most` characters."""
     line = " ".join(text.split())
-    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _day(at: float) -> str:

@@ -1,15 +1,16 @@
-"""Reads outcomes and votes of a period from the data folder. Blocking."""
+"""What reports are made of, in the data folder: outcomes and votes of a period, and dismissed questions. Blocking."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from clock import from_rfc3339, rfc3339
 from model.outcomes import OutcomeKind
+from services.storage import files, read_object
 from services.telemetry import PartOutcome, parse_part_outcome
 
 UP, DOWN = "up", "down"
@@ -87,9 +88,7 @@ def join_drafts(entries: Iterable[PartOutcome]) -> list[PartOutcome]:
 
 
 def end_of_replay(outcomes: Path, feedback: Path) -> float | None:
-    """Return the moment after the newest outcome and vote, in seconds since 1970; None if there is none. Raises
-    OSError.
-    """
+    """Return the moment after the newest outcome and vote, in seconds since 1970, or None. Raises OSError."""
     ends = [entry.at for entry in read_newest(outcomes, 1)]
     ends += [vote.at for vote in read_voted(feedback, TimeSpan(0.0, float("inf")))]
     return max(ends) + MOMENT if ends else None
@@ -176,3 +175,44 @@ def _lines(path: Path) -> list[bytes]:
 
 def _day(at: float) -> str:
     return rfc3339(at)[:10]
+
+
+MOST_DISMISSED = 20_000
+"""The most questions that are kept; the newest are."""
+
+
+def parse_dismissed(content: bytes) -> frozenset[int]:
+    """Return the ids in the content of a file; an empty set if it is damaged."""
+    try:
+        return _ids_in(cast("Mapping[str, Any]", json.loads(content)))
+    except (AttributeError, ValueError):
+        return frozenset()
+
+
+def _ids_in(fields: Mapping[str, Any]) -> frozenset[int]:
+    try:
+        return frozenset(map(int, fields.get("questions", ())))
+    except (TypeError, ValueError):
+        return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DismissedQuestions:
+    """Keeps the questions in `path`, by the ids of their first messages. All methods block and raise OSError."""
+
+    path: Path
+
+    def read(self) -> frozenset[int]:
+        """Return the ids; an empty set if there is no file, or it is damaged."""
+        return _ids_in(read_object(self.path))
+
+    def dismiss(self, asked_ids: Collection[int]) -> None:
+        self._write(self.read().union(asked_ids))
+
+    def restore(self, asked_ids: Collection[int]) -> None:
+        self._write(self.read().difference(asked_ids))
+
+    def _write(self, asked_ids: frozenset[int]) -> None:
+        kept = sorted(asked_ids)[-MOST_DISMISSED:]  # ids of Discord grow with time
+        # Strings, as no JSON number is safe with so many digits.
+        files.replace(self.path, json.dumps({"questions": list(map(str, kept))}).encode() + b"\n")

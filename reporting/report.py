@@ -1,6 +1,4 @@
-"""The report of a period: questions, answers, votes, captured conversations, and groups of similar questions that had
-no answer.
-"""
+"""The report of a period, with groups of similar questions that had no answer."""
 
 from __future__ import annotations
 
@@ -97,9 +95,7 @@ def reason_of(entry: PartOutcome) -> str:
 
 
 def title_of(question: str) -> str:
-    """Return the sentence of a question that asks, or else its first one: without a greeting, in one short line, with
-    the hosts of addresses alone.
-    """
+    """Return the sentence of a question that asks, or its first, in one short line, without greeting and paths."""
     question = _ADDRESS.sub(_host, question[:READ_CHARS])
     asking, others = asking_sentences(without_greeting(question))
     words = " ".join(next(iter([*asking, *others]), question).split())

@@ -14,6 +14,7 @@ from settings.kinds import (
     Count,
     CountOrZero,
     Flag,
+    Minutes,
     NonEmpty,
     ReplyLanguage,
     Seconds,
@@ -23,7 +24,6 @@ from settings.kinds import (
     Text,
     TextOrNone,
     Url,
-    ValueHelp,
     Weight,
     WhenUnsure,
     section,
@@ -144,9 +144,7 @@ class AnswerSettings(SettingsSection):
     approval_below: Share = setting(
         0.8, "With approval: unsure, answers wait if the search is less confident than this, from 0 to 1."
     )
-    approval_minutes: Annotated[float, Field(gt=0, strict=True), ValueHelp("a number of minutes above 0")] = setting(
-        1440, "How long an answer waits for approval; after that it is not posted."
-    )
+    approval_minutes: Minutes = setting(1440, "How long an answer waits for approval; after that it is not posted.")
     reply_language: ReplyLanguage = setting(
         "question", "The language of the bot's own sentences: that of the question, or always the same."
     )

@@ -251,7 +251,8 @@ def _guess_key(above: Sequence[str], word: str) -> tuple[str, ...] | None:
     siblings = names_below(above)
     if name not in siblings:
         # Also with _ in place of the dots, as in APP__DISCORD_TOKEN.
-        elsewhere = [key.path for key in all_keys() if name in map("_".join, _ends(key.path))]
+        ends = {key.path: ["_".join(key.path[start:]) for start in range(len(key.path))] for key in all_keys()}
+        elsewhere = [path for path, names in ends.items() if name in names]
         # The nearest first: for a key of a server, another key of the same server.
         for depth in range(len(above), 0, -1):
             near = [path for path in elsewhere if _fits(path[:depth], above[:depth])]
@@ -261,10 +262,6 @@ def _guess_key(above: Sequence[str], word: str) -> tuple[str, ...] | None:
             return elsewhere[0]
     close = get_close_matches(name, siblings, n=1)
     return (*above, close[0]) if close else None
-
-
-def _ends(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    return (path[start:] for start in range(len(path)))
 
 
 def _problem_of(kind: str, path: tuple[str, ...], where_of: Where) -> Problem:

@@ -231,12 +231,6 @@ def _operator_name(given: Any) -> str:
     return given
 
 
-def _refuse_empty(secret: SecretStr) -> SecretStr:
-    if not secret.get_secret_value():
-        raise ValueError("empty")
-    return secret
-
-
 def _refuse_short_token(secret: SecretStr) -> SecretStr:
     """Check a token that is chosen by the operator, and sent in a header."""
     word = secret.get_secret_value()
@@ -261,10 +255,8 @@ Text = Annotated[str, BeforeValidator(_refuse_bytes), ValueHelp("text, which may
 NonEmpty = Annotated[
     str, Field(min_length=1), BeforeValidator(_refuse_bytes), ValueHelp("text that is not empty", is_text=True)
 ]
-Texts = Annotated[
-    tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_refuse_bytes)], ...],
-    ValueHelp('a list of texts, such as ["one", "two"]'),
-]
+_LowerCase = Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_refuse_bytes)]
+Texts = Annotated[tuple[_LowerCase, ...], ValueHelp('a list of texts, such as ["one", "two"]')]
 
 
 def _host(name: str) -> str:
@@ -278,12 +270,7 @@ def _host(name: str) -> str:
 
 
 Hosts = Annotated[
-    tuple[
-        Annotated[
-            str, Field(min_length=1), AfterValidator(_host), BeforeValidator(_lower), BeforeValidator(_refuse_bytes)
-        ],
-        ...,
-    ],
+    tuple[Annotated[_LowerCase, AfterValidator(_host)], ...],
     ValueHelp('a list of names without a port, such as ["mcp.example.com"]'),
 ]
 
@@ -338,7 +325,7 @@ LoginToken = Annotated[
 
 OwnToken = Annotated[
     SecretStr,
-    AfterValidator(_refuse_empty),
+    Field(min_length=1),
     AfterValidator(_refuse_short_token),
     BeforeValidator(_refuse_bytes),
     ValueHelp(f"at least {MIN_TOKEN_CHARS} plain letters, digits and signs, in quotes", is_text=True),
@@ -393,9 +380,7 @@ NATS_ADDRESS = re.compile(r"(?:nats|tls|wss?)://[^\s,@]+")
 
 
 def _transport(given: Any) -> str:
-    """Check the addresses of NATS servers. Passwords in them are refused, as addresses are shown: they belong into
-    `nats.credentials_env`.
-    """
+    """Check addresses of NATS servers. Passwords in them are refused: they belong into `nats.credentials_env`."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
     addresses = [each.strip() for each in given.split(",")]

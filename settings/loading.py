@@ -26,6 +26,7 @@ from settings.errors import (
     SettingKey,
     SettingMissing,
     SettingsError,
+    Where,
     all_keys,
     dotted,
     find_key,
@@ -56,10 +57,6 @@ class ConfigDraft:
         while words and words not in self.origins:
             words = words[:-1]
         return self.origins.get(words, self.file)
-
-    def get(self, path: Sequence[str]) -> object:
-        """Return the value at `path`; None if it is not set."""
-        return _value_at(self.values, path)
 
     def put(self, path: Sequence[str], value: object, origin: str) -> None:
         """Set the value at `path`, and make missing mappings above it.
@@ -260,23 +257,13 @@ def _describe_yaml_error(path: Path, error: Exception) -> str:
 
 
 def local_file(path: Path) -> Path:
-    """Return the path of the operator's own file beside a configuration, which updates of the program never touch:
-    config.local.yaml for config.yaml.
-    """
+    """Return the path of the operator's own file: config.local.yaml beside config.yaml."""
     return path.with_name(f"{path.stem}.local{path.suffix}")
 
 
 def config_files(path: Path) -> list[Path]:
     """Return the files of a configuration in the order of reading; only the first must exist."""
     return [path, local_file(path), path.with_name(".env")]
-
-
-def read_draft(path: Path) -> ConfigDraft:
-    """Read a configuration and its local file, unchecked. Raises SettingsError."""
-    draft, local = read_yaml(path), local_file(path)
-    if os.path.lexists(local):
-        draft.merge(read_yaml(local))
-    return draft
 
 
 class _OwnedPath(NamedTuple):
@@ -287,7 +274,7 @@ class _OwnedPath(NamedTuple):
     name: str
 
 
-def path_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+def path_problems(settings: Settings, where: Where) -> Iterator[Problem]:
     """Report overlapping paths: of two servers, as knowledge of both would be used in both; and of documents and
     records of people. `settings`: with resolved paths; `where`: gives the line of a key.
     """
@@ -308,7 +295,7 @@ _RECORDS = ("state", "team-knowledge", "evidence", "runbooks", "documents", "llm
 """The folders below a data folder that contain messages of people."""
 
 
-def _record_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+def _record_problems(settings: Settings, where: Where) -> Iterator[Problem]:
     """Report each folder of documents that contains, or lies in, records of people."""
     servers = list(settings.servers.items())
     paths = [path for _, each in servers for path in (each.kb.team_raw_dir, each.kb.team_topics_dir)]
@@ -343,7 +330,7 @@ def _overlap(one: str, other: str) -> bool:
     return f"{one}/".startswith(f"{other.removesuffix('/')}/") or f"{other}/".startswith(f"{one.removesuffix('/')}/")
 
 
-def dashboard_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+def dashboard_problems(settings: Settings, where: Where) -> Iterator[Problem]:
     """Report a dashboard that nobody could open, or everybody, or two in one name. `where`: gives the line of a key."""
     host, owners = settings.metrics.host, dict[str, str]()
     tokens = {"token": settings.dashboard.token}
@@ -365,7 +352,7 @@ def dashboard_problems(settings: Settings, where: Callable[[Sequence[object]], s
         yield Problem(where(("metrics", "host")), "dashboard.token", text)
 
 
-def approval_problems(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
+def approval_problems(settings: Settings, where: Where) -> Iterator[Problem]:
     """Report answers that would wait for approval where nobody is shown them. `where`: gives the line of a key."""
     for guild_id, server in settings.servers.items():
         section = () if guild_id is None else ("guilds", str(guild_id))
@@ -535,7 +522,9 @@ def partial_models(path: Path) -> dict[str, dict[str, str]]:
 
 
 def _read_all(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraft, list[Problem]]:
-    draft = read_draft(path)
+    draft, local = read_yaml(path), local_file(path)
+    if os.path.lexists(local):
+        draft.merge(read_yaml(local))
     problems = apply_variables(draft, read_dotenv(path.with_name(".env")))
     problems += apply_variables(draft, read_environment(os.environ if environ is None else environ))
     return draft, problems
@@ -543,7 +532,7 @@ def _read_all(path: Path, environ: Mapping[str, str] | None) -> tuple[ConfigDraf
 
 def _partial_models(draft: ConfigDraft) -> dict[tuple[str, ...], dict[str, str]]:
     models = [key.path for key in all_keys() if key.section is LLMSettings]
-    return {path: values for path in models if (values := _partial_model(draft.get(path)))}
+    return {path: values for path in models if (values := _partial_model(_value_at(draft.values, path)))}
 
 
 def _partial_model(model: object) -> dict[str, str]:
@@ -644,9 +633,7 @@ def _parses_to(text: str, wanted: object) -> bool:
 
 
 def _edit_lines(text: str, path: KeyPath, wanted: Any) -> str:
-    """Edit the lines of one key in place. The result is valid only if the key has separate lines; the caller checks
-    it.
-    """
+    """Edit the lines of one key in place. Valid only if the key has separate lines, which the caller checks."""
     root: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
     at, depth = root, 0
     while isinstance(at, yaml.MappingNode) and at.value:

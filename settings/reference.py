@@ -144,9 +144,7 @@ def find_stale(root: Path, generate: Generate = generated) -> list[str]:
 def main(
     arguments: Sequence[str], root: Path, generate: Generate = generated, module: str = "settings.reference"
 ) -> int:
-    """Write or check the files that `generate` gives for a folder, on behalf of a module. Returns the exit code: 0 done
-    or fresh, 1 stale or not written.
-    """
+    """Write or check the files that `generate` makes, for a module. Returns the exit code: 1 stale or not written."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     task = parser.add_mutually_exclusive_group(required=True)
     task.add_argument("--write", action="store_true", help="write the files that are made from the models")

@@ -472,9 +472,7 @@ class Settings(SettingsSection):
         return self._move_data(data, lambda follows: follows.learned)
 
     def with_data_in(self, data: Path) -> Self:
-        """Return the settings of a process that receives all data, including documents, and keeps it below `data`. Call
-        it on resolved paths.
-        """
+        """Return the settings of a process with all data below `data`, documents too. Call it on resolved paths."""
         return self._move_data(data, lambda _: True)
 
     def _move_data(self, data: Path, chosen: Callable[[FollowsData], bool]) -> Self:
@@ -492,7 +490,6 @@ class Settings(SettingsSection):
         )
 
 
-T = TypeVar("T")
 S = TypeVar("S", bound=SettingsSection)
 
 
@@ -506,10 +503,6 @@ def _secrets_in(section: BaseModel) -> Iterator[str]:
             for each in below:
                 if isinstance(each, BaseModel):
                     yield from _secrets_in(each)
-
-
-def _own_or_common(own: T | None, common: T) -> T:
-    return common if own is None else own
 
 
 def _override(common: S, own: SettingsSection) -> S:
@@ -544,10 +537,10 @@ def _for_server(common: Settings, guild_id: int, folder: Path) -> Settings:
 
     kb = _replace_paths(common.kb, resolve).model_copy(
         update={
-            "source_base_url": _own_or_common(own.kb.source_base_url, ""),
+            "source_base_url": own.kb.source_base_url or "",
             "source_folders": (),
             "site_generator": "auto",
-            "internal_topics": _own_or_common(own.kb.internal_topics, common.kb.internal_topics),
+            "internal_topics": common.kb.internal_topics if own.kb.internal_topics is None else own.kb.internal_topics,
             "qa_raw_last_processed_id": "",
         }
     )

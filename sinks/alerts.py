@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from clock import now, rfc3339, run_blocking
+from clock import now, run_blocking, utc_minute
 from clock.timeouts import Backoff
 from model.health import TOPICS, Notice, Stage, Topic
 from model.words import number_of
@@ -58,11 +58,11 @@ def send_to_webhook(webhook: Webhook) -> Send:
 def message_of(notice: Notice) -> str:
     """Write a notice as a message: what is wrong, since when, and what to do; or what it was, and for how long."""
     stage, incident = notice
-    words, begun = TOPICS[incident.topic], _moment(incident.since)
+    words, begun = TOPICS[incident.topic], utc_minute(incident.since)
     names = _named(incident.subjects)
     if stage is Stage.ENDED and incident.ended is not None:
         took = f"The trouble lasted {_duration(incident.ended - incident.since)}"
-        lines = [f"**{words.well} again.** {took}: from {begun} to {_moment(incident.ended)}.", names]
+        lines = [f"**{words.well} again.** {took}: from {begun} to {utc_minute(incident.ended)}.", names]
     else:
         more = "More than before: " if stage is Stage.GROWN else ""
         lines = [f"**{more}{words.trouble}**, since {begun}.", names, _harmless(incident.detail), words.remedy]
@@ -84,10 +84,6 @@ def _named(subjects: Sequence[str]) -> str:
 def _harmless(text: str) -> str:
     """Return a text that neither ends a code span nor mentions anybody, in Discord or Slack."""
     return text.translate({ord(letter): " " for letter in "`<>*~|"}).strip()
-
-
-def _moment(at: float) -> str:
-    return f"{rfc3339(at)[:16].replace('T', ' ')} UTC"
 
 
 def _duration(seconds: float) -> str:

@@ -246,6 +246,7 @@ class DraftSink:
         await self._note(request)
         draft = draft.edited(text, request.by)
         await self.drafts.put(draft)
+        self.drafts.cancel_if_forgotten(draft, request.at)  # its new text came after them
         await self._show(draft, card_of(draft))
         request.tell("It is changed. *Post* posts it as it is now.")
 

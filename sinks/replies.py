@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clock import now
+from clock import loop_time, now
 from clock.timeouts import Backoff
 from model.messages import Author, Message, Part, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome, OutcomeKind, recordable_sources
@@ -16,6 +16,7 @@ from model.servers import Servers
 from services.assistant import Inquiry, line_that_asks, links_block, reply_outcome
 from services.conversations import History, Outbox, People, Posts, StartedReply
 from services.discord import (
+    PAGE,
     Fetcher,
     LookupFailed,
     Poster,
@@ -34,7 +35,6 @@ FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 60.0
 PATIENCE_SECONDS = 600.0
 """How long a piece is retried that Discord cannot take now. After a restart it is tried anew."""
-PAGE = 100  # Discord gives at most this many messages at once
 PAGES = 10  # so many pages after a question are searched for the pieces of its answer
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ class Replies:
             PostFailed: Discord refuses a piece.
             Undelivered: it could not be reached for too long.
         """
-        backoff, until = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), monotonic() + PATIENCE_SECONDS
+        backoff, until = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), loop_time() + PATIENCE_SECONDS
         while len(posted_ids) < len(reply.pieces):
             try:
                 posted_ids.append(await self._send(reply, len(posted_ids)))
@@ -187,7 +187,7 @@ class Replies:
         while True:
             done = f"{len(posted_ids)} of {len(reply.pieces)} pieces are posted"
             pause = max(backoff.pause(), failure.retry_after)
-            if monotonic() + pause > until:
+            if loop_time() + pause > until:
                 raise Undelivered(f"{failure}; {done}") from failure
             log.warning("%s; %s, the rest follows", failure, done)
             await asyncio.sleep(pause)
@@ -210,7 +210,7 @@ class Replies:
         for _ in range(PAGES):
             if self.fetcher is None:
                 break
-            page = await self.fetcher.messages(reply.place_id, limit=PAGE, after=after)
+            page = await self.fetcher.messages(reply.place_id, after=after)
             for message in page:
                 if self._is_piece(message, reply, len(posted_ids)):
                     posted_ids.append(message.id)
@@ -254,7 +254,7 @@ class Replies:
             thread = await fetcher.place(thread_id)
             if thread is None or thread.owner_id is None or thread.owner_id != self.people.bot_id:
                 return
-            if all(message.is_system for message in await fetcher.messages(thread_id, limit=PAGE)):
+            if all(message.is_system for message in await fetcher.messages(thread_id)):
                 await self.poster.delete_thread(thread_id)
         except (LookupFailed, PostFailed) as failure:
             log.info("the thread %d of an answer that was taken back stays: %s", thread_id, failure)
@@ -265,8 +265,3 @@ class Replies:
                 await self.poster.react(place_id, message_id, emoji)
         except PostFailed as error:
             log.warning("no votes offered: %s", error)
-
-
-def monotonic() -> float:
-    """Return seconds that do not jump when the wall clock is set."""
-    return asyncio.get_running_loop().time()

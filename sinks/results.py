@@ -59,6 +59,11 @@ class ResultCounts:
     parts: Counter[OutcomeKind] = field(default_factory=Counter[OutcomeKind])
     reasons: defaultdict[OutcomeKind, Counter[str]] = field(default_factory=lambda: defaultdict(Counter[str]))
     messages_in_parts: int = 0
+    is_cut_off: bool = False
+
+    def note_cut_off(self) -> None:
+        """Note that a file could only be read in part."""
+        self.is_cut_off = True
 
     def observe(self, event: Event) -> None:
         """Count a message that the source has emitted."""
@@ -85,8 +90,9 @@ class ResultCounts:
 
     @property
     def failed(self) -> bool:
-        """True if a part failed or was cut off by a shutdown."""
-        return bool(self.parts[OutcomeKind.FAILED] or self.reasons[OutcomeKind.CANCELLED][Reason.SHUTDOWN])
+        """True if a part failed or was cut off by a shutdown, or a file could only be read in part."""
+        cut_off = self.is_cut_off or self.reasons[OutcomeKind.CANCELLED][Reason.SHUTDOWN]
+        return bool(self.parts[OutcomeKind.FAILED] or cut_off)
 
     def summary(self) -> dict[str, object]:
         """Return the counts as the last line of `--json` has them."""

@@ -1,13 +1,14 @@
 """Questions in, answers or the reasons for none out: in the graph (`answers`), for one conversation outside of it
-(`Answerer`), and for replies that an earlier run left half posted (`unfinished`).
+(`Answerer`), for replies that an earlier run left half posted (`unfinished`), and for answers that wait for a person
+(`approvals`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import reactivex as rx
 from reactivex import Observable, compose
@@ -27,10 +28,9 @@ from operators.approving import approve
 from operators.pointing import RecentReplies, remember_replies
 from operators.step import Item, Step, failure_of, in_order, in_turn, step
 from services.assistant import Inquiry, Unanswered, links_block, outcome_of, skip_outcome
-from services.conversations import Outbox, PersonalWork, StartedReply
+from services.conversations import DraftAction, DraftRequest, Drafts, InFlight, Outbox, PersonalWork, StartedReply
 from services.llm import Usage
-from streams.chain import AnswerRules, chain
-from streams.server_context import ServerContext, for_server
+from streams.chain import AnswerRules, ServerContext, chain, for_server
 
 if TYPE_CHECKING:
     from streams.wiring import Services
@@ -223,4 +223,61 @@ def unfinished(
         concat_map_iterable(left),
         map_async(finish, on_failure=failed, max_concurrent=MAX_FINISHING),
         of_type(Outcome),
+    )
+
+
+DRAFTS_AT_ONCE = 16
+
+
+class Handled(NamedTuple):
+    draft_id: int
+    outcome: Outcome | None
+
+
+def approvals(
+    events: Observable[Event],
+    outcomes: Observable[Outcome],
+    drafts: Drafts,
+    in_flight: InFlight,
+    handle: Callable[[DraftRequest], Coroutine[object, object, Outcome | None]],
+) -> Observable[Outcome]:
+    """Emit one outcome for each draft when it ends. Requests about one draft are handled one after another. Once
+    `events` has completed, no more requests are taken, and the drafts that still wait are kept.
+
+    events     --Ready---------------|      a draft of an earlier run is taken up
+    outcomes   -------h---k----------|      two answers are held
+    requests   ----r-----------p-d---      p: a person posts h; d: the question of k is deleted
+    approvals  -----------------o-x--|
+    """
+
+    def offered(outcome: Outcome) -> Iterator[DraftRequest]:
+        if outcome.result is OutcomeKind.HELD:
+            yield DraftRequest(outcome.part.last.id, DraftAction.RESUME)
+
+    async def handled(request: DraftRequest) -> Handled:
+        return Handled(request.draft_id, await handle(request))
+
+    def failed(request: DraftRequest, error: Exception) -> Handled:
+        log.error("draft %d: %s was not carried out", request.draft_id, request.action, exc_info=error)
+        return Handled(request.draft_id, None)
+
+    taken_up = False
+
+    def resumed(event: Event) -> Iterator[DraftRequest]:
+        nonlocal taken_up
+        if isinstance(event, Ready) and not taken_up:
+            taken_up = True
+            yield from drafts.resume(in_flight)
+
+    earlier = events.pipe(ops.do_action(on_completed=drafts.close), concat_map_iterable(resumed))
+    handling = serialize_by_key(
+        lambda request: request.draft_id,
+        map_async(handled, on_failure=failed, max_concurrent=DRAFTS_AT_ONCE),
+        key_of_result=lambda result: result.draft_id,
+        max_active=DRAFTS_AT_ONCE,
+    )
+    return rx.merge(earlier, outcomes.pipe(concat_map_iterable(offered)), drafts.requests).pipe(
+        handling,
+        concat_map_iterable(lambda result: () if result.outcome is None else (result.outcome,)),
+        ops.finally_action(drafts.abandon),
     )

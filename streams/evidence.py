@@ -155,6 +155,7 @@ def evidence(
     """
     if parts is None:
         return rx.empty()
+    notes = parts.notes
     jobs = candidates(events, gathered, parts, rules).pipe(
         concat_map_iterable(lambda candidate: begin(parts.cases, candidate)), fork("files")
     )
@@ -163,13 +164,13 @@ def evidence(
     return rx.merge(
         read.pipe(add_vectors(parts, rules)),
         rx.merge(
-            jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(parts.on_begin, job)))),
+            jobs.pipe(ops.map(lambda job: Note(job.case_id, partial(notes.on_begin, job)))),
             read.pipe(
                 ops.map(by_message(parts.cases)),
-                ops.map(lambda files: Note(files.case_id, partial(parts.on_end, files))),
+                ops.map(lambda files: Note(files.case_id, partial(notes.on_end, files))),
             ),
             reopenings(events, parts.cases, rules).pipe(
-                ops.map(lambda case_id: Note(case_id, partial(parts.on_reopen, case_id)))
+                ops.map(lambda case_id: Note(case_id, partial(notes.on_reopen, case_id)))
             ),
         ).pipe(notify),
     )
@@ -226,8 +227,8 @@ def begin(cases: ThreadFiles, candidate: Candidate) -> tuple[IngestJob, ...]:
 
 def read_and_delete(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
     """Read files and delete them, for one thread in the order of the items."""
-    ingest = chunk(parts.intake)
-    discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
+    ingest = chunk(parts.ingest_services)
+    discarding = discard(parts.ingest_services.store, parts.cases, parts.forget_answers)
 
     async def handle(work: Work) -> Done:
         if not isinstance(work, IngestJob):
@@ -286,7 +287,7 @@ def add_vectors(
         return result
 
     return map_async(
-        embed(parts.intake.store, parts.embedder),
+        embed(parts.ingest_services.store, parts.embedder),
         on_failure=failed,
         max_concurrent=rules.embed_at_once,
         token=lambda result: result.job.token,

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 import discord
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable
 
 from clock import now
+from dataflow import from_coroutine
 from model.messages import Author, snowflake_at, snowflake_time
-from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
+from services.discord import PAGE, Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
 from services.discord.live import (
     CHANGES,
     Client,
@@ -33,8 +33,6 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-PAGE = 100
-"""Discord gives at most this many messages at once."""
 LONGEST_SECONDS = 120.0
 """The limit for reading the places, and for looking up the authors, as other dispatches wait meanwhile."""
 
@@ -54,9 +52,7 @@ class CatchUpPlace:
 
 
 class MessagePages(Protocol):
-    async def payloads(
-        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
-    ) -> Sequence[Mapping[str, Any]]:
+    async def payloads(self, channel_id: int, *, after: int | None = None) -> Sequence[Mapping[str, Any]]:
         """Return the messages that follow `after`, oldest first. Raises `LookupFailed`."""
         ...
 
@@ -169,7 +165,7 @@ async def _await_all(work: Mapping[int, Awaitable[T]], what: str, seconds: float
 async def _read(place_id: int, after: int, history: MessagePages) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     while True:
-        page = await history.payloads(place_id, limit=PAGE, after=after)
+        page = await history.payloads(place_id, after=after)
         found.extend(page)
         if len(page) < PAGE:
             return found
@@ -496,30 +492,22 @@ def observable(gateway: Gateway) -> Observable[Dispatch]:
     restart their branches, and each restart would try the same token again.
     """
 
-    def subscribe(
-        observer: abc.ObserverBase[Dispatch], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        _ = scheduler  # the loop is the only scheduler
-        task = asyncio.get_running_loop().create_task(_feed(gateway, observer))
-        return Disposable(lambda: None if task.done() else cast("None", task.cancel()))
+    async def feed(observer: abc.ObserverBase[Dispatch]) -> None:
+        stream = gateway.dispatches()
+        try:
+            async for dispatch in stream:
+                observer.on_next(dispatch)
+        except GatewayRefused as refused:
+            gateway.refusal = refused
+            gateway.health.refuse(str(refused))
+            observer.on_completed()
+        except Exception as error:
+            # A subscriber that raises has disposed of the stream and does not get the error.
+            log.exception("the live stream has ended")
+            observer.on_error(error)
+        else:
+            observer.on_completed()
+        finally:
+            await stream.aclose()
 
-    return Observable(subscribe)
-
-
-async def _feed(gateway: Gateway, observer: abc.ObserverBase[Dispatch]) -> None:
-    stream = gateway.dispatches()
-    try:
-        async for dispatch in stream:
-            observer.on_next(dispatch)
-    except GatewayRefused as refused:
-        gateway.refusal = refused
-        gateway.health.refuse(str(refused))
-        observer.on_completed()
-    except Exception as error:
-        # A subscriber that raises has disposed of the stream and does not get the error.
-        log.exception("the live stream has ended")
-        observer.on_error(error)
-    else:
-        observer.on_completed()
-    finally:
-        await stream.aclose()
+    return from_coroutine(feed)

@@ -13,7 +13,7 @@
  inquiries                     ignored                      captures
      │ one asker at a time        │                             │ in order
 gather, permit ► evidence◄─ events│            extract → summarise images → archive sink
-gate, select,    chunk → embed    │              edits, deletions ──┤
+gate, select,    chunk → embed    │      edits, deletions, doubts ──────┤
 load             → collections    │                             │ one pair at a time, in the background
 retrieve ◄───────────┘            │             curation: classify → integrate → topic sink
 generate, …                       │                                      → describe → index
@@ -27,7 +27,7 @@ reply sink ◄───┘ ───► discard     │                         
  ticks ─► sample what is well ─► incidents ─► alert sink      until the events end; nothing waits for it
 
 `model/steps.py: STEPS` names all steps in their order. Beside the graph, replies that an earlier run left half posted
-are finished (`unfinished`).
+are finished (`unfinished`). `import_graph` is the graph of an import.
 """
 
 from __future__ import annotations
@@ -39,20 +39,19 @@ from reactivex.subject import Subject
 
 from dataflow import fork, of_type, supervise
 from model.events import Event, Posted, Reaction
-from model.messages import Part
-from model.outcomes import Ignored, Outcome, Removed, Result
+from model.messages import AuthorType, Part
+from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators.doubting import doubts
 from operators.inferred_votes import inferred_votes
-from operators.route import cut, route
+from operators.route import Routed, cut, ignored, route
 from operators.screen import Screened, follow, screen
 from services.assistant import CaptureJob, Inquiry
-from services.team import Capture
+from services.team import Capture, Pair
 from streams.alerts import alerts
-from streams.answers import answers, unfinished
+from streams.answers import answers, approvals, unfinished
 from streams.captures import RemoteRevisions, captures, revised_captures, store_remote_captures
 from streams.conversations import batches, observe, release, votes
 from streams.curation import curations, only_stored
-from streams.drafts import approvals
 from streams.evidence import evidence
 from streams.wiring import Rules, Services, Sinks
 
@@ -72,6 +71,18 @@ def incoming(
     return events, screened, batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
 
 
+def routing(parts: Observable[Part], s: Services) -> Observable[Routed]:
+    return parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
+
+
+def revisions(
+    events: Observable[Event], parts: Observable[Part], s: Services, sinks: Sinks, rules: Rules
+) -> Observable[Pair]:
+    doubted = parts.pipe(doubts(s.history, s.tracker, s.people, rules.screen.withheld), supervise("doubts"))
+    changes = rx.merge(events, doubted)
+    return revised_captures(changes, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
+
+
 def graph(
     events: Observable[Event],
     services: Services,
@@ -86,7 +97,7 @@ def graph(
     """
     s = services
     events, screened, parts = incoming(events, s, rules)
-    routed = parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
+    routed = routing(parts, s)
 
     gathered: Subject[Inquiry] = Subject()  # each inquiry once it is gathered and permitted
     answered = answers(routed.pipe(of_type(Inquiry)), s, sinks.reply, rules.answers, gathered).pipe(fork("answers"))
@@ -95,9 +106,7 @@ def graph(
     files = evidence(events, gathered, ended, s.evidence, rules.evidence).pipe(supervise("evidence"))
     jobs, image_services = routed.pipe(of_type(CaptureJob)), s.servers.map(lambda each: each.image_services)
     capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=rules.captures_may_wait)
-    doubted = parts.pipe(doubts(s.history, s.tracker, s.people, rules.screen.withheld), supervise("doubts"))
-    changes = rx.merge(events, doubted)
-    revised = revised_captures(changes, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
+    revised = revisions(events, parts, s, sinks, rules)
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
@@ -118,3 +127,31 @@ def graph(
         votes(rx.merge(events.pipe(of_type(Reaction)), inferred), sinks.feedback).pipe(supervise("votes")),
     )
     return release(results, s.in_flight, s.watermarks, sinks.results)
+
+
+def import_graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
+    """Wire an import of messages of long ago: capture what the team wrote, answer nobody. Completes when `events` has
+    and all is stored; every message ends in exactly one `Result`.
+
+    parts     --u1--t1--t2------|      u1 is by a community user, t1 and t2 are by the team
+    captures  ------c1----------|
+    ignored   --u1------t2------|
+    """
+    s = services
+    events, screened, parts = incoming(events, s, rules)
+    routed = routing(parts.pipe(ops.filter(is_by_team)), s)
+    others = parts.pipe(ops.filter(lambda part: not is_by_team(part)))
+    captured = captures(routed.pipe(of_type(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, may_wait=False)
+    results = rx.merge(
+        captured.pipe(supervise("captures")),
+        # This branch emits no outcomes. It is merged so that the graph waits for its end.
+        revisions(events, parts, s, sinks, rules).pipe(of_type(Outcome)),
+        screened.pipe(of_type(Ignored, Removed)),
+        routed.pipe(of_type(Ignored, Outcome)),
+        others.pipe(ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED))),
+    )
+    return release(results, s.in_flight, s.watermarks, sinks.results)
+
+
+def is_by_team(part: Part) -> bool:
+    return part.author_type is AuthorType.TEAM_MEMBER

@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import reactivex as rx
 from reactivex import Observable
@@ -41,6 +41,7 @@ from services.knowledge import (
     UpdateResult,
     UpToDate,
 )
+from sinks.knowledge import CacheAndIndex
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -59,15 +60,6 @@ log = logging.getLogger(__name__)
 Events = Sequence[UpdateEvent]
 
 
-class KnowledgeFiles(Protocol):
-    """The sink: `sinks.knowledge.CacheAndIndex`."""
-
-    async def save(self, _sign: object = None) -> list[Trouble]: ...
-
-    @property
-    def entries(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeParts:
     """The services and limits of an update.
@@ -79,7 +71,7 @@ class KnowledgeParts:
 
     ledger: SourceRecords
     describer: Describer
-    files: KnowledgeFiles
+    files: CacheAndIndex
     descriptions_at_once: int
     describe_seconds: float
     gauge: Gauge | None = None
@@ -105,11 +97,12 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     report = UpdateReport.of(ledger.kinds)
 
     begun: Observable[Sequence[AnyKind] | Trouble] = rx.of(None).pipe(
-        step("load", begin(ledger), one_trouble, 1, gauge), ops.share()
+        update_step("load", begin(ledger), one_trouble, 1, gauge), ops.share()
     )
-    kinds = begun.pipe(concat_map_iterable(kinds_in))
-    looked = kinds.pipe(step("discover", discover(ledger, key), one_trouble_listed, len(ledger.kinds), gauge))
-    discovered: Observable[Events] = rx.merge(begun.pipe(of_type(Trouble), ops.map(as_events)), looked).pipe(
+    kinds = begun.pipe(concat_map_iterable(lambda found: () if isinstance(found, Trouble) else found))
+    looked = kinds.pipe(update_step("discover", discover(ledger, key), one_trouble_listed, len(ledger.kinds), gauge))
+    not_begun = begun.pipe(of_type(Trouble), ops.map(lambda trouble: [trouble]))
+    discovered: Observable[Events] = rx.merge(not_begun, looked).pipe(
         concat_map_iterable(in_groups),
         map_async(pass_on, on_failure=reraise, max_concurrent=1),
         ops.share(),
@@ -118,7 +111,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     fetched = [
         discovered.pipe(
             concat_map_iterable(batches_of(kind)),
-            step(kind.step, fetch(kind, ledger, key), trouble_for_each, kind.concurrency, gauge),
+            update_step(kind.step, fetch(kind, ledger, key), trouble_for_each, kind.concurrency, gauge),
             concat_map_iterable(same_events),
             ops.share(),
         )
@@ -127,12 +120,12 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     describing = summarise(parts.describer, ledger, parts.describe_seconds)
     summarised = rx.merge(found, *fetched).pipe(
         of_type(Pending),
-        step("summarise", describing, trouble_of_source, parts.descriptions_at_once, gauge),
+        update_step("summarise", describing, trouble_of_source, parts.descriptions_at_once, gauge),
     )
     events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(update_ledger(ledger)), ops.share())
     troubles = events.pipe(
         checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
-        step("write", parts.files.save, one_trouble_listed, 1, gauge),
+        update_step("write", parts.files.save, one_trouble_listed, 1, gauge),
         concat_map_iterable(same_events),
     )
 
@@ -143,7 +136,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     return rx.concat(rx.merge(events, troubles).pipe(ops.do_action(report.add)), rx.defer(closing))
 
 
-def step(
+def update_step(
     name: str,
     fn: Callable[[T], Coroutine[Any, Any, R]],
     on_failure: Callable[[str, T, Exception], R],
@@ -205,14 +198,6 @@ def reraise(_events: Events, error: Exception) -> Events:
 
 def same_events(events: Events) -> Events:
     return events
-
-
-def kinds_in(begun: Sequence[AnyKind] | Trouble) -> Sequence[AnyKind]:
-    return () if isinstance(begun, Trouble) else begun
-
-
-def as_events(trouble: Trouble) -> Events:
-    return [trouble]
 
 
 def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:

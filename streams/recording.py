@@ -25,7 +25,9 @@ from services.telemetry import number_of
 log = logging.getLogger(__name__)
 
 
-async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatch, None]:
+async def dispatches(
+    *paths: Path, delay: float = 0.0, on_cut_off: Callable[[], object] = lambda: None
+) -> AsyncGenerator[Dispatch, None]:
     """Play files (see `services.discord.recordings.read`) on the running loop's clock.
 
     On a `VirtualLoop` that starts at `first_time`, each comes exactly at its `at`; `delay` seconds are added
@@ -35,7 +37,7 @@ async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatc
     Raises:
         BadRecording: a file cannot be read, or holds nothing valid.
     """
-    for dispatch in recordings.read(*paths):
+    for dispatch in recordings.read(*paths, on_cut_off=on_cut_off):
         await _until(dispatch.at + delay)
         yield dispatch
 

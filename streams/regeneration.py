@@ -25,8 +25,7 @@ from reactivex import operators as ops
 from clock import run_blocking
 from clock.timeouts import Backoff
 from dataflow import unfold
-from operators.curating import TRANSIENT_ERRORS, curate, describe_topics
-from operators.prefetching import Prefetcher, PrefetchServices
+from operators.curating import TRANSIENT_ERRORS, Prefetcher, PrefetchServices, curate, describe_topics
 from services.llm import PromptRefused, Rejected, UnknownRequest
 from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
 from sinks.team import write_decision, write_description

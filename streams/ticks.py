@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import reactivex as rx
 from reactivex import Observable, abc
@@ -18,7 +17,7 @@ from reactivex import operators as ops
 from reactivex.disposable import CompositeDisposable, Disposable
 
 from clock import VirtualLoop
-from dataflow import quiet_window
+from dataflow import from_coroutine, quiet_window
 
 MOST_WINDOWS = 10
 """If files keep changing, a tick comes after so many times the quiet window."""
@@ -157,18 +156,12 @@ def identity(folder: Path) -> tuple[int, int] | None:
 def from_generator(generate: Callable[[], AsyncGenerator[Tick]]) -> Observable[Tick]:
     """Return an Observable of what an endless generator yields, from subscription to disposal."""
 
-    def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-        _ = scheduler
+    async def feed(observer: abc.ObserverBase[Tick]) -> None:
+        try:
+            async with contextlib.aclosing(generate()) as generator:
+                async for each in generator:
+                    observer.on_next(each)
+        except Exception:
+            log.exception("files are no longer watched; changes are found by the timer only")
 
-        async def feed() -> None:
-            try:
-                async with contextlib.aclosing(generate()) as generator:
-                    async for each in generator:
-                        observer.on_next(each)
-            except Exception:
-                log.exception("files are no longer watched; changes are found by the timer only")
-
-        task = asyncio.get_running_loop().create_task(feed())
-        return Disposable(lambda: cast("None", task.cancel()))
-
-    return Observable(subscribe)
+    return from_coroutine(feed)

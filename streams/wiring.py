@@ -11,7 +11,7 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from model.servers import Servers
-from operators.evidence import Intake, MessageFiles
+from operators.evidence import IngestServices
 from operators.inferred_votes import InferredVote
 from operators.screen import ScreenRules
 from services.assistant import Inquiry
@@ -33,15 +33,15 @@ from services.conversations import (
     Watermarks,
 )
 from services.discord import Access
-from services.documents import IngestJob, ThreadFiles
+from services.documents import ThreadFiles
 from services.llm import ImageSource
 from services.search.embedding import Embedder
 from services.team import Capture, Pair, Revision
+from sinks.evidence import FileNotes
 from streams.alerts import AlertParts
-from streams.chain import AnswerRules
+from streams.chain import AnswerRules, ServerContext
 from streams.conversations import WindowRules
 from streams.curation import CurationRules, Decided
-from streams.server_context import ServerContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +67,7 @@ class EvidenceParts:
     Attributes:
         forget_answers: called with each collection whose cached answers are out of date.
         withheld: whether a message's author has opted out.
-        on_begin: awaited when the reading of a file begins.
-        on_end: awaited when a file can be searched or has failed, with the earlier files of its message.
-        on_reopen: awaited for each thread that is open again after its files were deleted.
+        notes: shows people what becomes of their files.
         embedder: None: keyword search only.
     """
 
@@ -77,12 +75,10 @@ class EvidenceParts:
     people: People
     posts: Posts
     cases: ThreadFiles
-    intake: Intake
+    ingest_services: IngestServices
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
-    on_begin: Callable[[IngestJob], Coroutine[Any, Any, None]]
-    on_end: Callable[[MessageFiles], Coroutine[Any, Any, None]]
-    on_reopen: Callable[[int], Coroutine[Any, Any, None]]
+    notes: FileNotes
     embedder: Embedder | None = None
     gauge: Gauge | None = None
 

@@ -23,7 +23,7 @@ from model.servers import Servers
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity, TeamIds
 from services.conversations.tracking import ConversationTracker
-from services.discord.protocols import Fetcher
+from services.discord.protocols import PAGE, Fetcher
 
 START = 1_767_225_600.0
 """2026-01-01, seconds since 1970: when the talk begins."""
@@ -138,25 +138,19 @@ class SmallFetcher:
         return self.there.get(message_id)
 
     async def messages(
-        self,
-        channel_id: int,
-        *,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        around: int | None = None,
+        self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Message]:
         self._ask(f"messages of {channel_id}")
         found = sorted((m for m in self.there.values() if m.channel_id == channel_id), key=lambda m: m.id)
         if around is not None:
-            half = limit // 2
+            half = PAGE // 2
             older = [m for m in found if m.id < around][-half:]
-            return [*older, *[m for m in found if m.id >= around][: half + 1]][:limit]
+            return [*older, *[m for m in found if m.id >= around][: half + 1]][:PAGE]
         if before is not None:
             found = [m for m in found if m.id < before]
         if after is not None:
-            return [m for m in found if m.id > after][:limit]
-        return found[-limit:]
+            return [m for m in found if m.id > after][:PAGE]
+        return found[-PAGE:]
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
         self._ask(f"roles of {user_id}")

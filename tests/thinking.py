@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from pydantic import BaseModel
 
-from services.llm.endpoint import CallOptions
 from services.llm.prompting import Prompt
-from services.llm.tools import Tool, ToolLimits
+from services.llm.structured import AskOptions
 from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
@@ -40,18 +39,7 @@ class Thinking:
     most: int = 0
     busy: int = 0
 
-    async def ask(
-        self,
-        step: str,
-        prompt: Prompt,
-        model: type[M],
-        usage: Usage,
-        *,
-        options: CallOptions | None = None,
-        tools: Sequence[Tool] = (),
-        limits: ToolLimits | None = None,
-    ) -> M:
-        _ = options, tools, limits
+    async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         seconds = self.seconds(len(self.calls))
         self.calls.append(step)
         self.spent += seconds

@@ -46,12 +46,13 @@ from services.knowledge.library import Library, Source, SourceUnavailable
 from services.knowledge.library_search import Search
 from services.llm.endpoint import Unavailable
 from services.llm.images import ImageSource
-from services.llm.prompting import Prompt, parse
+from services.llm.prompting import Prompt
 from services.llm.usage import Usage
 from services.team.captures import Capture
 from settings import Settings
 from sinks.results import OrderedOutcomes, ResultCounts, render
 from streams.graph import graph
+from tests.prompt_sections import parse
 from tests.searching import ScriptedSearch
 
 T = TypeVar("T")

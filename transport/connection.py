@@ -99,11 +99,7 @@ async def probe(address: Address, server: str, name: str, on_later_error: OnErro
         await close_client(client)
         # The error raised may only say that no server is left; the first one reported says why.
         raise explain_failure(address, server, reported[0] if reported else error) from None
-    try:
-        check_version(client, server)
-    except ServersUnusable:
-        await close_client(client)
-        raise
+    await require_version(client, server)
     return client
 
 
@@ -144,10 +140,11 @@ def _explain_error(error: Exception, text: str) -> str:
     return f"what listens there does not speak as NATS does ({text}): check the port"
 
 
-def check_version(client: Client, server: str) -> None:
-    """Raises ServersUnusable: the server is too old."""
+async def require_version(client: Client, server: str) -> None:
+    """Close the connection if the server is too old. Raises ServersUnusable then."""
     version = client.connected_server_version
     if (version.major, version.minor) < OLDEST_VERSION:
+        await close_client(client)
         oldest = ".".join(map(str, OLDEST_VERSION))
         raise ServersUnusable(
             f"transport: {server} is version {version.major}.{version.minor}; install {oldest} or newer"
@@ -239,11 +236,7 @@ async def connect(address: Address, name: str) -> Client:
     except CONNECT_ERRORS:
         await close_client(client)
         raise await find_out_why_unreachable(address, name) from None
-    try:
-        check_version(client, connected_server(client))
-    except ServersUnusable:
-        await close_client(client)
-        raise
+    await require_version(client, connected_server(client))
     return client
 
 

@@ -24,7 +24,6 @@ from services.documents.store import (
     Collection,
     CollectionSummary,
     OpenFile,
-    SharedStore,
     SqliteCollections,
     StoreUnavailable,
     protocol,
@@ -129,7 +128,7 @@ class CollectionReplicas:
     def __init__(
         self, client: Client, folder: Path, copies: SqliteCollections, soon_seconds: float = SOON_SECONDS
     ) -> None:
-        """`folder`: for temporary files, on the same disk as the folders of `copies`."""
+        """`client`: on the loop of this object. `folder`: for temporary files, on the same disk as `copies`."""
         self._client, self._watching = client, contextlib.AsyncExitStack()
         self._bucket = ObjectBucket(streams_of(client), EVIDENCE)
         self._folder, self._local, self._soon = folder, copies, soon_seconds
@@ -376,14 +375,3 @@ def _as_store_unavailable() -> Generator[None]:
         raise StoreUnavailable(str(error)) from error
     except OSError as error:
         raise StoreUnavailable(f"the copies of documents cannot be written: {type(error).__name__}") from error
-
-
-def open_bucket_store(
-    client: Client, folder: Path, copies: SqliteCollections, *, soon_seconds: float = SOON_SECONDS
-) -> SharedStore:
-    """Return a store whose collections are kept in the bucket `evidence`, with replicas in `copies`.
-
-    `client`: on the loop on which the store is used. `folder`: for temporary files, on the same disk as the folders of
-    `copies`.
-    """
-    return SharedStore(CollectionReplicas(client, folder, copies, soon_seconds))

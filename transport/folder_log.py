@@ -322,7 +322,7 @@ class Writer:
         async with self._reading:
             if self._recorded is None:
                 streams = self._log.streams
-                recorded = await retry_file(lambda: _read_recorded(streams, self._log.scope))
+                recorded = await retry_file(lambda: read_recorded(streams, self._log.scope))
                 for each in recorded.unused:
                     await retry_file(lambda each=each: drop_blob(streams, each))
                 self._superseded.add(recorded.superseded)
@@ -375,11 +375,7 @@ async def _as_replacement(streams: JetStreamContext, scope: str, change: FileCha
     return FileChange("replace", change.path, bytes(content))
 
 
-async def recorded_files(streams: JetStreamContext, scope: str) -> dict[str, KnownFile]:
-    return (await _read_recorded(streams, scope)).files
-
-
-async def _read_recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
+async def read_recorded(streams: JetStreamContext, scope: str) -> RecordedFiles:
     found = RecordedFiles()
     async for message in read_stream(streams, LOG, f"log.{scope}.{FILE_BRANCH}.>", headers_only=True):
         entry = parse_entry(message)

@@ -35,7 +35,7 @@ from transport.dispatches import (
     render_facts,
     strip_guild,
 )
-from transport.ordered_publisher import OrderedPublisher, OutgoingMessage, ordered_publisher
+from transport.ordered_publisher import OrderedPublisher, OutgoingMessage
 from transport.streams import MESSAGE_ID, PLACES, ROLLUP, TTL, read_stream
 from transport.watermarks import PublishWatermarks
 
@@ -162,7 +162,7 @@ async def _is_known_as_left(streams: JetStreamContext, guild_id: int, slots: asy
 INTERACTION_TTL = "15m"
 """The lifetime of an interaction's token (API reference, "Interactions")."""
 
-FOLD_AFTER = 2_000
+SUMMARISE_AFTER = 2_000
 """After so many changes of a server, its complete state is published as a new GUILD_CREATE. Without that the stream
 would drop the oldest message, the first GUILD_CREATE, after ten times as many.
 """
@@ -195,11 +195,11 @@ class Publisher:
         ordered: OrderedPublisher,
         watermarks: PublishWatermarks,
         threads: ThreadFacts | None,
-        fold_after: int,
+        summarise_after: int,
     ) -> None:
         self.ordered_publisher = ordered
         self._streams = streams
-        self._fold_after = fold_after
+        self._summarise_after = summarise_after
         self._changes: Counter[int] = Counter()  # by server, since its last GUILD_CREATE
         self._watermarks = watermarks
         self._threads = threads
@@ -228,8 +228,8 @@ class Publisher:
         for outgoing in outgoing_messages:
             await self.ordered_publisher.put(outgoing)
         guild_id = _id(dispatch.d, "guild_id")
-        if guild_id is not None and self._changes[guild_id] >= self._fold_after:
-            await self._fold(guild_id)
+        if guild_id is not None and self._changes[guild_id] >= self._summarise_after:
+            await self._summarise(guild_id)
 
     async def drain(self) -> None:
         """Wait until the server has everything; the caller sets a limit. Raises as `publish`."""
@@ -261,7 +261,7 @@ class Publisher:
             headers[ROLLUP] = "sub"  # it replaces all before
         return OutgoingMessage(f"places.{guild_id}", encode_compressed(dispatch), headers)
 
-    async def _fold(self, guild_id: int) -> None:
+    async def _summarise(self, guild_id: int) -> None:
         """Replace the dispatches of a server in the stream by a summary: in a session of weeks they would grow without
         end. Its shard, which calls this, publishes nothing else of it meanwhile.
         """
@@ -322,14 +322,18 @@ class Publisher:
 
 @asynccontextmanager
 async def open_publisher(
-    client: Client, watermarks: PublishWatermarks, threads: ThreadFacts | None = None, *, fold_after: int = FOLD_AFTER
+    client: Client,
+    watermarks: PublishWatermarks,
+    threads: ThreadFacts | None = None,
+    *,
+    summarise_after: int = SUMMARISE_AFTER,
 ) -> AsyncGenerator[Publisher]:
     """Open a publisher until the end of the block. `threads`: looks up the thread of a message, to be sent with it.
 
     Messages that are not drained on leaving are lost, and catch-up fetches them again.
     """
-    async with ordered_publisher(client) as ordered:
-        yield Publisher(streams_of(client), ordered, watermarks, threads, fold_after)
+    async with OrderedPublisher(client).running() as ordered:
+        yield Publisher(streams_of(client), ordered, watermarks, threads, summarise_after)
 
 
 def _id(payload: object, name: str) -> int | None:

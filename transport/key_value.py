@@ -45,10 +45,6 @@ class KeyBucket:
         self._for_seconds = for_seconds
         self._is_away = False
 
-    def with_patience(self, seconds: float) -> KeyBucket:
-        """Return the same bucket, giving up after `seconds`."""
-        return KeyBucket(self._streams, self.name, seconds)
-
     async def get(self, key: str) -> tuple[bytes, int]:
         """Return the value and its revision: b"" and 0 of an unknown key, b"" and the marker's revision of a purged
         one.

@@ -54,7 +54,7 @@ from transport import budgets, folder_log
 from transport.address import ServersUnusable
 from transport.document_store import collection_of, pack
 from transport.fenced_log import FencedLog
-from transport.folder_log import FolderPublisher, files_below, recorded_files, restore
+from transport.folder_log import FolderPublisher, files_below, read_recorded, restore
 from transport.key_value import read_values
 from transport.members import Member, Members
 from transport.object_store import ObjectBucket
@@ -568,7 +568,7 @@ async def adopt(
             await _require_ours(streams, name, publisher, origin)
 
         for name, publisher in publishers.items():
-            if await publisher.find_files() or await recorded_files(streams, name):
+            if await publisher.find_files() or (await read_recorded(streams, name)).files:
                 await logs[name].open(origin.owner, now())
                 await publisher.publish(moved.paths.add)
     folder = installation.folder
@@ -591,7 +591,7 @@ async def _require_ours(streams: JetStreamContext, name: str, publisher: FolderP
     if await is_untouched(streams, name, origin):
         return
     found = await publisher.find_files()
-    for path, known in (await recorded_files(streams, name)).items():
+    for path, known in (await read_recorded(streams, name)).files.items():
         file = found.get(path)
         if file is None or known.digest != await asyncio.to_thread(_digest, file):
             raise ServersUnusable(

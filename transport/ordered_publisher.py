@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import nats.errors
 from nats.aio.client import Client
@@ -67,7 +67,7 @@ class _Sent:
 
 class OrderedPublisher:
     """Publishes messages in order within each subject, many subjects at once: the next message of a subject is sent
-    when the server has confirmed the previous one. Made by `ordered_publisher`.
+    when the server has confirmed the previous one. Used within `running`.
 
     Attributes:
         stored: how many messages the server has taken.
@@ -75,10 +75,11 @@ class OrderedPublisher:
         refused: how many messages it refused for good.
     """
 
-    def __init__(self, client: Client, *, at_once: int, most: int, most_bytes: int, answer_seconds: float) -> None:
+    def __init__(
+        self, client: Client, *, at_once: int = AT_ONCE, most: int = MOST_WAITING, most_bytes: int = MOST_WAITING_BYTES
+    ) -> None:
         self._client = client
         self._at_once, self._most, self._most_bytes = at_once, most, most_bytes
-        self._answer_seconds = answer_seconds
         self._queues: dict[str, deque[OutgoingMessage]] = {}  # by subject; the first is sent, ready or delayed
         self._ready: deque[str] = deque()  # subjects whose first message may be sent
         self._sent: dict[int, _Sent] = {}  # by the number in the answer's subject
@@ -155,7 +156,7 @@ class OrderedPublisher:
                 self._check_connection()
                 continue
             anew, connection = self._client.stats["reconnects"] != connection, self._client.stats["reconnects"]
-            limit = asyncio.get_running_loop().time() - self._answer_seconds
+            limit = asyncio.get_running_loop().time() - ANSWER_SECONDS
             for number in [number for number, sent in self._sent.items() if anew or sent.at < limit]:
                 await self._send(number)
             self._wake.set()
@@ -244,13 +245,14 @@ class OrderedPublisher:
             log.warning("%s", line)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    async def running(self) -> AsyncGenerator[Self]:
+        """Send until the end of the block. Messages that are not drained on leaving are dropped."""
         subscription = await self._client.subscribe(f"{self._inbox}.*", cb=self._on_answer)
         tasks = [asyncio.create_task(self._keep_sending()), asyncio.create_task(self._keep_repeating())]
         for task in tasks:
             task.add_done_callback(self._on_task_ended)
         try:
-            yield
+            yield self
         finally:
             for each in self._delayed.values():
                 each.cancel()
@@ -262,20 +264,3 @@ class OrderedPublisher:
         if self._failure is None:
             self._failure = nats.errors.ConnectionClosedError() if task.cancelled() else task.exception()
         self._has_less.set()
-
-
-@asynccontextmanager
-async def ordered_publisher(
-    client: Client,
-    *,
-    at_once: int = AT_ONCE,
-    most: int = MOST_WAITING,
-    most_bytes: int = MOST_WAITING_BYTES,
-    answer_seconds: float = ANSWER_SECONDS,
-) -> AsyncGenerator[OrderedPublisher]:
-    """Messages that are not drained on leaving are dropped."""
-    publisher = OrderedPublisher(
-        client, at_once=at_once, most=most, most_bytes=most_bytes, answer_seconds=answer_seconds
-    )
-    async with publisher.running():
-        yield publisher

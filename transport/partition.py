@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from clock import cancel_and_wait, now
+from model.bounded import BoundedDict
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
 from transport.connection import AWAY_ERRORS, FileConnection, streams_of
@@ -114,7 +115,7 @@ class ResultRecorder:
     def __init__(self, file_connection: FileConnection, fenced_log: FencedLog, process: str) -> None:
         self._file_connection, self._log, self._process = file_connection, fenced_log, process
         self._replies: dict[int, list[str]] = {}  # by message without a result: the replies to send when it has one
-        self._done_ids: dict[int, None] = {}
+        self._done_ids = BoundedDict[int, None](MOST_REMEMBERED)
         self._to_record: list[MessageResult] = []
         self._to_acknowledge: list[str] = []
         self._has_more = asyncio.Event()
@@ -173,8 +174,6 @@ class ResultRecorder:
         for message_id in new:
             self._done_ids[message_id] = None
             self._to_acknowledge += self._replies.pop(message_id, ())
-        while len(self._done_ids) > MOST_REMEMBERED:
-            del self._done_ids[next(iter(self._done_ids))]
         self._to_record.append(result._replace(message_ids=new))
         self._has_more.set()
 

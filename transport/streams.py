@@ -219,13 +219,6 @@ def _lease_difference(layout: Layout, members: Mapping[str, Any]) -> ServersUnus
     )
 
 
-async def delete_all_streams(client: Client) -> None:
-    """Delete all streams, for tests and the drill."""
-    listed = await _request(client, "STREAM.NAMES", {})
-    for name in listed.get("streams") or ():
-        await _request(client, f"STREAM.DELETE.{name}", {})
-
-
 async def _config_of(client: Client, name: str) -> dict[str, Any] | None:
     answer = await _request(client, f"STREAM.INFO.{name}", {})
     return answer.get("config")

@@ -38,10 +38,9 @@ class PublishWatermarks:
     by `open_watermarks`.
     """
 
-    def __init__(self, bucket: KeyValue, stored: Mapping[int, Mapping[int, int]], *, quiet_seconds: float) -> None:
+    def __init__(self, bucket: KeyValue, stored: Mapping[int, Mapping[int, int]]) -> None:
         """`stored`: the watermarks in the bucket, by server, then by place (minus its id for the server itself)."""
         self._bucket = bucket
-        self._quiet_seconds = quiet_seconds
         self._by_server: dict[int, Watermarks] = {}
         for guild_id, places in stored.items():
             self._seen_of(guild_id, {place_id: Watermark(through) for place_id, through in places.items()})
@@ -94,7 +93,7 @@ class PublishWatermarks:
 
     def _render(self, guild_id: int) -> bytes:
         seen = self._by_server[guild_id]
-        seen.forget_quiet(self._quiet_seconds, MOST_PLACES)
+        seen.forget_quiet(QUIET_SECONDS, MOST_PLACES)
         fields = {str(place_id): str(through) for place_id, through in seen.by_place().items()}
         return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -104,7 +103,6 @@ async def open_watermarks(
     streams: JetStreamContext,
     *,
     is_ours: Callable[[int], bool] = lambda _: True,
-    quiet_seconds: float = QUIET_SECONDS,
     write_seconds: float = WRITE_SECONDS,
 ) -> AsyncGenerator[PublishWatermarks]:
     """Read the watermarks at the start; write them soon after each change and at the end. `is_ours`: whether a server
@@ -114,7 +112,7 @@ async def open_watermarks(
         nats.errors.Error: NATS does not answer.
     """
     bucket = await streams.key_value(SEEN)
-    watermarks = PublishWatermarks(bucket, await _read(streams, is_ours), quiet_seconds=quiet_seconds)
+    watermarks = PublishWatermarks(bucket, await _read(streams, is_ours))
 
     async def keep_writing() -> None:
         while True:

@@ -14,8 +14,7 @@ from assembly.dashboard import DAY, DashboardTeam, with_asked, with_recent
 from assembly.distributed.keepers import correct
 from assembly.distributed.process import Process
 from clock import now, rfc3339
-from reporting.dismissed import parse_dismissed
-from reporting.reading import TimeSpan, VotedQuestion, join_drafts, voted_in
+from reporting.reading import TimeSpan, VotedQuestion, join_drafts, parse_dismissed, voted_in
 from services.conversations import parse_posts
 from services.llm import TokenDays, parse_token_days, summed_token_days
 from services.storage import in_thread, parse_records

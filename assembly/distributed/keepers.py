@@ -22,7 +22,7 @@ from model.health import Topic
 from model.outcomes import Outcome, Result
 from model.permissions import TERMINAL
 from model.servers import Servers
-from reporting.dismissed import DismissedQuestions
+from reporting.reading import DismissedQuestions
 from services.team import Action, AuditLog, Capture, LessonForm, Taught, TeamLibrary, corrections
 from settings import Settings
 from streams.alerts import AlertParts

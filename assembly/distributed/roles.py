@@ -6,8 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from pathlib import Path
 
 from reactivex.subject import Subject
@@ -16,16 +15,15 @@ from assembly import Unusable
 from assembly.answering import ModelOptions, open_llms
 from assembly.bot import gateway_rules
 from assembly.data_folder import read_state
-from assembly.distributed.forgetting import open_forget_handler
+from assembly.distributed.forgetting import ForgetHandler
 from assembly.distributed.keepers import ArchiveKeeper, tell_refusal
 from assembly.distributed.process import EVERYTHING, Process, ProcessStatusReporter, homes, open_process
 from assembly.distributed.worker import AddPages, run_worker
-from assembly.forgetting import data_not_in_nats, team_files
-from assembly.graph_parts import DiscordAPI, keep_all_knowledge_current, teams
+from assembly.forgetting import Privacy, data_not_in_nats, team_files
+from assembly.graph_parts import ARCHIVE, DiscordAPI, open_bot, teams
 from assembly.health import HealthMonitor
-from assembly.opening import ARCHIVE, open_bot
+from assembly.knowledge import keep_all_knowledge_current
 from assembly.running import GraphRun, Meters, in_background, meters_of, serving, stop_signal
-from assembly.slash_commands import Privacy
 from clock import cancel_and_wait, now
 from clock.timeouts import Backoff
 from model import processes
@@ -169,6 +167,18 @@ def facts_from_any(clients: Sequence[Client]) -> ThreadFacts:
     return known
 
 
+async def take_over(process: Process, role: str, lost: asyncio.Event) -> FencedLog:
+    """Take over the scope of a role in the log, and make its folder here equal to it. `lost` is set once another
+    process takes it over.
+    """
+    file_connection, fenced = process.file_connection, FencedLog(process.file_connection.streams, role)
+    loop = asyncio.get_running_loop()
+    fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
+    await file_connection.do(fenced.open(process.name, now()))
+    await file_connection.do(restore(fenced, process.settings_for(role).app.data_dir, EVERYTHING))
+    return fenced
+
+
 SUBJECT = "roles.knowledge"
 PUBLISH_SECONDS = 1.0
 """The time between two checks for changes on the disk."""
@@ -190,12 +200,9 @@ async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meter
 
 async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: asyncio.Event, meters: Meters) -> None:
     """Update and publish until `stopping` or `lost` is set. Raises Fenced: another process has taken over."""
-    file_connection, fenced = process.file_connection, FencedLog(process.file_connection.streams, KNOWLEDGE)
-    loop = asyncio.get_running_loop()
-    fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
-    await file_connection.do(fenced.open(process.name, now()))
+    file_connection = process.file_connection
     # So that sources which another process has described are not described, and paid for, again.
-    await file_connection.do(restore(fenced, process.settings_for(KNOWLEDGE).app.data_dir, EVERYTHING))
+    fenced = await take_over(process, KNOWLEDGE, lost)
     settings = with_documents(process)
     publisher = FolderPublisher(
         fenced,
@@ -284,18 +291,15 @@ async def _keep_archive(
 ) -> None:
     """Store and file captures until `stopping` is set. Raises Fenced: another process has taken over."""
     file_connection, settings = process.file_connection, process.settings_for(TEAM)
-    fenced, folder = FencedLog(file_connection.streams, TEAM), settings.app.data_dir
-    loop, lost = asyncio.get_running_loop(), capture_receiver.lease.lost
-    fenced.on_lost = lambda: loop.call_soon_threadsafe(lost.set)
-    await file_connection.do(fenced.open(process.name, now()))
-    await file_connection.do(restore(fenced, folder, EVERYTHING))
+    folder, lost = settings.app.data_dir, capture_receiver.lease.lost
+    fenced = await take_over(process, TEAM, lost)
     async with AsyncExitStack() as stack:
         # The next owner may be asked to forget people whose data is in this copy.
         stack.push_async_callback(in_thread, files.remove_folder, folder)
         journal_of_files = LogJournal(file_connection, fenced)
         stack.enter_context(files.use_journal(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
-        state = replace(read_state(settings, durable=False, on_tokens=meters.tokens), opt_outs=people.opt_outs)
+        state = read_state(settings, durable=False, on_tokens=meters.tokens, opt_outs=people.opt_outs)
         no_api = DiscordAPI(poster=DryRunPoster())
         models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, no_api, models, meters.gauge))
@@ -319,7 +323,7 @@ async def _keep_archive(
             done.pending += dropped
             return done
 
-        forget_handler = await stack.enter_async_context(open_forget_handler(people.forget_requests, process.name))
+        forget_handler = await stack.enter_async_context(aclosing(ForgetHandler(people.forget_requests, process.name)))
         # First carry out requests that were made while nobody kept the archive.
         await forget_handler.own(TEAM, forget, privacy.planned_renames)
         people.forget_requests.on_change = forget_handler.on_request
@@ -354,7 +358,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
         if "gateway" in roles:
             monitor.watch_gateway(health)
         await stack.enter_async_context(monitor.watching_errors())
-        meters = replace(meters_of(settings, "+".join(roles)), health=monitor)
+        meters = meters_of(settings, "+".join(roles), monitor)
         process = await stack.enter_async_context(open_process(settings, roles))
         await in_thread(warn_of_data_not_in_nats, settings)
         status_reporter = ProcessStatusReporter(process, monitor)

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import reactivex as rx
 from reactivex.subject import Subject
 
-from assembly.alerts import alert_parts
 from assembly.answering import ModelOptions
-from assembly.bot import DiscordParts, open_discord, resume, sweep_regularly
+from assembly.bot import DiscordParts, TeamDesk, open_discord, resume_reading, sweep_regularly
 from assembly.data_folder import RunState, autosave, read_state
-from assembly.distributed.forgetting import DOCUMENTS, ForgetHandler, open_forget_handler
+from assembly.distributed.forgetting import (
+    DOCUMENTS,
+    ForgetHandler,
+    PeopleServices,
+    use_shared_feedback_key,
+)
 from assembly.distributed.keepers import ask_filing, keep_decision, note_refusal
-from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
 from assembly.distributed.process import (
     EVERYTHING,
     REPORT_FOLDER,
@@ -31,25 +34,23 @@ from assembly.distributed.process import (
     follow_knowledge,
 )
 from assembly.documents import Documents, document_files, flush_shared_store
-from assembly.forgetting import TeamKnowledgeFiles, team_files
-from assembly.graph_parts import REMEMBERED_WEEKS, CaptureParts, GraphParts
+from assembly.forgetting import Privacy, TeamKnowledgeFiles, team_files
+from assembly.graph_parts import PARTITIONS, REMEMBERED_WEEKS, Bot, CaptureParts, GraphParts, open_bot
+from assembly.health import alert_parts
 from assembly.knowledge import keep_search_current
-from assembly.opening import PARTITIONS, Bot, open_bot
 from assembly.reports import post_weekly_reports, report_from_folder
-from assembly.reviewing import TeamDesk
 from assembly.running import GraphRun, Meters, in_background
-from assembly.slash_commands import Privacy, slash_commands
-from clock import now, run_blocking
+from assembly.slash_commands import slash_commands
+from clock import finish_even_if_cancelled, now, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from operators.screen import decode
-from reporting.dismissed import DismissedQuestions
-from reporting.reading import TimeSpan
+from reporting.reading import DismissedQuestions, TimeSpan
 from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
 from services.discord.live import CHANGES, watch_presses
-from services.documents.store import SharedDocuments
+from services.documents.store import SharedDocuments, SharedStore
 from services.privacy import ForgetResult, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
 from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
@@ -62,15 +63,14 @@ from transport.budgets import SharedBudgets
 from transport.captures import CaptureSender
 from transport.connection import Client, streams_of
 from transport.dispatches import PlacesFollower, for_partition, partition_of_thread
-from transport.document_store import open_bucket_store
+from transport.document_store import CollectionReplicas
 from transport.fenced_log import Fenced, FencedLog
-from transport.fleet_drafts import FleetDrafts, answer_fleet
 from transport.folder_log import LogJournal, restore
 from transport.migration import NO_CHANNEL_PARTITION, restore_all_scopes
 from transport.partition import Partition
 from transport.people import ForgetRequest, SharedFlags, SharedPeople, open_people
 from transport.rebalancing import WORKER, Rebalancing
-from transport.requests import ALERTS, OPERATORS, answering
+from transport.requests import ALERTS, OPERATORS, FleetDrafts, answer_fleet, answering
 from transport.streams import scope_of
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Shared:
 
 
 @dataclass(slots=True, kw_only=True)
-class PartitionWork:
+class PartitionRun:
     """`transport.partition.PartitionGraph`: a graph over the folder of a partition, a copy of its scope in the log."""
 
     number: int
@@ -206,18 +206,11 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
     folder = process.folder / REPORT_FOLDER
     parts = [folder / scope_of(number) for number in range(process.layout.partitions)]
     await in_thread(files.remove_folder, folder)
-    gathering = asyncio.wrap_future(
-        process.file_connection.start(restore_all_scopes(process.file_connection.streams, folder, parts))
-    )
+    gathering = process.file_connection.do(restore_all_scopes(process.file_connection.streams, folder, parts))
     try:
-        await asyncio.shield(gathering)
+        await finish_even_if_cancelled(gathering)  # it must not write after the folder is removed
         return await report_from_folder(process.configured.with_data_in(folder), period, guild_id=guild_id)
     finally:
-        while not gathering.done():  # cancelled: it must not write after the folder is removed
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([gathering])
-        if not gathering.cancelled():
-            gathering.exception()  # retrieved, or asyncio would report it as never retrieved
         await in_thread(files.remove_folder, folder)
 
 
@@ -226,7 +219,7 @@ async def resume_unfinished_files(documents: Documents, shared: Shared, state: R
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         try:
-            await resume(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
+            await resume_reading(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
         except Exception:
             log.exception("evidence: files whose reading was cut off stay unread; tried again")
 
@@ -247,7 +240,7 @@ class PartitionWorker:
     people_services: PeopleServices
     forget_handler: ForgetHandler
     partitions: dict[int, Partition] = field(default_factory=dict[int, Partition])
-    works: dict[int, PartitionWork] = field(default_factory=dict[int, PartitionWork])  # the newest of each partition
+    runs: dict[int, PartitionRun] = field(default_factory=dict[int, PartitionRun])  # the newest of each partition
     trial_lock: asyncio.Lock = field(default_factory=asyncio.Lock)  # for `Partition`
     broadcast: PlacesFollower = field(init=False)
 
@@ -263,7 +256,7 @@ class PartitionWorker:
 
     def drafts_owned(self) -> list[Drafts]:
         """Return the drafts of the partitions that this worker owns."""
-        return [work.parts.state.drafts for work in self.works.values() if not work.is_closing]
+        return [each.parts.state.drafts for each in self.runs.values() if not each.is_closing]
 
     async def take(self, number: int) -> Partition | None:
         """Take a partition, for `Rebalancing`. None: another process has it."""
@@ -302,8 +295,8 @@ class PartitionWorker:
 
     def on_opt_out(self, user_id: int) -> None:
         """Handle that a person has opted out, in any process."""
-        for work in self.works.values():
-            work.on_opt_out(user_id)
+        for each in self.runs.values():
+            each.on_opt_out(user_id)
         self.people_services.on_opt_out(user_id)
 
     def on_forget_request(self, request: ForgetRequest) -> None:
@@ -311,7 +304,7 @@ class PartitionWorker:
         self.forget_handler.on_request(request)
         self.people_services.on_progress(request)
 
-    async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionWork:
+    async def open(self, number: int, fenced: FencedLog, record_result: Callable[[Result], None]) -> PartitionRun:
         """For `Partition`: restore the partition's folder, and open a graph on it."""
         process, shared, file_connection = self.process, self.shared, self.process.file_connection
         folder = process.folder / scope_of(number)
@@ -352,7 +345,7 @@ class PartitionWorker:
             source: Subject[Dispatch] = Subject()
             events = source.pipe(decode(Decoder()))
             run = GraphRun(graph(events, services, parts.sinks, parts.rules), services.in_flight)
-            work = PartitionWork(
+            opened = PartitionRun(
                 number=number,
                 folder=folder,
                 source=source,
@@ -364,16 +357,16 @@ class PartitionWorker:
                 forget_handler=self.forget_handler,
                 grace_seconds=process.grace_seconds,
             )
-        self.works[number] = work
+        self.runs[number] = opened
         # First carry out requests that were made while nobody owned the partition.
-        await self.forget_handler.own(scope_of(number), work.forget)
+        await self.forget_handler.own(scope_of(number), opened.forget)
         for dispatch in self.broadcast.dispatches_so_far():
             own = for_partition(dispatch, number, process.layout.partitions)
             if own is not None:
-                work.feed(own)
+                opened.feed(own)
         # Once the graph knows the bot, it finishes replies that an earlier owner has half posted.
-        work.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
-        return work
+        opened.feed(Dispatch(now(), "READY", {"user": shared.discord.client.own_payload()}))
+        return opened
 
     async def _open_alerts(self, settings: Settings, state: RunState, stack: AsyncExitStack) -> AlertParts | None:
         """Return the branch that tells of incidents in any process. `settings`: of NO_CHANNEL_PARTITION, whose folder
@@ -383,7 +376,7 @@ class PartitionWorker:
         sample = partial(fleet_conditions, self.process, monitor, state.budgets)
         if meters.incidents is not None:
             stack.callback(meters.incidents, {})
-        parts = await run_blocking(alert_parts, settings, monitor, sample, self.shared.discord.poster, meters)
+        parts = await run_blocking(alert_parts, settings, monitor, sample, self.shared.discord.poster, meters.incidents)
         if parts is not None:
             answer = partial(note_refusal, monitor, parts)
             await stack.enter_async_context(answering(self.process.client, ALERTS, answer))
@@ -391,13 +384,10 @@ class PartitionWorker:
 
 
 def _state_of(settings: Settings, shared: Shared) -> RunState:
-    state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of)
-    return replace(
-        state,
-        # So that replies of one piece are noted before they are posted as well.
-        outbox=Outbox(state.folder.outbox, pieces=1),
-        opt_outs=shared.people.opt_outs,
-    )
+    limiter_of, opt_outs = shared.budgets.of, shared.people.opt_outs
+    state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs)
+    # So that replies of one piece are noted before they are posted as well.
+    return replace(state, outbox=Outbox(state.folder.outbox, pieces=1))
 
 
 def sending_capture_parts(
@@ -441,15 +431,14 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         await enter(follow_knowledge(process.file_connection, settings))
         discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
         await discord.client.log_in(discord_token(settings))
-        kept = open_bucket_store(process.client, settings.app.data_dir, document_files(settings))
+        kept = SharedStore(CollectionReplicas(process.client, settings.app.data_dir, document_files(settings)))
         stack.push_async_callback(kept.close)
         notes = SharedFlags(process.client)
         stack.push_async_callback(notes.aclose)
         key = await use_shared_feedback_key(people, DataFolder(settings.app.data_dir))
         budgets = await enter(SharedBudgets(streams_of(process.client), name_of=partial(limits_pseudonym, key)))
-        state = replace(
-            read_state(settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of),
-            opt_outs=people.opt_outs,
+        state = read_state(
+            settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of, opt_outs=people.opt_outs
         )
         bot = await enter(
             open_bot(
@@ -474,9 +463,9 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
 async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
     """Open the services for people that no partition owns, with the slash commands, until the end of the block."""
     bot, people, settings = shared.bot, shared.people, shared.bot.settings
-    state = replace(
-        read_state(settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=shared.budgets.of),
-        opt_outs=people.opt_outs,
+    limiter_of, opt_outs = shared.budgets.of, people.opt_outs
+    state = read_state(
+        settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs
     )
     parts = bot.assemble(state, shared.meters.results)
     parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
@@ -526,7 +515,7 @@ async def run_worker(
         people = await enter(open_people(process.client))
         shared = await enter(open_shared(process, people, meters))
         people_services = await enter(open_people_services(process, shared))
-        forget_handler = await enter(open_forget_handler(people.forget_requests, process.name))
+        forget_handler = await enter(aclosing(ForgetHandler(people.forget_requests, process.name)))
         partition_worker = PartitionWorker(process, shared, status_reporter, people_services, forget_handler)
         people.opt_outs.on_added, people.forget_requests.on_change = (
             partition_worker.on_opt_out,

@@ -10,9 +10,9 @@ from pathlib import Path
 from benchmarks.documents.figures import Figures, quantile, share, table
 from benchmarks.documents.shelves import MIB, Asked, Scripted, Shelves, fill_shelves
 from benchmarks.documents.suites import FOLLOW_UP, Question, Suites
+from services.documents.asking.rewriting import ConversationContext
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
-from services.documents.results import ConversationContext
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.storage.files import in_thread

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from benchmarks.documents.shelves import Asked
 from benchmarks.documents.suites import CONFIG, DOCS, Question
 from services.documents.asking.passages import CitedPassage
-from services.documents.results import Status
+from services.documents.tools.libraries import Status
 
 EXACT_SUITES = ("log_line", "log_time", "log_identifier", "log_severity")
 

@@ -9,18 +9,16 @@ from pathlib import Path
 
 from benchmarks.documents.suites import CONFIG, DOCS, Question, Suites
 from services.documents.asking.passages import CitedPassage
-from services.documents.asking.rewriting import Rewriter
+from services.documents.asking.rewriting import ConversationContext, Rewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
-from services.documents.ingesting import embed_document
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
-from services.documents.results import ConversationContext, QAResult
 from services.documents.store.chroma import chroma_store
 from services.documents.store.collection_files import Folders
-from services.documents.store.document_store import DocumentStore, sqlite_store
+from services.documents.store.document_store import DocumentStore, embed_document, sqlite_store
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import AnswerCache, DocumentQATool
-from services.documents.tools.libraries import CASE_EVIDENCE, GLOBAL_KB
+from services.documents.tools.libraries import CASE_EVIDENCE, GLOBAL_KB, QAResult
 from services.documents.tools.scopes import FileShelf, PublishedShelf
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source

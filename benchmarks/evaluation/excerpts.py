@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from assembly.answering import embedder_of, library_of, open_search
 from benchmarks.evaluation.questions import Question
-from commands.evaluating.judging import contains_any
+from commands.evaluating.runs import contains_any
 from operators.answering import add_best_page
 from services.knowledge import SourceUnavailable, excerpts
 from settings import load

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.evaluation.conversations import share
 from benchmarks.evaluation.questions import Question
-from commands.evaluating.judging import contains_any
+from commands.evaluating.runs import contains_any
 
 Line = Mapping[str, Any]
 """A line of `--replay --json`."""

@@ -1,6 +1,4 @@
-"""The file of questions for `--eval`: read and checked with file and line, or made from what people voted
-(`--from-votes`).
-"""
+"""The file of questions for `--eval`: read and checked, or made from what people voted (`--from-votes`)."""
 
 from __future__ import annotations
 
@@ -24,8 +22,6 @@ from services.team import REMOVED
 from services.telemetry import number_of
 from settings import Settings, SettingsError, dotted, read_yaml
 from sinks.terminal import visible_lines
-
-OPTION = "--eval"
 
 
 class Share(StrEnum):
@@ -93,7 +89,7 @@ class _Reader:
     def __init__(self, path: Path, redactor: Redactor) -> None:
         self._path = path
         self._redactor = redactor
-        self._draft = read_yaml(path, option=OPTION, top="questions", scalars_as_text=True)
+        self._draft = read_yaml(path, option="--eval", top="questions", scalars_as_text=True)
 
     def read(self, addressed: bool) -> QuestionFile:
         values = self._draft.values

@@ -1,4 +1,5 @@
-"""One run of `--eval`: its JSON Lines form, its progress and saved state, and its report for people.
+"""A run of `--eval`: replies graded, counted and compared with those of another run; its JSON Lines, its progress and
+saved state, and its report for people.
 
 `--json` prints the JSON Lines, `--save` writes them and `--baseline` reads them: a line for each question, and a
 summary. No line has a time, so that two runs over the same knowledge give the same bytes.
@@ -7,21 +8,218 @@ summary. No line has a time, so that two runs over the same knowledge give the s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from assembly import Unusable
-from commands.evaluating.judging import Change, Comparison, EvalMetrics, Grade, QuestionResult, grade
-from commands.evaluating.questions import EvalQuestion, Share
+from commands.evaluating.questions import EvalQuestion, QuestionFile, Share
 from commands.progress import Count
 from model.outcomes import OutcomeKind
 from reporting.cost import Expense, Price
-from reporting.document import Block, Sentence, TableRows, Title
+from reporting.document import Block, Sentence, TableRows, Title, shorten
 from services.assistant import description_key, first_quote
+from services.knowledge import PathFilter, belongs_to
+from services.search import Level
 from services.storage import files
 from services.telemetry import number_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionResult:
+    """The result of asking one question.
+
+    Attributes:
+        reason: why there is no reply; of a failure, the error and the step.
+        step: the step at which it ended without a reply.
+        why: the reason that this step gave; of a reply, the changes that steps made.
+        sources: the cited sources, else the selected ones.
+        tokens: in prompts and in completions, by step.
+    """
+
+    outcome: OutcomeKind
+    level: str | None = None
+    reason: str | None = None
+    step: str | None = None
+    why: str = ""
+    sources: tuple[str, ...] = ()
+    reply: str = ""
+    llm_calls: int = 0
+    tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+
+    @property
+    def is_answer(self) -> bool:
+        """True if the reply is an answer; a pointer only names pages."""
+        return self.outcome is OutcomeKind.REPLIED and self.level != Level.POINT
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome not in {OutcomeKind.REPLIED, OutcomeKind.SKIPPED}
+
+    @property
+    def is_pointer(self) -> bool:
+        return self.outcome is OutcomeKind.REPLIED and self.level == Level.POINT
+
+
+class Grade(StrEnum):
+    """The grade of a reply, or of silence.
+
+    `RIGHT`: the expected answer or silence; `POINTED`: a pointer to the expected answer; `MISSED`: silence in place of
+    an answer; `WRONG`: another answer, or an answer in place of silence.
+    """
+
+    RIGHT = "right"
+    POINTED = "pointed"
+    MISSED = "missed"
+    WRONG = "wrong"
+    FAILED = "failed"
+
+
+def grade(question: EvalQuestion, result: QuestionResult) -> Grade:
+    """Grade a result by the rules in docs/evaluation.md."""
+    if result.failed:
+        return Grade.FAILED
+    if question.silent:
+        # The bot always replies to people who address it; a pointer states nothing.
+        spoke = result.is_answer or (result.is_pointer and not question.addressed)
+        return Grade.WRONG if spoke else Grade.RIGHT
+    has_words = not question.words or contains_any(result.reply, question.words)
+    fits = has_words and shows_source(question, result.sources)
+    if result.is_answer:
+        return Grade.RIGHT if fits else Grade.WRONG
+    return Grade.POINTED if result.is_pointer and fits else Grade.MISSED
+
+
+def shows_source(question: EvalQuestion, shown: Iterable[str]) -> bool:
+    """Return True if one of the expected sources is shown, or if none is expected."""
+    return not question.sources or any(
+        matches_source(expected, each) for expected in question.sources for each in shown
+    )
+
+
+def matches_source(expected: str, source_id: str) -> bool:
+    """Return True if a source id equals the expected one, matches its glob, or continues its topic (`<topic>-2`)."""
+    if expected == source_id:
+        return True
+    (expected_space, _, expected_name), (space, _, name) = expected.partition(":"), source_id.partition(":")
+    if expected_space != space:
+        return False
+    if "*" in expected_name:
+        return PathFilter(include=(expected_name,)).refusal(name) is None
+    return space == "team" and belongs_to(name.removesuffix(".txt"), {expected_name.removesuffix(".txt")})
+
+
+def contains_any(text: str, wordings: Iterable[str]) -> bool:
+    """Return True if a text contains one of the wordings. White space and case do not count."""
+    folded = _fold(text)
+    return any(_fold(words) in folded for words in wordings)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalMetrics:
+    """The numbers of a run.
+
+    Attributes:
+        answerable: questions that expect an answer.
+        answered: questions that got an answer.
+        right_answers: questions that got the expected answer.
+        kept: questions for which silence is expected, and kept.
+    """
+
+    questions: int
+    grades: Mapping[Grade, int]
+    answerable: int
+    answered: int
+    right_answers: int
+    kept: int
+
+    def counts(self, share: Share) -> tuple[int, int]:
+        """Return the numerator and the denominator of a share."""
+        pointed = self.right_answers + self.grades[Grade.POINTED]
+        return {
+            Share.PRECISION: (self.right_answers, self.answered),
+            Share.RECALL: (self.right_answers, self.answerable),
+            Share.SHOWN: (pointed, self.answerable),
+            Share.SILENCE: (self.kept, self.questions - self.answerable),
+        }[share]
+
+    def share(self, share: Share) -> float | None:
+        """Return a share from 0 to 1; None if its denominator is 0."""
+        some, whole = self.counts(share)
+        return some / whole if whole else None
+
+    def below(self, thresholds: Mapping[Share, float]) -> list[Share]:
+        """Return the shares below their thresholds. A share with a denominator of 0 is not below any."""
+        shares = {name: self.share(name) for name in thresholds}
+        return [name for name, share in shares.items() if share is not None and share < thresholds[name]]
+
+
+def measure(judged: Sequence[tuple[EvalQuestion, QuestionResult]]) -> EvalMetrics:
+    graded = [(question, result, grade(question, result)) for question, result in judged]
+    right = [(question, result) for question, result, each in graded if each is Grade.RIGHT]
+    return EvalMetrics(
+        questions=len(graded),
+        grades={each: sum(each is its for _, _, its in graded) for each in Grade},
+        answerable=sum(not question.silent for question, _, _ in graded),
+        answered=sum(result.is_answer for _, result, _ in graded),
+        right_answers=sum(not question.silent for question, _ in right),
+        kept=sum(question.silent for question, _ in right),
+    )
+
+
+_WORTH = {Grade.RIGHT: 3, Grade.POINTED: 2, Grade.MISSED: 1, Grade.WRONG: 0, Grade.FAILED: -1}
+"""A wrong answer is worse than none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A question whose grade has changed."""
+
+    question: EvalQuestion
+    before: Grade
+    after: Grade
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The comparison of two runs, which are both graded by the present expectations.
+
+    Attributes:
+        before, after: the figures of the questions in both runs.
+        new, gone: the number of questions only in this run, and only in the earlier one.
+    """
+
+    better: Sequence[Change]
+    worse: Sequence[Change]
+    before: EvalMetrics
+    after: EvalMetrics
+    new: int
+    gone: int
+
+
+def compare(
+    now: Sequence[tuple[EvalQuestion, QuestionResult]], earlier: Mapping[tuple[str, bool], QuestionResult]
+) -> Comparison:
+    """Compare a run with an earlier one, whose results are given by `EvalQuestion.key`."""
+    both = [(question, earlier[question.key], result) for question, result in now if question.key in earlier]
+    changes = [Change(question, grade(question, before), grade(question, after)) for question, before, after in both]
+    return Comparison(
+        better=[each for each in changes if _WORTH[each.after] > _WORTH[each.before]],
+        worse=[each for each in changes if _WORTH[each.after] < _WORTH[each.before]],
+        before=measure([(question, before) for question, before, _ in both]),
+        after=measure([(question, after) for question, _, after in both]),
+        new=len(now) - len(both),
+        gone=len(earlier) - len(both),
+    )
+
+
+SAVE = "--save"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +258,6 @@ def render_result(question: EvalQuestion, result: QuestionResult, key: str) -> s
             "key": key,
         }
     )
-
-
-def render_summary(
-    found: EvalMetrics, thresholds: Mapping[Share, float], spent: Mapping[str, object], more: Mapping[str, object]
-) -> str:
-    """Return the last line, without its end. `spent`: calls, tokens and cost."""
-    shares = {name: None if (share := found.share(name)) is None else round(share, 4) for name in Share}
-    counts = {
-        "questions": found.questions,
-        **found.grades,
-        "answerable": found.answerable,
-        "answered": found.answered,
-        "right_answers": found.right_answers,
-        "silence_kept": found.kept,
-    }
-    return _line({"summary": {**counts, **shares, "below": found.below(thresholds), **spent, **more}})
 
 
 def read_run(path: Path, option: str, *, torn: bool = False) -> SavedRun:
@@ -220,13 +402,13 @@ class EvalRun:
         return description_key(self.key, *map(str, question.key))
 
 
-def read_unfinished(save: Path | None, option: str) -> SavedRun:
+def read_unfinished(save: Path | None) -> SavedRun:
     """Read the results of a run that was cut off. Raises Unusable: the run was finished, or the file is no run."""
     if save is None or not save.exists():
         return SavedRun()
-    found = read_run(save, option, torn=True)
+    found = read_run(save, SAVE, torn=True)
     if found.finished:
-        raise Unusable(f"{option}: {save} holds a finished run; name another file, or remove it")
+        raise Unusable(f"{SAVE}: {save} holds a finished run; name another file, or remove it")
     return found
 
 
@@ -242,46 +424,76 @@ _ABOUT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalReport:
-    """A finished run.
+    """A finished run of a file of questions.
 
     Attributes:
-        todo: the number of questions that cannot be asked yet.
-        resumed: the number of results of an earlier run.
         not_indexed: expected sources that no index contains.
         seconds: the duration of this run.
-        spent: the calls of models and their cost, including the earlier run.
     """
 
     name: str
-    judged: Sequence[tuple[EvalQuestion, QuestionResult]]
-    thresholds: Mapping[Share, float]
+    file: QuestionFile
+    run: EvalRun
     figures: EvalMetrics
-    todo: int
-    resumed: int
     not_indexed: Sequence[str]
     seconds: float
-    spent: Expense
     baseline: Comparison | None = None
 
     @property
     def below(self) -> str:
         """The thresholds that are not met, in words; empty if all are."""
-        missed = (f"{each} {_percent(self.figures, each)}" for each in self.figures.below(self.thresholds))
+        missed = (f"{each} {_percent(self.figures, each)}" for each in self.figures.below(self.file.thresholds))
         return ", ".join(missed)
+
+
+def render_summary(report: EvalReport) -> str:
+    """Return the last line of a run, without its end."""
+    found, spent = report.figures, report.run.spent
+    fields: dict[str, object] = {
+        "questions": found.questions,
+        **found.grades,
+        "answerable": found.answerable,
+        "answered": found.answered,
+        "right_answers": found.right_answers,
+        "silence_kept": found.kept,
+        **{name: None if (share := found.share(name)) is None else round(share, 4) for name in Share},
+        "below": found.below(report.file.thresholds),
+        "llm_calls": spent.calls,
+        "tokens": [spent.prompt, spent.completion],
+        "cost": None if spent.money is None or not spent.calls else round(spent.money, 6),
+        "todo": len(report.file.todo),
+        "not_indexed": list(report.not_indexed),
+    }
+    if (compared := report.baseline) is not None:
+        changes = {"better": compared.better, "worse": compared.worse}
+        fields["baseline"] = {
+            **{name: list(map(_change_fields, some)) for name, some in changes.items()},
+            "new": compared.new,
+            "gone": compared.gone,
+        }
+    return _line({"summary": fields})
+
+
+def _change_fields(change: Change) -> dict[str, object]:
+    asked = {"question": change.question.text, "addressed": change.question.addressed}
+    return {**asked, "baseline": change.before, "now": change.after}
 
 
 def eval_document(report: EvalReport) -> Iterator[Block]:
     """Make the report, with the figures at the end, where a terminal shows them."""
     rows = [
         (grade(question, result), question_text(question), expected_text(question), result_text(result))
-        for question, result in report.judged
+        for question, result in report.run.judged
     ]
     yield Title(f"{number_of(len(rows), 'question')} of {report.name}", 1)
     yield TableRows(("", "question", "expected", "got"), rows)
-    wrong = [(question, result) for question, result in report.judged if grade(question, result) is Grade.WRONG]
+    wrong = [(question, result) for question, result in report.run.judged if grade(question, result) is Grade.WRONG]
     if wrong:
         yield Title("Wrong")
-        texts = [(question_text(each), expected_text(each), _cited(result), _said(result)) for each, result in wrong]
+        texts = [
+            (question_text(each), expected_text(each), _cited(result), _answer_excerpt(result))
+            for each, result in wrong
+        ]
         yield TableRows(("question", "expected", "answered from", "with"), texts)
     if report.not_indexed:
         yield Title("Expected, and in no index")
@@ -293,7 +505,7 @@ def eval_document(report: EvalReport) -> Iterator[Block]:
 
 
 def question_text(question: EvalQuestion) -> str:
-    return _short(question.text) + (" (to the bot)" if question.addressed else "")
+    return shorten(question.text, LINE) + (" (to the bot)" if question.addressed else "")
 
 
 def expected_text(question: EvalQuestion) -> str:
@@ -305,7 +517,7 @@ def expected_text(question: EvalQuestion) -> str:
 
 def result_text(result: QuestionResult) -> str:
     """Describe the sources of an answer and its changes, or why there is no answer."""
-    why = _short(result.why)
+    why = shorten(result.why, LINE)
     if result.outcome is OutcomeKind.REPLIED:
         return f"{'pointed to ' if result.is_pointer else ''}{_cited(result)}" + (f"; {why}" if result.why else "")
     at = f"{result.step}: " if result.step and result.outcome is OutcomeKind.SKIPPED else ""
@@ -317,17 +529,19 @@ def _figure_blocks(report: EvalReport) -> Iterator[Block]:
     grades = [f"{count} {each}" for each, count in found.grades.items() if count]
     yield Sentence(
         f"{number_of(found.questions, 'question')}: {', '.join(grades)}."
-        + (f" {report.todo} more to be decided." if report.todo else "")
+        + (f" {len(report.file.todo)} more to be decided." if report.file.todo else "")
     )
-    below = found.below(report.thresholds)
+    below = found.below(report.file.thresholds)
     rows: list[tuple[str, ...]] = []
     for each in Share:
         some, whole = found.counts(each)
-        wanted = report.thresholds.get(each)
+        wanted = report.file.thresholds.get(each)
         threshold = "" if wanted is None else f"{wanted:.3f}{' (missed)' if each in below else ''}"
         rows.append((each, _ABOUT[each], f"{some} of {whole}", _percent(found, each), threshold))
     yield TableRows(("figure", "", "", "share", "at least"), rows, frozenset({2, 3}))
-    yield Sentence(spent_in_words(report.spent) + f" It took {report.seconds:.1f} s." + _resumed(report.resumed))
+    resumed = report.run.resumed
+    earlier = f" {number_of(resumed, 'question')} had been asked by an earlier run." if resumed else ""
+    yield Sentence(f"{spent_in_words(report.run.spent)} It took {report.seconds:.1f} s.{earlier}")
 
 
 def spent_in_words(spent: Expense) -> str:
@@ -335,10 +549,6 @@ def spent_in_words(spent: Expense) -> str:
         return "No model was asked."
     text = f"{number_of(spent.calls, 'LLM call')}, {spent.prompt:,} tokens in prompts, {spent.completion:,} in replies"
     return f"{text}." if spent.money is None else f"{text}, cost {spent.money:.4f}."
-
-
-def _resumed(count: int) -> str:
-    return f" {number_of(count, 'question')} had been asked by an earlier run." if count else ""
 
 
 def _comparison_blocks(found: Comparison) -> Iterator[Block]:
@@ -351,10 +561,10 @@ def _comparison_blocks(found: Comparison) -> Iterator[Block]:
     for title, changes in (("Worse", found.worse), ("Better", found.better)):
         if changes:
             yield Title(title, 3)
-            yield TableRows(("question", "baseline", "now"), list(map(_changed, changes)))
+            yield TableRows(("question", "baseline", "now"), list(map(_change_row, changes)))
 
 
-def _changed(change: Change) -> tuple[str, ...]:
+def _change_row(change: Change) -> tuple[str, ...]:
     return question_text(change.question), change.before, change.after
 
 
@@ -366,10 +576,5 @@ def _cited(result: QuestionResult) -> str:
     return ", ".join(result.sources) or "no source"
 
 
-def _said(result: QuestionResult) -> str:
-    return _short(first_quote(result.reply) or result.reply)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
+def _answer_excerpt(result: QuestionResult) -> str:
+    return shorten(first_quote(result.reply) or result.reply, LINE)

@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import reactivex as rx
 from reactivex import operators as ops
-from rich.console import Console
 
 from assembly import Unusable
-from assembly.answering import AS_CONFIGURED, ModelOptions, open_answering, server_libraries
+from assembly.answering import ModelOptions, open_answering, server_libraries
 from assembly.knowledge import temporary_index
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
-from commands.arguments import DONE, FAILED
-from commands.evaluating.judging import Change, Comparison, QuestionResult, compare, matches_source, measure
+from commands.arguments import DONE, FAILED, print_error
 from commands.evaluating.questions import EvalQuestion, QuestionFile, read_questions, write_from_votes
 from commands.evaluating.runs import (
+    SAVE,
     EvalReport,
     EvalRun,
+    QuestionResult,
     SavedRun,
+    compare,
     eval_document,
+    matches_source,
+    measure,
     read_run,
     read_unfinished,
     render_summary,
     spent_in_words,
 )
 from commands.progress import show_progress
-from commands.report import choose_period
+from commands.report import choose_period, print_blocks
 from dataflow import map_async
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from model.steps import DECISIONS
-from reporting.document import markdown, show
 from services.assistant import description_key
 from services.knowledge import IndexEntry
 from services.llm import PromptRefused, Rejected, TimedOut, Unavailable
@@ -111,13 +112,18 @@ def question_result(result: AIResult) -> QuestionResult:
         step, _, kind = name.rpartition(".")
         asked_for, said = tokens.get(step, (0, 0))
         tokens[step] = (count, said) if kind == "prompt" else (asked_for, count)
-    step = None if result.should_reply else next((each for each in reversed(_ENDS) if each in debug), None)
+    step, why = None, ""
+    if result.should_reply:
+        why = _describe_changes(debug)
+    else:
+        step = next((each for each in reversed(_ENDS) if each in debug), None)
+        why = _describe_end(step, debug) if outcome is OutcomeKind.SKIPPED else ""
     return QuestionResult(
         outcome=outcome,
         level=debug.get("level"),
         reason=debug["reason"],
         step=step,
-        why=_changed(debug) if result.should_reply else _why(step, debug) if outcome is OutcomeKind.SKIPPED else "",
+        why=why,
         sources=result.citations,
         reply=result.reply_text or "",
         llm_calls=debug["llm_calls"],
@@ -125,13 +131,13 @@ def question_result(result: AIResult) -> QuestionResult:
     )
 
 
-def _changed(path: Mapping[str, Any]) -> str:
+def _describe_changes(path: Mapping[str, Any]) -> str:
     """Describe the changes that steps made to an answer."""
     lines = {name: info.describe for name, info in DECISIONS.items() if info.alters_answer and name in path}
     return "; ".join(f"{name}: {describe(path[name])}" for name, describe in lines.items() if describe is not None)
 
 
-def _why(step: str | None, path: Mapping[str, Any]) -> str:
+def _describe_end(step: str | None, path: Mapping[str, Any]) -> str:
     """Explain the end of an answer from the step at which it ended."""
     if step is None:
         return ""
@@ -169,88 +175,62 @@ _OTHER_SETTINGS = {
 """Settings on which no reply depends: an operator may change them to finish a run."""
 
 
-SAVE, BASELINE = "--save", "--baseline"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalOptions:
-    """The options of `--eval`. `save`: the file of this run; `baseline`: the file of an earlier run to compare with;
-    `guild_id`: the server of the questions; None: any server without its own knowledge.
-    """
-
-    file: Path
-    save: Path | None = None
-    baseline: Path | None = None
-    as_json: bool = False
-    models: ModelOptions = AS_CONFIGURED
-    guild_id: int | None = None
-
-
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """Run `--eval`. Returns the exit code."""
     if options.from_votes:
         settings, period = choose_period(settings, options.since, options.data)
         out = options.from_votes if isinstance(options.from_votes, Path) else None
-        _tell(write_from_votes(settings, period, out, options.guild) + (f": {out}" if out is not None else ""))
+        print_error(write_from_votes(settings, period, out, options.guild) + (f": {out}" if out is not None else ""))
         return DONE
-    chosen = EvalOptions(
-        file=options.eval,
-        save=options.save,
-        baseline=options.baseline,
-        as_json=options.json,
-        models=ModelOptions(options.llm_record, options.llm_replay),
-        guild_id=options.guild,
-    )
     with terminated_as_interrupted():
-        return evaluate(settings, chosen)
+        return evaluate(settings, options)
 
 
-def evaluate(settings: Settings, options: EvalOptions) -> int:
+def evaluate(settings: Settings, options: argparse.Namespace) -> int:
     """Ask all questions and print the results. Returns the exit code: 1 if a threshold is missed, or on a failure."""
-    addressed = settings.servers[options.guild_id].discord.reply_mode == "mention"
-    file = read_questions(options.file, Redactor(settings.secrets), addressed=addressed)
-    baseline = None if options.baseline is None else read_run(options.baseline, BASELINE)
-    earlier = read_unfinished(options.save, SAVE)
+    path: Path = options.eval
+    addressed = settings.servers[options.guild].discord.reply_mode == "mention"
+    file = read_questions(path, Redactor(settings.secrets), addressed=addressed)
+    baseline = None if options.baseline is None else read_run(options.baseline, "--baseline")
+    earlier = read_unfinished(options.save)
     asking = EvalRun(file.questions, prices_of(settings).answering, options.save)
+    models = ModelOptions(options.llm_record, options.llm_replay)
     began = time.monotonic()
     try:
         with temporary_index(settings) as indexed:
-            index = run_async(_evaluate(indexed, asking, earlier, options))
+            index = run_async(_evaluate(indexed, asking, earlier, models, options.guild))
     except KeyboardInterrupt:
         return _cut_off(asking, "interrupted")
     except ModelUnavailable as error:
         return _cut_off(asking, f"the model cannot answer ({error})")
     report = EvalReport(
-        name=options.file.name,
-        judged=asking.judged,
-        thresholds=file.thresholds,
+        name=path.name,
+        file=file,
+        run=asking,
         figures=measure(asking.judged),
-        todo=len(file.todo),
-        resumed=asking.resumed,
         not_indexed=not_indexed(file, index),
         seconds=time.monotonic() - began,
-        spent=asking.spent,
-        baseline=None if baseline is None else compare(asking.judged, baseline.results),
     )
-    asking.finish(_summary(report, compare=False))
-    if options.as_json:
-        print(*asking.lines, _summary(report), sep="\n")  # noqa: T201 (the command's output)
+    asking.finish(render_summary(report))
+    if baseline is not None:
+        report = replace(report, baseline=compare(asking.judged, baseline.results))
+    if options.json:
+        print(*asking.lines, render_summary(report), sep="\n")  # noqa: T201 (the command's output)
     else:
-        _print(report)
+        print_blocks(list(eval_document(report)))
     if report.below:
-        _tell(f"below the thresholds of {options.file}: {report.below}")
+        print_error(f"below the thresholds of {path}: {report.below}")
     return FAILED if report.below or asking.failed else DONE
 
 
 async def _evaluate(
-    settings: Settings, asking: EvalRun, earlier: SavedRun, options: EvalOptions
+    settings: Settings, asking: EvalRun, earlier: SavedRun, models: ModelOptions, guild_id: int | None
 ) -> Sequence[IndexEntry]:
-    guild_id = options.guild_id
     index = await index_of(settings, guild_id)
     asking.key = key_of_run(settings.servers[guild_id], index)
     asking.resume(earlier)
-    with show_progress(Console(stderr=True), lambda: asking.count):
-        await ask_all(settings, asking.left, asking.add, options.models, guild_id)
+    with show_progress(lambda: asking.count):
+        await ask_all(settings, asking.left, asking.add, models, guild_id)
     return index
 
 
@@ -259,34 +239,6 @@ def not_indexed(file: QuestionFile, index: Iterable[IndexEntry]) -> list[str]:
     ids = [entry.id for entry in index]
     expected = dict.fromkeys(source for question in file.questions for source in question.sources)
     return [source for source in expected if not any(matches_source(source, each) for each in ids)]
-
-
-def _summary(report: EvalReport, *, compare: bool = True) -> str:
-    spent = report.spent
-    spent_fields = {
-        "llm_calls": spent.calls,
-        "tokens": [spent.prompt, spent.completion],
-        "cost": None if spent.money is None or not spent.calls else round(spent.money, 6),
-    }
-    more: dict[str, object] = {"todo": report.todo, "not_indexed": list(report.not_indexed)}
-    if compare and report.baseline is not None:
-        more["baseline"] = _changes(report.baseline)
-    return render_summary(report.figures, report.thresholds, spent_fields, more)
-
-
-def _changes(found: Comparison) -> dict[str, object]:
-    def as_json(changes: Sequence[Change]) -> list[object]:
-        return [
-            {
-                "question": each.question.text,
-                "addressed": each.question.addressed,
-                "baseline": each.before,
-                "now": each.after,
-            }
-            for each in changes
-        ]
-
-    return {"better": as_json(found.better), "worse": as_json(found.worse), "new": found.new, "gone": found.gone}
 
 
 def _cut_off(asking: EvalRun, why: str) -> int:
@@ -298,17 +250,4 @@ def _cut_off(asking: EvalRun, why: str) -> int:
         said.append(f"{asking.save} keeps them; the same command goes on from there.")
     else:
         said.append(f"Nothing is kept; with {SAVE} FILE the same command would go on from there.")
-    _tell(" ".join(said))
-    return FAILED
-
-
-def _print(report: EvalReport) -> None:
-    blocks = list(eval_document(report))
-    if sys.stdout.isatty():
-        show(blocks, Console())
-    else:
-        print(markdown(blocks), end="")  # noqa: T201 (the command's output)
-
-
-def _tell(line: str) -> None:
-    print(f"app.py: {line}", file=sys.stderr)  # noqa: T201 (for whoever waits)
+    return print_error(" ".join(said))

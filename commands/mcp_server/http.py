@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator
 from typing import Any, cast
 
 import uvicorn
@@ -21,6 +21,7 @@ from assembly import Unusable
 from dashboard import LOOPBACK, AccessControl
 from model.permissions import OWNER
 from services.telemetry import BACKLOG, Connections, limit_log_lines, most_connections
+from settings import McpSettings
 
 PATH = "/mcp"
 MAX_REQUEST_BYTES = 256 * 1024
@@ -96,14 +97,16 @@ class QuietServer(uvicorn.Server):
         yield
 
 
-def guarded_app(server: Server[Any], token: str, names: Iterable[str], connections: Connections) -> ASGIApp:
-    """Make the application. `names`: the accepted `Host` names, besides those of this machine."""
-    known = [f"[{name}]" if ":" in name else name for name in (*LOOPBACK, *map(str.lower, names))]
+def guarded_app(server: Server[Any], chosen: McpSettings, connections: Connections) -> ASGIApp:
+    """Make the application, which takes requests only by the names of this machine and of the settings."""
+    names = dict.fromkeys((*LOOPBACK, *map(str.lower, (chosen.host, *chosen.names))))
+    known = [f"[{name}]" if ":" in name else name for name in names]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=[each for name in known for each in (name, f"{name}:*")],
-        allowed_origins=[f"{scheme}://{name}{port}" for name in known for scheme in _SCHEMES for port in ("", ":*")],
+        allowed_origins=[f"{way}://{name}{port}" for name in known for way in ("http", "https") for port in ("", ":*")],
     )
+    access = AccessControl({chosen.token.get_secret_value(): OWNER}, frozenset(), time.monotonic)
     # No session outlives its request, so a restart loses none.
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -112,10 +115,7 @@ def guarded_app(server: Server[Any], token: str, names: Iterable[str], connectio
         max_request_body_size=MAX_REQUEST_BYTES,
         transport_security=security,
     )
-    return TokenGuard(app, AccessControl({token: OWNER}, frozenset(), time.monotonic), connections, known)
-
-
-_SCHEMES = ("http", "https")
+    return TokenGuard(app, access, connections, known)
 
 
 def address_of(host: str, port: int) -> str:
@@ -135,18 +135,15 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def open_connections() -> Connections:
-    return Connections("mcp.port", most=min(MAX_CONNECTIONS, most_connections()))
-
-
 async def serve_http(
-    app: ASGIApp, listener: socket.socket, stopped: asyncio.Future[None], connections: Connections
+    server: Server[Any], chosen: McpSettings, listener: socket.socket, stopped: asyncio.Future[None]
 ) -> None:
-    """Serve until `stopped` is done. `connections`: of the listener."""
+    """Serve until `stopped` is done."""
+    connections = Connections("mcp.port", most=min(MAX_CONNECTIONS, most_connections()))
     # The loggers of the library report each request whose client went away. A filter works for its own logger alone.
     limit_log_lines("uvicorn.error", "asyncio", *MCP_LOGGERS)
     config = uvicorn.Config(
-        app,
+        guarded_app(server, chosen, connections),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -1,6 +1,4 @@
-"""The Model Context Protocol server over a set of tools, and its transport over stdin and stdout. Needs the extra
-`mcp`.
-"""
+"""A server of the Model Context Protocol for a set of tools, and its way over stdio. Needs the extra `mcp`."""
 
 from __future__ import annotations
 

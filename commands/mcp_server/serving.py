@@ -17,7 +17,6 @@ from contextlib import (
 )
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 from assembly import Unusable
 from assembly.answering import addresses_of, conversation_of, library_of, open_answering, open_embedder, open_llm
@@ -33,8 +32,6 @@ from services.storage import DataFolder
 from services.telemetry import raise_descriptor_limit
 from settings import McpSettings, Settings
 
-Way = Literal["stdio", "http"]
-
 AT_TERMINAL = "An assistant's program talks to --mcp over stdin and stdout (docs/mcp.md); Ctrl-C stops it"
 NO_FILES_OVER_NATS = "mcp.channels: files of threads are not served over NATS; --mcp serves those of an --export"
 MISSING = "--mcp needs the extra `mcp`: make extra-mcp"
@@ -43,19 +40,15 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
-    """Run `--mcp`. Gives the exit code."""
-    return serve(settings, options.mcp)
-
-
-def serve(settings: Settings, way: Way) -> int:
-    """Serve until the client or a signal ends it. Gives the exit code.
+    """Run `--mcp`: serve until the client or a signal ends it. Returns the exit code.
 
     Raises:
         Unusable: the extra is missing, or the address or the token for HTTP cannot be used.
     """
+    over_http = options.mcp == "http"
     if find_spec("mcp") is None:
         raise Unusable(MISSING)
-    if way == "http":
+    if over_http:
         check_http(settings.mcp)
     # A signal before serving ends the command as later ones do.
     with (
@@ -64,7 +57,7 @@ def serve(settings: Settings, way: Way) -> int:
         _place_of_copies(settings) as placed,
         temporary_index(placed) as indexed,
     ):
-        run_async(serve_over_http(indexed) if way == "http" else serve_over_stdio(indexed))
+        run_async(serve_over_http(indexed) if over_http else serve_over_stdio(indexed))
     return DONE
 
 
@@ -115,10 +108,8 @@ async def serve_over_http(settings: Settings) -> None:
     with stop_signal() as stopped, http.listen(chosen.host, chosen.port) as listener:
         async with open_tools(settings) as tools:
             server = protocol.make_server(tools, _redact(settings))
-            connections = http.open_connections()
-            app = http.guarded_app(server, chosen.token.get_secret_value(), {chosen.host, *chosen.names}, connections)
             print(f"MCP at {http.address_of(chosen.host, chosen.port)}; Ctrl-C stops it", flush=True)  # noqa: T201 (for who started it)
-            await http.serve_http(app, listener, stopped, connections)
+            await http.serve_http(server, chosen, listener, stopped)
 
 
 def _redact(settings: Settings) -> Callable[[str], str]:
@@ -127,21 +118,14 @@ def _redact(settings: Settings) -> Callable[[str], str]:
 
 @asynccontextmanager
 async def open_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
-    """Open the tools while the block runs. None of them writes to the data folder. Raises Unusable: what NATS holds
-    cannot be read.
-    """
-    async with _knowledge_followed(settings), _open_tools(settings) as tools:
-        yield tools
-
-
-@asynccontextmanager
-async def _open_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]:
-    if not settings.kb.index_path.exists() and not await library_of(settings).index():
-        log.warning("%s", NO_INDEX)
-    allowance = _allowance(settings)
-    usage = Usage(Spending(allowance.daily))
+    """Open the tools, none of which writes to the data folder. Raises Unusable: what NATS holds cannot be read."""
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
+        await enter(_knowledge_followed(settings))
+        if not settings.kb.index_path.exists() and not await library_of(settings).index():
+            log.warning("%s", NO_INDEX)
+        allowance = _allowance(settings)
+        usage = Usage(Spending(allowance.daily))
         answering = await enter(open_answering(settings, budget=allowance.daily, usage=usage))
         knowledge = KnowledgeTools(
             library=answering.server.library,

@@ -121,9 +121,7 @@ def number_schema(description: str, least: int, most: int, usual: int) -> dict[s
 
 
 def strip_invisible(words: str) -> str:
-    """Remove characters that a model reads, but people do not see: control characters, marks of writing direction,
-    letters without a shape.
-    """
+    """Remove characters that a model reads and people do not see: control characters, marks of direction."""
     if words.isascii() and words.isprintable():
         return words
     return "".join(each for each in words if each in _KEPT_INVISIBLE or unicodedata.category(each)[0] != "C")
@@ -339,9 +337,7 @@ def _passage_lines(position: int, each: FoundPassage) -> Iterator[str]:
 
 
 def _path(result: AIResult) -> Iterator[tuple[str, Any]]:
-    """Yield the decisions of the steps, without their durations and the end. Lists are no decisions, but names of
-    files.
-    """
+    """Yield the decisions of the steps. Lists are none, but names of files."""
     for name, decided in result.debug.items():
         if name in DECISIONS and isinstance(decided, Mapping):
             yield name, decided
@@ -544,7 +540,7 @@ class FileTools:
             raise CallRefused(_NO_FILES)
         if self.allowance is not None:
             await self.allowance.spend()
-        k = min(max(arguments.get("k", DEFAULT_PASSAGES), 1), MAX_PASSAGES)
+        k = _clamp(arguments.get("k", DEFAULT_PASSAGES), 1, MAX_PASSAGES)
         return _file_result(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
 
     async def _toolset(self, thread: str) -> Toolset:

@@ -1,6 +1,4 @@
-"""Reads the answers of `--init` from a terminal or from a file, and writes them into config.local.yaml, .env and the
-list of pages.
-"""
+"""Reads the answers of `--init` from a terminal or a file, and writes them into the operator's files."""
 
 from __future__ import annotations
 
@@ -172,12 +170,12 @@ class TerminalAnswers:
     def ask_yes_no(self, question: Question, *, default: bool) -> bool:
         words = {"y": True, "yes": True, "n": False, "no": False, "": default}
 
-        def meant(text: str) -> bool:
+        def parse(text: str) -> bool:
             if text.lower() not in words:
                 raise WrongAnswer("write y or n")
             return words[text.lower()]
 
-        return self.ask(Question(question.key, f"{question.text} ({'Y/n' if default else 'y/N'})"), meant)
+        return self.ask(Question(question.key, f"{question.text} ({'Y/n' if default else 'y/N'})"), parse)
 
     def _read(self, prompt: str, *, secret: bool) -> str:
         try:
@@ -314,7 +312,7 @@ class OperatorFiles:
         self._values |= paths(values)
 
     def list_pages(self, lines: list[str]) -> None:
-        """Add `lines` to the list of pages, unless it has them."""
+        """Add lines to the list of pages, unless it has them."""
         self._links += lines
 
     def write(self) -> list[str]:

@@ -77,9 +77,7 @@ class DocumentationCheck:
         return []
 
     def _find_site(self, kb: KnowledgeSettings, address: str) -> str:
-        """Find the list of the pages of a site, and return its line; without such a list, that of the page. Raises
-        WrongAnswer: there is nothing.
-        """
+        """Return the line of a site's list of pages, or else of its page. Raises WrongAnswer: there is nothing."""
         *lists, page = f"sitemap: {address}/sitemap.xml", f"llms: {address}/llms.txt", address
         for line in lists:
             with contextlib.suppress(WrongAnswer):

@@ -391,7 +391,8 @@ def set_up(config: Path, file: Path | None) -> int:
     own = OperatorFiles(config)
     with terminated_as_interrupted():
         _ask_everything(answers, own, output)
-        make_folder(load(config, setting_up=True).kb.sources_dir)
+        # Updates look into the folder of documents even if there are only pages.
+        load(config, setting_up=True).kb.sources_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         output.head("Done" if own.written else "Done: nothing has changed")
         for path in own.written:
             output.good(f"{path} is written")
@@ -426,11 +427,6 @@ def describe_stop(done: Sequence[str], written: Sequence[Path]) -> str:
     if not written:
         return "nothing was written; everything is as it was"
     return f"kept: {', '.join(done)} (in {', '.join(map(str, written))}); the rest is as it was, and --init goes on"
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder of documents, which updates look into even if there are only pages."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _first_use(answers: Answers, config: Path, output: WizardOutput) -> int:

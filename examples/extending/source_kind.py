@@ -17,13 +17,10 @@ from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.source_kinds import (
     CannotList,
-    LineResult,
-    LinksLine,
     Listing,
-    SourceDetails,
+    SourceKind,
     SourceSetup,
     Text,
-    Trouble,
 )
 from services.storage import confined, in_thread
 
@@ -45,7 +42,7 @@ class QuestionRecord(Record):
         return self.question.id
 
 
-class Questions:
+class Questions(SourceKind[QuestionRecord]):
     noun, plural = "question", "questions"
     step, record = "questions", QuestionRecord
     batch, concurrency = 100, 1
@@ -55,19 +52,6 @@ class Questions:
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith("faq:")
-
-    @staticmethod
-    def address(_source_id: str) -> str | None:
-        return None  # the file is published nowhere
-
-    def details(self, _record: QuestionRecord) -> SourceDetails:
-        return SourceDetails()  # the dashboard shows neither a size nor a time
-
-    def line_result(self, _line: LinksLine) -> LineResult | None:
-        return None  # no line of the links file brings them
-
-    async def refresh(self, _at: float) -> Sequence[Trouble]:
-        return ()  # nothing has to be asked for outside
 
     def list_sources(self, records: Mapping[str, QuestionRecord], _at: float) -> Listing:
         if not records and not self._file.exists():
@@ -88,9 +72,6 @@ class Questions:
     def read(self, source_id: str) -> Text:
         signature = confined.signature_of(self._file.stat())  # first, so that a change meanwhile is noticed
         return Text(self._texts().get(source_id, ""), self._file, signature)
-
-    def forget(self, source_id: str) -> None:
-        """Nothing is kept besides the file."""
 
     def _texts(self) -> dict[str, str]:
         answers = ANSWERS.validate_json(self._file.read_bytes())

@@ -87,9 +87,8 @@ class Addresses:
         return self.link(passage, section_name(passage, say))
 
     def make_absolute(self, text: str, source_id: str, permalink: str = "") -> str:
-        """Return `text` with its relative links made absolute. A link that leads nowhere becomes its label.
-
-        `source_id`, `permalink`: of the source that the text is from.
+        """Return `text`, from a source, with its relative links made absolute; one that leads nowhere becomes its
+        label.
         """
         if self.server_addresses is not None and owner_of(source_id) is not None:
             return self.server_addresses.make_absolute(text, without_owner(source_id), permalink)

@@ -32,9 +32,7 @@ class SelectionResult(BaseModel):
 
 
 class AnswerResult(BaseModel):
-    """An answer. `to_read`: headings of sections that excerpts leave out; the model wants to read them and answer
-    again.
-    """
+    """An answer. `to_read`: headings that excerpts leave out, which the model wants to read and answer again."""
 
     answer: LongText | None
     citations: ShortTexts
@@ -48,17 +46,13 @@ class VerificationResult(BaseModel):
 
 
 class Assistant(Protocol):
-    """Decides for the steps of an answer. Each method raises an `LLMError` (services.llm.endpoint) if it has no usable
-    result.
-    """
+    """Decides for the steps of an answer. Each method raises an `LLMError` if it has no usable result."""
 
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
     ) -> GatingResult:
         """Decide whether the last turns ask a question that can be answered, and how to word it for the search.
-
-        `files`: files that can be searched besides the sources, each in a few words. `addressed`: the bot was mentioned
-        or replied to.
+        `files`: those that can be searched besides the sources. `addressed`: the bot was mentioned or replied to.
         """
         ...
 
@@ -89,9 +83,8 @@ class Assistant(Protocol):
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         """Answer from the sources. Citations name sources, or the ids of conversations in sources of the team.
-
-        `was_too_long`: an earlier draft was longer than `max_chars`, and the prompt says so. `toolset`: the tools that
-        may be called before answering.
+        `was_too_long`: an earlier draft was longer than `max_chars`. `toolset`: the tools that may be called before
+        answering.
         """
         ...
 
@@ -101,9 +94,7 @@ class Assistant(Protocol):
 
 
 class ModelAssistant:
-    """An `Assistant` that asks a model. It composes the prompts, and leaves calls and retries to the asker. `limits`:
-    of the tool calls of one answer.
-    """
+    """An `Assistant` that asks a model. `limits`: of the tool calls of one answer."""
 
     def __init__(self, asker: Asker, tasks: Tasks, limits: ToolLimits | None = None) -> None:
         self._asker = asker

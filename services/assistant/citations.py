@@ -21,10 +21,7 @@ _NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:
-    """Return `text` without white space, quotes and backticks around it, and without a leading `¦` or `Id:`.
-
-    A model copies what it was shown, and often what stands around it: quotes, backticks, a label.
-    """
+    """Return `text` without what often stands around an id that a model copies: quotes, backticks, a label."""
     cleaned = text.strip(_WRAPPING)
     while (before := _LABEL.match(cleaned)) is not None:
         cleaned = cleaned[before.end() :].strip(_WRAPPING)
@@ -32,13 +29,9 @@ def clean_id(text: str) -> str:
 
 
 def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str], list[str]]:
-    """Match the names that a model gave with the `known` ids.
-
-    A name without the namespace (`guide.md` for `kb:guide.md`), or in other letter case, matches if no other known id
-    has the same form.
-
-    Returns:
-        The known ids that were named, in the model's order, each once; the names that match none, each once.
+    """Match the names that a model gave with the `known` ids. A name without the namespace (`guide.md` for
+    `kb:guide.md`), or in other letter case, matches if no other known id has the same form. Returns the known ids that
+    were named, in the model's order, and the names that match none, each once.
     """
     resolve = _resolver(known)
     found: dict[str, None] = {}
@@ -58,9 +51,7 @@ def conversation_label(index: int) -> str:
 
 
 def resolve_conversations(named: Iterable[str], shown: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Like `resolve_ids`, for conversations: a model may name their ids or their labels. `shown`: the ids in the order
-    of the labels.
-    """
+    """Like `resolve_ids`, by the ids of conversations or their labels. `shown`: the ids, in the order of the labels."""
     by_name = {conversation_label(index): each for index, each in enumerate(shown)} | {each: each for each in shown}
     found, unknown = resolve_ids(named, by_name)
     return list(dict.fromkeys(by_name[each] for each in found)), unknown
@@ -184,12 +175,8 @@ _TIDY = [
 
 
 class ResolvedCitations(NamedTuple):
-    """The sources and conversations that an answer cites.
-
-    Attributes:
-        sources: their ids.
-        pairs: the cited conversations of the team: the ids of the source and the conversation.
-        unknown: the citations that name neither.
+    """The ids of the sources that an answer cites; its `pairs`, each the id of a source and of a conversation of the
+    team in it; and the citations that name neither.
     """
 
     sources: tuple[str, ...]
@@ -212,19 +199,14 @@ def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> lis
 
 
 def trusted_text(source: Source) -> str:
-    """Return the text of a source whose addresses may be repeated. In a topic only the team's turns are: anybody may
-    have written the questions.
-    """
+    """Return the text of a source whose addresses may be repeated: of a topic only what the team said."""
     if not source.id.startswith(_TEAM):
         return source.text
     return "\n".join(answer for _, _, answer in answered_pairs(source.text))
 
 
 def links_block(urls: Iterable[str]) -> str:
-    """Return the end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if there are no `urls`.
-
-    The angle brackets keep Discord from showing previews.
-    """
+    """Return the end of an answer: `Links:` and one `<url>` a line, without previews. Empty if there are no `urls`."""
     listed = "\n".join(f"<{url}>" for url in dict.fromkeys(urls))
     return f"\n\nLinks:\n{listed}" if listed else ""
 

@@ -39,9 +39,7 @@ class TopicPiece(BaseModel):
 
 
 class ClassificationResult(BaseModel):
-    """The topic of a pair. `pieces`: the topics of the pieces of a pair about several matters; None: all of it goes
-    into `topic_name`.
-    """
+    """The topic of a pair. `pieces`: the topics of its pieces; None: all of it goes into `topic_name`."""
 
     skip: bool
     topic_name: ShortText
@@ -60,9 +58,7 @@ class IntegrationResult(BaseModel):
 
 
 class Curator(Protocol):
-    """Decides for the steps of filing team knowledge. Each method raises an `LLMError` (services.llm.endpoint) if it
-    has no usable result.
-    """
+    """Decides for the steps of filing. Each method raises an `LLMError` if it has no usable result."""
 
     @property
     def actor(self) -> Actor:

@@ -31,9 +31,8 @@ _WORD = re.compile(r"\w+")
 
 
 def summary_text(article: Article, max_chars: int) -> str:
-    """Return the article in at most `max_chars` characters: whole, or its headings and the beginning of each section.
-
-    Long sections have longer beginnings, in proportion. The sections are in their order.
+    """Return the article in at most `max_chars` characters: whole, or its headings and the beginning of each section,
+    in proportion to its length.
     """
     whole = article.markdown.strip()
     if len(whole) <= max_chars:
@@ -139,9 +138,8 @@ class Describer(Protocol):
 
 
 class ModelDescriber:
-    """Asks a model, with the operator's task and our own rules.
-
-    `read`: finds the sections of a source; None: the sources are topics of the team, whose sections are conversations.
+    """Asks a model, with the operator's task and our own rules. `read`: finds the sections of a source; None: the
+    sources are topics of the team.
     """
 
     def __init__(

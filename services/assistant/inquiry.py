@@ -127,8 +127,6 @@ class Unanswered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CaptureJob:
-    """A team member's part that is being captured."""
-
     part: Part
 
     @property
@@ -144,7 +142,6 @@ def outcome_of(
     reply_place_id: int | None = None,
     reply_text: str | None = None,
 ) -> Outcome:
-    """Return the outcome of an inquiry, now."""
     return Outcome(
         part=inquiry.part,
         at=now(),

@@ -71,9 +71,7 @@ def _prose(text: str) -> list[str]:
 
 
 def _code(announced: str, lines: list[str]) -> Iterator[tuple[str, float]]:
-    """Yield each line of code behind the sentence that announces it, with its weight. A single line of code weighs as
-    much as a sentence.
-    """
+    """Yield each line of code behind the sentence that announces it, with its weight; a single one weighs as much."""
     if announced:
         yield announced, _CODE_SHARE
     share = 1.0 if announced and len(lines) == 1 else _CODE_SHARE
@@ -150,9 +148,7 @@ def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint:
 
 
 def linkable_hit_texts(found: SearchResult, addresses: Addresses) -> list[str]:
-    """Return the texts whose addresses a pointer may repeat: pages, and the addresses of these and of answers of the
-    team.
-    """
+    """Return the texts whose addresses a pointer may repeat: pages, and addresses of pages and of team answers."""
     said = [f"{hit.passage.title}\n{hit.passage.with_heading}" for hit in found.documents]
     hits = [*found.documents, *(each.hit for each in found.team_answers)]
     return [*said, *(addresses.section_address(hit.passage) or "" for hit in hits)]

@@ -287,9 +287,7 @@ def generate(
     was_too_long: bool = False,
     files: Sequence[str] | None = None,
 ) -> Prompt:
-    """Build the prompt that asks for an answer. `files`: the files that the model's tools search; None if it has no
-    tools.
-    """
+    """Build the prompt that asks for an answer. `files`: those that the model's tools search; None: it has no tools."""
     hint = tasks.out_of_scope_hint.strip()
     has_excerpts = any(source.is_excerpt for source in sources)
     rules = _joined(
@@ -380,9 +378,7 @@ def integrate(
     topic_pairs: Sequence[Pair],
     corrections: Callable[[Pair], Sequence[Correction]] = lambda _pair: (),
 ) -> Prompt:
-    """Build the prompt that adds a pair to its topic. `topic`: a safe file name: letters, digits and hyphens.
-    `corrections`: gives what is superseded in a pair.
-    """
+    """Build the prompt that adds a pair to its topic. `corrections`: gives what is superseded in a pair."""
     shown = (pair_fields(each, conversation_label(at), corrections(each)) for at, each in enumerate(topic_pairs))
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
     rules = _joined(INTEGRATE_RULES, *_if(any(map(names_users, (pair, *topic_pairs))), SPEAKERS))
@@ -407,9 +403,7 @@ def _joined(*parts: str) -> str:
 
 
 def _conversation(conversation: Conversation, message_ids: Sequence[int] | None = None) -> str:
-    """Return the turns, with the numbers of their images. `message_ids`: one for each turn, by which images are
-    summarised.
-    """
+    """Return the turns, with the numbers of their images. `message_ids`: one for each turn, to name its images by."""
     fields: list[Field] = []
     seen = left_out = 0
     ids = [None] * len(conversation.turns) if message_ids is None else message_ids
@@ -465,9 +459,7 @@ def _choice_fields(entry: Choice) -> Iterable[Field]:
 
 
 def beginning(text: str, max_chars: int) -> str:
-    """Return the beginning of a text in one line, at most `max_chars` long: whole sentences, else whole words and
-    `…`.
-    """
+    """Return the beginning of a text, at most `max_chars` long: whole sentences, else whole words and `…`."""
     if len(text) <= max_chars:
         return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() <= max_chars]

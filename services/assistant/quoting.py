@@ -68,9 +68,8 @@ def without_names(text: str) -> str:
 
 
 def extend(passage: StoredPassage, section: Sequence[StoredPassage], max_chars: int) -> str:
-    """Extend a passage with as much as fits of the text before and behind it in its section.
-
-    The paragraph before code is included if it fits. An ellipsis stands for text that is left out.
+    """Extend a passage with the text around it in its section, as much as fits, also with the paragraph before code. An
+    ellipsis stands for text that is left out.
     """
     texts = [each.text for each in section]
     if passage.text not in texts:
@@ -120,9 +119,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
 
 
 def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int) -> str:
-    """Quote an earlier answer of the team below its day and question; empty if it does not fit in, or is empty.
-    `passage`: of that answer.
-    """
+    """Quote an earlier answer of the team below its day and question; empty if it does not fit in, or is empty."""
     origin = say.from_the_team_on(passage.day) if passage.day else say.from_the_team
     asked = earlier_question(passage)
     head = f"{origin}\n> {asked}" if asked else origin
@@ -233,10 +230,9 @@ _NAMED_AFTER_CHARS = 4_000  # the longest message of Discord
 
 
 def line_that_asks(asked: str) -> str:
-    """Return the first line of `asked` that contains a question, or all of it if none does, without addresses and
-    greeting. Only as much of `asked` is read as one message can hold.
-
-    The bot names threads after it. Addresses are left out because everybody would read them under the bot's name.
+    """Return the first line of `asked` that contains a question, or all of it if none does, without greeting, and
+    without addresses, which everybody would read under the bot's name: threads are named after it. Reads no more than
+    one message can hold.
     """
     text = remove_addresses(without_greeting(asked[:_NAMED_AFTER_CHARS]))
     return next((line for line in text.splitlines() if asking_sentences(line)[0]), text)

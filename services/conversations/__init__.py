@@ -16,12 +16,13 @@ from services.conversations.drafts import (
     Drafts,
     DraftState,
     forget_drafts,
+    is_from_team,
     parse_draft,
     read_drafts,
     render_draft,
 )
 from services.conversations.history import History, edited, is_private
-from services.conversations.in_flight import InFlight, WorkCancelled
+from services.conversations.in_flight import InFlight, PersonalWork, Withdrawn, WorkCancelled
 from services.conversations.people import (
     TYPING_SECONDS,
     OptOutFile,
@@ -32,7 +33,6 @@ from services.conversations.people import (
     ThreadAccess,
     TypingTracker,
 )
-from services.conversations.personal_work import PersonalWork, Withdrawn
 from services.conversations.phrases import Phrases, in_language, phrases
 from services.conversations.posts import (
     KEPT_POSTS,

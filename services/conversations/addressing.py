@@ -27,12 +27,9 @@ that is not known.
 
 @dataclass(slots=True)
 class _Asker:
-    """A user of the conversation.
-
-    Attributes:
-        waiting: the ids of their messages that nobody is known to have answered.
-        answered: the ids of the messages that the last answer was to.
-        was_late: they wrote something too late to be read for an answer. Later answers may be to that.
+    """A user of the conversation, with the ids of the messages that nobody is known to have answered, and of those that
+    the last answer was to. `was_late`: they wrote something too late to be read for an answer, to which later ones may
+    be.
     """
 
     waiting: set[int] = field(default_factory=set[int])
@@ -96,9 +93,8 @@ def _opening_mentions(text: str) -> set[int]:
 def _named_user(
     message: Message, captured: Mapping[int, Message], types: Mapping[int, AuthorType], askers: Mapping[int, _Asker]
 ) -> int | None:
-    """Return the user whom a message of the team names, by its reply or by the mentions at its beginning. If it names
-    nobody, return the only asker. None: it names several people, none of the `askers`, or replies to a message that is
-    not captured. Mentions are read from the text as Discord sent it, where no typed name can pass for one.
+    """Return the user whom a message of the team names, by its reply or the mentions at its beginning (as Discord sent
+    them); else the only asker. None: it names several, or nobody who asked, or replies to what is not captured.
     """
     named = _opening_mentions(message.text)
     if message.reply_to is not None:

@@ -22,8 +22,6 @@ _AT_ONCE_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """Settings for collecting a conversation."""
-
     reply_chain_max_depth: int = 20
     grouping_seconds: float = 300.0
     withheld: Callable[[Message], bool] | None = None  # messages of people who opted out: no LLM sees them
@@ -40,9 +38,7 @@ class Context:
         self._rules = rules
 
     async def thread(self, place: Place) -> Sequence[Message]:
-        """Return a thread's newest messages, its starter, and the messages elsewhere that these reply to; in order of
-        id.
-        """
+        """Return a thread's newest messages, its starter, and what these reply to elsewhere; in order of id."""
         messages = [*await self._history.newest(place.id, THREAD_MESSAGES), await self._history.starter(place)]
         found = {message.id: message for message in messages if message is not None}
         replies = [message.reply_to for message in found.values() if message.reply_to is not None]
@@ -130,9 +126,8 @@ class Context:
         return there if is_whole else None
 
     async def written_by_users(self, place_id: int, low: int, high: int) -> Mapping[int, int] | None:
-        """Return the authors of what community users wrote in a place from the id `low` up to the message `high`, by
-        message, also of messages that were deleted or are withheld; 0: the author is not known. None: not all of it is
-        known.
+        """Return the authors of what community users wrote in a place, by message, from `low` up to `high`, also of
+        what was deleted or is withheld; 0: unknown. None: not all of it is known.
         """
         found = self._tracker.written_by_users(place_id, low, high)
         if found is None or self._tracker.conversation_of(high) is None:
@@ -176,13 +171,11 @@ class Context:
         return await self._people.look_up(message.author, message.guild_id, self._history.guild_of(message))
 
     def text_of(self, message: Message) -> str:
-        """Return the text of a message: trimmed, mentions as names, a placeholder for each attachment, secrets
-        removed.
-        """
+        """Return the text of a message: trimmed, with names for mentions, placeholders for files, and no secrets."""
         text = render(message, self._history.names).removeprefix(self._tracker.kind_of(message.id).opening)
         return text if self._rules.redact is None else self._rules.redact(text)
 
-    def reads(self, edit: Edited) -> Message | None:
+    def after_edit(self, edit: Edited) -> Message | None:
         """Return a message after an edit; None: it is unknown, or nothing of it may be captured."""
         message = self._history.known(edit.channel_id, edit.message_id)
         if message is None and edit.text is not None:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 
 from pydantic import FiniteFloat, TypeAdapter, ValidationError
@@ -32,6 +33,15 @@ FORGOTTEN = -1
 """Stands in the place of the id of a person who is forgotten."""
 SHOWN_QUESTION_CHARS = 800
 """The most of a question that the review channel shows."""
+
+
+TEAM_TOPIC = "team:"
+"""The beginning of the ids of the team's topics."""
+
+
+def is_from_team(sources: Iterable[str]) -> bool:
+    """Return True if one of the sources is a topic of the team."""
+    return any(each.startswith(TEAM_TOPIC) for each in sources)
 
 
 class DraftState(StrEnum):
@@ -195,6 +205,7 @@ class DraftRequest:
         seen: the version of the answer that the person has seen; empty: it is not known.
         reason: why a draft is cancelled.
         told: gets one sentence for whoever asked.
+        at: when it was made, in seconds since 1970, if a person made it.
     """
 
     draft_id: int
@@ -205,6 +216,7 @@ class DraftRequest:
     reason: Reason = Reason.DELETED
     told: asyncio.Future[str] | None = None
     operator: str = ""
+    at: float = inf
 
     def tell(self, sentence: str) -> None:
         if self.told is not None and not self.told.done():
@@ -217,10 +229,8 @@ STOPPING = "The bot is stopping, and nothing was done. The draft is kept: decide
 
 @dataclass(slots=True)
 class Drafts:
-    """The drafts of one data folder, a file each. Without a `folder` nobody decides: nothing is kept.
-
-    Attributes:
-        requests: what is to be done, in the order in which it was asked for.
+    """The drafts of one data folder, a file each, and the `requests` about them, in order. Without a `folder` nobody
+    decides: nothing is kept.
     """
 
     folder: Path | None = None
@@ -232,6 +242,7 @@ class Drafts:
     )
     _tokens: dict[int, CancelToken] = field(default_factory=dict[int, CancelToken], init=False)
     _told: set[asyncio.Future[str]] = field(default_factory=set[asyncio.Future[str]], init=False)
+    _forgotten_at: dict[int, float] = field(default_factory=dict[int, float], init=False)
     _is_closed: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -310,15 +321,15 @@ class Drafts:
     async def decide(
         self, draft_id: int, action: DraftAction, by: int = 0, text: str = "", *, seen: str = "", operator: str = ""
     ) -> str:
-        """Have a person's decision carried out. `by`, `operator`, `seen`: as in `DraftRequest`. Returns what they are
-        told.
-        """
+        """Carry out a person's decision. `by`, `operator`, `seen`: as in `DraftRequest`. Returns what they are told."""
         if self._is_closed:
             return STOPPING
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._told.add(told)
         try:
-            self.requests.on_next(DraftRequest(draft_id, action, by, text, seen, told=told, operator=operator))
+            self.requests.on_next(
+                DraftRequest(draft_id, action, by, text, seen, told=told, operator=operator, at=now())
+            )
             return await told
         finally:
             self._told.discard(told)
@@ -331,17 +342,32 @@ class Drafts:
         draft = parse_draft(path.read_bytes()) if path.exists() else None
         return draft is None or draft.state is DraftState.ENDED
 
-    def forget(self, user_id: int) -> None:
+    def forget(self, user_id: int, began: float = inf) -> None:
         """Do in memory what `forget_drafts` has done to the files: cancel the drafts that it has ended, and drop the
-        person from others.
+        person from others. `began`: when the forgetting did. Drafts that were stored since are not known to it: those
+        from topics of the team are cancelled, too, as these may have held the person's words.
         """
+        self._forgotten_at[user_id] = now()
         for draft in [*self._by_id.values()]:
             self._by_id[draft.id] = draft.without_person(user_id)
             if draft.state is DraftState.ENDED:
                 continue
             # One that was decided about meanwhile has its file back.
-            if draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
+            is_unseen = draft.held_at >= began and is_from_team(draft.reply.post.sources)
+            if is_unseen or draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
+
+    def may_hold_forgotten_words(self, draft: Draft, since: float) -> bool:
+        """Return True if words of somebody who was forgotten `since` then may stand in a draft: their own, or, from a
+        topic of the team, anybody's.
+        """
+        recent = [user_id for user_id, at in self._forgotten_at.items() if at >= since]
+        return bool(recent and is_from_team(draft.reply.post.sources)) or any(map(draft.holds_words_of, recent))
+
+    def cancel_if_forgotten(self, draft: Draft, since: float) -> None:
+        """Ask for the end of a stored draft if `may_hold_forgotten_words` is true."""
+        if self.may_hold_forgotten_words(draft, since):
+            self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def rename_sources(self, ids: Mapping[str, str]) -> None:
         """Do in memory what `services.privacy.rename_sources` does to the files, and have the new names shown. `ids`:
@@ -413,8 +439,7 @@ def render_draft(draft: Draft) -> bytes:
 
 def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], bool]) -> int:
     """End the drafts in which words of a person may stand, and remove damaged files; drop the person from those that
-    they decided about. The next start shows what has ended so. Returns how many drafts changed. Blocking. Raises
-    OSError.
+    they decided about. Returns how many drafts changed. Blocking. Raises OSError.
     """
 
     def forgotten(draft: Draft) -> Draft:

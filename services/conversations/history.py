@@ -14,7 +14,7 @@ from typing import TypeVar
 from model.bounded import BoundedDict
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import Message, Place, PlaceKind, snowflake_at
-from services.discord import Fetcher
+from services.discord import PAGE, Fetcher
 
 ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includes whatever comes next
 
@@ -145,7 +145,6 @@ class Timeline:
 
 M = TypeVar("M", Message, Edited)
 
-PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
 KEPT_ARCHIVED = KEPT_PLACES  # threads; Discord reports a dropped one again when a message unarchives it
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
@@ -156,9 +155,7 @@ KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old a
 
 
 def is_private(place: Place, allowed: Collection[int]) -> bool:
-    """Return True if a place is not public and not in one of the `allowed` channels. An invite-only thread has to be
-    listed itself.
-    """
+    """Return True if a place is not public and not `allowed`. An invite-only thread has to be listed itself."""
     return not place.public and place.id not in allowed and (place.invited_only or place.channel_id not in allowed)
 
 
@@ -243,9 +240,7 @@ class History:
         return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL, public=not self.is_unlisted(place_id))
 
     def is_unlisted(self, place_id: int) -> bool:
-        """Return True if Discord has not listed a place, as it should have: the place may be private, or in any
-        channel.
-        """
+        """Return True if Discord has not listed a place, as it should have: it may be private, or in any channel."""
         return self._fetcher is not None and place_id not in self._places
 
     def guild_of(self, message: Message) -> int | None:
@@ -292,7 +287,6 @@ class History:
         return replace(old, attachments=tuple(file for file in message.attachments if file.id in old_ids))
 
     def is_gone(self, message_id: int) -> bool:
-        """Return True if a message is known to be deleted."""
         return message_id in self._gone
 
     def is_place_gone(self, place_id: int) -> bool:
@@ -342,7 +336,7 @@ class History:
             return known or ()
         before: int | None = None
         for _ in range(0, limit, PAGE):
-            page = await self._fetcher.messages(place_id, limit=PAGE, before=before)
+            page = await self._fetcher.messages(place_id, before=before)
             self._add_page(timeline, page)
             full = len(page) == PAGE
             timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
@@ -387,7 +381,7 @@ class History:
 
     async def _fetch_around(self, fetcher: Fetcher, channel_id: int, message_id: int) -> None:
         timeline = self._timeline(channel_id)
-        page = await fetcher.messages(channel_id, limit=PAGE, around=message_id)
+        page = await fetcher.messages(channel_id, around=message_id)
         self._add_page(timeline, page)
         # Half of the page lies on each side; a side with fewer has been read to its end.
         older = sum(1 for message in page if message.id < message_id)

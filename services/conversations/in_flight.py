@@ -1,8 +1,12 @@
-"""Messages and parts that have no outcome yet, and the events that cancel them."""
+"""Messages and parts that have no outcome yet, and the events that cancel them; and other work with people's texts,
+which stops when one of them opts out or asks to be forgotten.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,7 +14,70 @@ from clock.cancellation import CancelToken
 from model.events import Deleted
 from model.messages import AuthorType, Key, Message, Part
 from model.outcomes import Ignored, Outcome, Reason, Result
-from services.conversations.personal_work import PersonalWork
+
+
+class Withdrawn(Exception):
+    """Raised by work with the texts of somebody who has opted out, or asks to be forgotten: `user_id`."""
+
+    def __init__(self, user_id: int) -> None:
+        super().__init__("somebody whose texts it works with has opted out, or asks to be forgotten")
+        self.user_id = user_id
+
+
+class PersonalWork:
+    """Knows with whose texts each running task works, and stops the tasks that work with those of one person."""
+
+    def __init__(self) -> None:
+        self._handled: dict[CancelToken, Collection[int]] = {}
+        self._being_forgotten = Counter[int]()
+
+    @contextmanager
+    def handling(self, people: Collection[int], *, archived: bool = False) -> Generator[CancelToken]:
+        """Stop the block with `Withdrawn` when one of `people` withdraws their texts. More people may be added to the
+        collection meanwhile. After the `commit` of the token that is given, the block is not stopped any more.
+
+        `archived`: the texts are from the archive. They stay there while their writer is being forgotten, so the block
+        does not even begin then.
+        """
+        if archived:
+            self._refuse(people)
+        token, task = CancelToken(), asyncio.current_task()
+        assert task is not None, "a coroutine runs in a task"  # noqa: S101 (for the type checker)
+        token.attach(task.cancel)
+        self._handled[token] = people
+        try:
+            yield token
+        except asyncio.CancelledError:
+            if token.error is None or task.uncancel():
+                raise  # somebody else has cancelled the task
+            raise token.error from None
+        else:
+            if token.error is not None:  # what the block awaited has lost the cancellation
+                task.uncancel()
+                raise token.error
+        finally:
+            del self._handled[token]
+
+    def withdraw(self, user_id: int) -> None:
+        """Stop what works with the texts of a person."""
+        for token in [token for token, people in self._handled.items() if user_id in people]:
+            token.cancel(Withdrawn(user_id))
+
+    @contextmanager
+    def forgetting(self, user_id: int) -> Generator[None]:
+        """Do what `withdraw` does. Until the block ends, no work begins with the person's texts in the archive."""
+        self._being_forgotten[user_id] += 1
+        self.withdraw(user_id)
+        try:
+            yield
+        finally:
+            self._being_forgotten[user_id] -= 1
+            self._being_forgotten += Counter[int]()  # drops zeros
+
+    def _refuse(self, people: Collection[int]) -> None:
+        for user_id in people:
+            if self._being_forgotten[user_id]:
+                raise Withdrawn(user_id)
 
 
 class WorkCancelled(Exception):
@@ -23,8 +90,6 @@ class WorkCancelled(Exception):
 
 @dataclass(slots=True)
 class _Held:
-    """A message without an outcome."""
-
     message: Message
     author_type: AuthorType
     error: WorkCancelled | None = None  # it was cancelled before its window closed
@@ -33,13 +98,9 @@ class _Held:
 
 
 class InFlight:
-    """Holds every message from its arrival until its outcome; one that a draft answers, until the draft has ended.
-
-    It is told of each deletion and each post of a team member once, and cancels the tokens of the parts that they
-    concern. The branches look at these tokens only.
-
-    Attributes:
-        work: the running work with people's texts, also where it answers somebody else.
+    """Holds every message from its arrival until its outcome; one that a draft answers, until the draft has ended. It
+    is told of each deletion and each post of a team member once, and cancels the tokens of the parts that they concern.
+    The branches look at these tokens only. `work`: other running work with people's texts.
     """
 
     def __init__(self) -> None:
@@ -120,9 +181,7 @@ class InFlight:
                 self._cancel(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
-        """Cancel everything that a person waits for, and stop other work with their texts: they opted out, or asked to
-        be forgotten.
-        """
+        """Cancel what a person waits for, and other work with their texts: they opted out, or asked to be forgotten."""
         self._cancel_all(author_id)
         self.work.withdraw(author_id)
 
@@ -134,7 +193,6 @@ class InFlight:
             yield
 
     def release(self, end: Result) -> None:
-        """Release messages that have their outcome."""
         match end:
             case Outcome(part=part):
                 if end.ends_draft:

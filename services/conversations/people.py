@@ -70,9 +70,7 @@ class People:
         return self.type_of(author, guild_id) is AuthorType.TEAM_MEMBER
 
     async def is_team_member(self, user_id: int, guild_id: int | None) -> bool:
-        """Return True if a person is known to be in the team of a server, asking Discord if need be; False if Discord
-        cannot be asked.
-        """
+        """Return True if a person is in the team of a server; Discord is asked if need be. False if it cannot be."""
         try:
             return await self.look_up(Author(user_id, ""), guild_id) is AuthorType.TEAM_MEMBER
         except LookupFailed as error:
@@ -102,10 +100,8 @@ class People:
 
 
 class ThreadAccess:
-    """Decides who can view a thread now.
-
-    With a `fetcher` (live) Discord is asked each time who is a member of a private thread. Without one (replay) its
-    members are the authors of its messages: Discord makes them members.
+    """Decides who can view a thread now. Discord is asked each time who is a member of a private thread. Without a
+    `fetcher` (replay) these are the authors of its messages: Discord makes them members.
     """
 
     def __init__(self, history: History, fetcher: Fetcher | None) -> None:
@@ -113,9 +109,8 @@ class ThreadAccess:
         self._fetcher = fetcher
 
     async def can_view(self, user_id: int, place_id: int, *, seen_in: int | None) -> bool:
-        """Return True if a person can view a thread; False if not, or if that is unknown.
-
-        `seen_in`: the channel or thread where the person has just written or called a command; None: none is known.
+        """Return True if a person is known to be able to view a thread. `seen_in`: the channel or thread where they
+        have just written or called a command; None: none is known.
         """
         try:
             place = await self.history.find_place(place_id)
@@ -153,33 +148,22 @@ class TeamActivity:
 
 
 class OptOutRegistry(Protocol):
-    """The people who opted out with `/privacy opt-out`: checked for every message, kept durably.
-
-    A change takes effect before it is written, also for work in progress.
+    """The people who opted out with `/privacy opt-out`: checked for every message, kept durably. A change takes effect
+    before it is written, also for work in progress.
     """
 
     def __contains__(self, user_id: object, /) -> bool: ...
 
     async def add(self, user_id: int) -> None:
-        """Opt somebody out.
-
-        Raises:
-            OSError: the change was not written, and is lost when this process ends.
-        """
+        """Opt somebody out. Raises OSError: the change was not written, and is lost when this process ends."""
         ...
 
     async def discard(self, user_id: int) -> None:
-        """Opt somebody in again.
-
-        Raises:
-            OSError: as `add`.
-        """
+        """Opt somebody in again. Raises OSError: as `add`."""
         ...
 
 
 class OptOutFile:
-    """Opt-outs in a JSON file."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._ids = json_state.read_ids(path)
@@ -248,15 +232,11 @@ class TypingTracker:
             self._team.pop(Key(message.channel_id, message.author.id), None)
 
     def reports_typing(self, key: Key, at: float) -> bool:
-        """Return True if this author's client reported typing in this place within `REPORTS_SECONDS` before `at`, or
-        since.
-        """
+        """Return True if this author's client reported typing there within `REPORTS_SECONDS` before `at`, or since."""
         return self._heard.get(key, float("-inf")) >= at - REPORTS_SECONDS
 
     def team_types_until(self, place_ids: Collection[int]) -> float:
-        """Return the time until which a team member counts as typing in one of the places; far in the past if nobody
-        types.
-        """
+        """Return until when a team member counts as typing in one of the places; far in the past if nobody types."""
         times = (at for key, at in self._team.items() if key.place_id in place_ids)
         return max(times, default=float("-inf")) + TYPING_SECONDS
 

@@ -79,6 +79,7 @@ class Phrases:
     nothing_kept = Fixed()
     not_written = Fixed()
     not_forgotten = Fixed()
+    forgotten_lately = Fixed()
     out_of_reach = Fixed()
     may_see_again = Fixed()
     rest_follows = Fixed()
@@ -163,9 +164,7 @@ class Phrases:
 
 
 def in_language(reply_language: str, heard: str) -> str:
-    """Return the language to answer in: the question's (`heard`), unless `reply_language` names a fixed one such
-    as `en`.
-    """
+    """Return the language to answer in: the question's (`heard`), unless `reply_language` is the code of another."""
     return heard if reply_language == "question" else reply_language
 
 

@@ -47,9 +47,7 @@ _POST = TypeAdapter(Post)
 
 
 class Posts:
-    """The newest replies of the bot, found by message, thread or asker. With a `path`, each new one is appended to that
-    file.
-    """
+    """The newest replies of the bot, by message, thread or asker. With a `path`, new ones are appended to that file."""
 
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
         self._path = path
@@ -64,9 +62,7 @@ class Posts:
             self._add(post)
 
     async def add(self, post: Post) -> None:
-        """Record a post, unless its asker was forgotten since the question. The reply is on Discord already: an error
-        of the file is logged, not raised.
-        """
+        """Record a post, unless its asker was forgotten since the question. An error of the file is only logged."""
         if post.last_asked_id <= self._forgotten.get(post.asker_id, -1):
             return
         self._add(post)
@@ -81,7 +77,6 @@ class Posts:
         return self._posts.get(message_id)
 
     def has_posted_in(self, place_id: int) -> bool:
-        """Return True if the bot has posted in this thread."""
         return place_id in self._last_in
 
     def has_answered(self, message_id: int) -> bool:
@@ -192,11 +187,8 @@ def render_post(post: Post) -> bytes:
 
 @dataclass(slots=True)
 class Watermark:
-    """The state of the messages of one place.
-
-    Attributes:
-        up_to: every message up to this id has its outcome.
-        done, open: ids above it that have their outcome, and that do not.
+    """The state of the messages of one place: every one up to `up_to` has its outcome; above it, those of `done` have
+    it, and those of `open` do not.
     """
 
     up_to: int
@@ -216,9 +208,7 @@ class Watermarks:
         self._on_change = on_change
 
     def note_guild(self, guild_id: int, at: float) -> None:
-        """Note that the bot is in a server: from now on no message in it may be missed, also in places without messages
-        so far.
-        """
+        """Note that the bot is in a server: from now on no message may be missed, also in places without any so far."""
         if -guild_id not in self._marks:
             self._marks[-guild_id] = Watermark(snowflake_at(at))
             self._changed()
@@ -242,14 +232,11 @@ class Watermarks:
                 self.close(channel_id, (message_id,))
 
     def has_outcome(self, channel_id: int, message_id: int) -> bool:
-        """Return True if a message has its outcome."""
         mark = self._marks.get(channel_id)
         return mark is not None and (message_id <= mark.up_to or message_id in mark.done)
 
     def by_place(self) -> Mapping[int, int]:
-        """Return, by place, the id up to which every message has its outcome; by minus the id of a server, the same for
-        its places without a mark.
-        """
+        """Return, by place, what `Watermark.up_to` says; by minus the id of a server, the same for its other places."""
         return {place_id: mark.up_to for place_id, mark in self._marks.items()}
 
     def marks(self) -> Mapping[int, Watermark]:
@@ -369,9 +356,7 @@ class StartedReply:
 
     @property
     def in_thread_on_question(self) -> bool:
-        """True if the reply's thread was opened on the question, so that it has the question's id. Somebody else may
-        have opened it.
-        """
+        """True if the reply's thread was opened on the question, by anybody, and so has the question's id."""
         return self.post.opened_thread and self.post.place_id == self.post.last_asked_id
 
     def nonce(self, number: int) -> str:
@@ -403,10 +388,7 @@ _REPLY = TypeAdapter(StartedReply)
 
 class Outbox:
     """The replies that are started and not complete. With a `folder`, each reply of at least `pieces` pieces is a file
-    there until it is complete or withdrawn.
-
-    Attributes:
-        unfinished: the replies of an earlier run that are to be finished.
+    there until it is complete or withdrawn. `unfinished`: those of an earlier run.
     """
 
     def __init__(self, folder: Path | None = None, pieces: int = 2) -> None:

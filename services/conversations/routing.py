@@ -13,14 +13,12 @@ from services.conversations.context import THREAD_MESSAGES
 from services.conversations.drafts import Drafts
 from services.conversations.history import History, is_private
 from services.conversations.people import People, TeamActivity
-from services.conversations.posts import Outbox, Post, Posts
+from services.conversations.posts import Outbox, Posts, StartedReply
 from services.conversations.tracking import ConversationTracker
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRules:
-    """Settings for routing."""
-
     reply_mode: str = "all"  # `all`, `mention` or `off`
     reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
     capture_channels: frozenset[int] = frozenset()  # captured although `@everyone` cannot view them
@@ -31,12 +29,8 @@ class RouteRules:
 
 
 class Routing(NamedTuple):
-    """The result of routing a part.
-
-    Attributes:
-        to: where the routing table sends the part.
-        ends: why the part goes no further; None: it goes on.
-        addressed: the part mentions the bot, replies to it, or opens a forum post.
+    """Where the routing table sends a part, and why it goes no further; None: it goes on. `addressed`: it mentions the
+    bot, replies to it, or opens a forum post.
     """
 
     to: Destination
@@ -46,12 +40,8 @@ class Routing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartFacts:
-    """The conditions of the routing table, for one part.
-
-    Discord is asked only if the known messages do not decide. Each method may raise `LookupFailed`.
-
-    Attributes:
-        target: the message that the part replies to.
+    """The conditions of the routing table, for one part and the `target` that it replies to. Discord is asked only if
+    the known messages do not decide. Each method may raise `LookupFailed`.
     """
 
     router: Router
@@ -181,11 +171,7 @@ class Router:
     drafts: Drafts = field(default_factory=Drafts)
 
     async def route(self, part: Part) -> Routing:
-        """Decide about one part.
-
-        Raises:
-            LookupFailed: Discord could not be asked. Callers must not take this for "no reply".
-        """
+        """Decide about one part. Raises LookupFailed: Discord could not be asked, which is not "no reply"."""
         target = await self._target(part)
         if part.author_type is USER and await self._answered_before(part):
             return Routing(NOTHING, Reason.DUPLICATE)
@@ -243,19 +229,8 @@ class Router:
             post = None if thread_id is None else await self._unrecorded_post(part, thread_id)
             if post is not None:
                 # Recorded now, else it would be taken for the answer to the asker's next question.
-                await self.posts.add(
-                    Post(
-                        at=post.at,
-                        message_id=post.id,
-                        place_id=post.channel_id,
-                        asked_in=part.place.id,
-                        asker_id=part.author.id,
-                        last_asked_id=last.id,
-                        opened_thread=True,
-                        question="",
-                        sources=(),
-                    )
-                )
+                reply = StartedReply.to(part, post.channel_id, question="", sources=(), people=())
+                await self.posts.add(reply.as_post(post.id))
                 return True
         return any(map(self._is_by_bot, await self.history.newest(last.id, THREAD_MESSAGES)))
 

@@ -224,11 +224,8 @@ class LastMessage(NamedTuple):
 
 @dataclass(slots=True)
 class PersonState:
-    """The memory of a person in one place.
-
-    Attributes:
-        last_from, last_to: the last message from the person, and to the person.
-        intro: the ids of those of their newest messages that may be the opening lines of a reply.
+    """The memory of a person in one place: the last message from them, and to them. `intro`: the ids of those of their
+    newest messages that may be the opening lines of a reply.
     """
 
     author_type: AuthorType = AuthorType.COMMUNITY_USER
@@ -263,11 +260,8 @@ class ConversationState:
 
 @dataclass(slots=True)
 class PlaceState:
-    """The memory of a channel or thread.
-
-    Attributes:
-        waiting: conversations in which a community user, not the team, has the last word, with the time of that word.
-        latest: the conversation of the newest message.
+    """The memory of a place. `waiting`: the conversations in which a community user, not the team, has the last word,
+    with its time. `latest`: the conversation of the newest message.
     """
 
     waiting: dict[int, float] = field(default_factory=dict[int, float])
@@ -281,7 +275,7 @@ class ConversationMemory:
         self.messages = KnownMessages(KEPT_MESSAGES)
         self.conversations = BoundedDict[int, ConversationState](KEPT_CONVERSATIONS)
         self.people = BoundedDict[Key, PersonState](KEPT_PEOPLE)
-        self.names = BoundedDict[tuple[int, str], int](KEPT_PEOPLE)
+        self.names = BoundedDict[tuple[int, str], int](KEPT_PEOPLE)  # who wrote lately, by place and name, folded
         self.place_states = BoundedDict[int, PlaceState](KEPT_PLACES)
         self.kinds = BoundedDict[int, ConversationKind](KEPT_CONVERSATIONS)  # of messages that begin with an `opening`
         self.deleted = BoundedDict[int, None](KEPT_DELETED)
@@ -295,10 +289,6 @@ class ConversationMemory:
     def takes_part(self, user_id: int, conversation: int) -> bool:
         state = self.conversations.get(conversation)
         return state is not None and user_id in state.members
-
-    def find_person(self, place_id: int, name: str) -> int | None:
-        """Return the id of the person who lately wrote in this place under this name."""
-        return self.names.get((place_id, name.casefold()))
 
     def add(
         self,
@@ -347,9 +337,7 @@ class ConversationMemory:
         return state
 
     def _leave(self, message_id: int, conversation_id: int, place_state: PlaceState) -> None:
-        """Update a conversation from which a message was moved: it waits again if a community user has the last word
-        now.
-        """
+        """Update a conversation that has lost a message: it waits again if a community user has the last word now."""
         state = self.conversations.get(conversation_id)
         if state is not None:
             state.message_ids = [each for each in state.message_ids if each != message_id]
@@ -389,12 +377,8 @@ class Rule(StrEnum):
 
 
 class AssignedConversation(NamedTuple):
-    """The conversation that a message was assigned to.
-
-    Attributes:
-        conversation: its id, which is that of the message that began it.
-        rule: the rule that decided; None for a message that was assigned before.
-        moved: earlier messages of the author that were moved to this conversation because of this message.
+    """The id of the conversation that a message was assigned to (that of its first message), and the rule that decided;
+    None: it was assigned before. `moved`: earlier messages of the author that came along.
     """
 
     conversation: int
@@ -454,9 +438,7 @@ class ConversationTracker:
         return tuple(each for each, message in known if message is not None and message.place_id == place_id)
 
     def last_said(self, message_id: int) -> float | None:
-        """Return the time of the newest message in the conversation of a message; None if the message is unknown or was
-        dropped from memory.
-        """
+        """Return the time of the newest message in a message's conversation; None if the message is unknown."""
         ids = self.messages_of(self.conversation_of(message_id))
         last = self._memory.messages.get(ids[-1]) if ids else None
         return None if last is None else last.at
@@ -485,9 +467,7 @@ class ConversationTracker:
         return any(each.author_id != author_id and each.author_type is not BOT for each in earlier)
 
     def is_tentative(self, message: Message) -> bool:
-        """Return True if a team member's message may still be moved to another conversation, namely when the member's
-        next message is a reply.
-        """
+        """Return True if a team member's message may still be moved, namely when the member's next one is a reply."""
         person = self._memory.people.get(Key(message.channel_id, message.author.id))
         return person is not None and message.id in person.intro
 
@@ -507,10 +487,8 @@ class ConversationTracker:
             self._memory.deleted[message_id] = None
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> AssignedConversation:
-        """Assign a message to a conversation and remember it. A message that was assigned before keeps its
-        conversation.
-
-        Do not pass system messages: nobody wrote them.
+        """Assign a message to a conversation and remember it. One that was assigned before keeps its conversation. Do
+        not pass system messages: nobody wrote them.
         """
         known = self.conversation_of(message.id)
         if known is not None:
@@ -574,15 +552,13 @@ class ConversationTracker:
         """Return the ids of the people whom a message mentions, or addresses by name at its beginning."""
         found = [mentioned for mentioned, _ in message.mentions]
         name = _ADDRESSEE.match(message.text)
-        user_id = None if name is None else self._memory.find_person(place_id, (name[1] or name[2]).strip())
+        user_id = None if name is None else self._memory.names.get((place_id, (name[1] or name[2]).strip().casefold()))
         if user_id is not None:
             found.append(user_id)
         return [each for each in dict.fromkeys(found) if each != message.author.id]
 
     def _by_time(self, new: _Unassigned) -> tuple[Rule, int] | None:
-        """Rules 2 to 4: find the conversation of the author's last message, of the last message to the author, or of a
-        waiting question.
-        """
+        """Rules 2 to 4: find the conversation of the author's last message, of the last to them, or of a question."""
         own, rules, is_user = new.author.last_from, new.rules, new.author_type is USER
         in_burst = own is not None and new.at - own.at < rules.team_gap
         if own is not None and in_burst and not is_user:
@@ -617,9 +593,8 @@ class ConversationTracker:
         )
 
     def _find_question(self, new: _Unassigned, current: ConversationState | None) -> int | None:
-        """Rules 3 and 4: return the waiting question that shares most words with the message; of several, the newest.
-
-        If there is a `current` conversation, the question must share more words than the conversation.
+        """Rules 3 and 4: return the waiting question that shares most words with the message, and more than the
+        `current` conversation does; of several, the newest.
         """
         waiting = new.place_state.waiting
         for outdated in [each for each, since in waiting.items() if new.at - since >= new.rules.answer_gap]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
     from services.discord.protocols import (
+        PAGE,
         Access,
         DryRunPoster,
         Fetcher,

@@ -34,19 +34,15 @@ class AttachmentUnreachable(AttachmentFailed):
 
 class Attachments(Protocol):
     async def content(self, attachment: Attachment, max_bytes: int) -> bytes:
-        """All of it.
-
-        Raises:
-            AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not available.
-            AttachmentUnreachable: it could not be downloaded now.
+        """Return all of it. Raises AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not available;
+        AttachmentUnreachable: it could not be downloaded now.
         """
         ...
 
 
 class CDNAttachments:
-    """Downloads from `origins` only (scheme, host, and port if not the default).
-
-    `timeout_seconds` bounds one try, of which there are up to `1 + max_retries`. They take no virtual time.
+    """Downloads from `origins` only (scheme, host, and port if not the default), in no virtual time. `timeout_seconds`
+    bounds one try, of which there are up to `1 + max_retries`.
     """
 
     def __init__(
@@ -82,9 +78,7 @@ class CDNAttachments:
         return await clock.run_in_real_time(download)
 
     def _checked_address(self, attachment: Attachment) -> str:
-        """Return an attachment's address, put together from its checked parts, so that another parser cannot read
-        another host in it.
-        """
+        """Return an attachment's address, put together from checked parts: no parser can read another host in it."""
         refused = AttachmentFailed(f"attachment {attachment.id} is not on Discord's CDN and not downloaded")
         try:
             parts = urlsplit(attachment.url)

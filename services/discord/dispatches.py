@@ -44,10 +44,8 @@ def read_frame(frame: str, at: float) -> Dispatch | None:
 
 
 def parse_line(line: str) -> Dispatch:
-    """Read one line of a recording, with or without its line end. Unknown types and fields are kept.
-
-    Raises:
-        BadLine: it is not one JSON object with a time stamp `at`, a text `t` and an object `d`.
+    """Read one line of a recording, with or without its line end. Unknown types and fields are kept. Raises BadLine: it
+    is not one JSON object with a time stamp `at`, a text `t` and an object `d`.
     """
     try:
         read: object = _JSON.decode(line)
@@ -69,11 +67,8 @@ def parse_line(line: str) -> Dispatch:
 
 
 def render_line(dispatch: Dispatch) -> str:
-    """Return the line of a dispatch, with its line end. `at` keeps microseconds where it has them.
-
-    Raises:
-        ValueError: an `INTERACTION_*`, which carries a token that answers in the bot's name; or `d` is no JSON, or
-            nested too deep.
+    """Return the line of a dispatch, with its line end. `at` keeps microseconds where it has them. Raises ValueError:
+    an `INTERACTION_*`, which carries a token that answers in the bot's name; or `d` is no JSON, or nested too deep.
     """
     if dispatch.t.startswith("INTERACTION_"):
         raise ValueError("interactions carry tokens and are never recorded")

@@ -22,6 +22,7 @@ from pydantic.alias_generators import to_camel
 
 from model.messages import snowflake_time
 from services.discord.dispatches import Dispatch
+from services.discord.wire import FORWARD, THREAD_TYPES
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +42,11 @@ CHANNEL_TYPES = {
     "GuildMedia": 16,
 }
 """The exporter's names of Discord's channel types; it writes a type that it has no name for as its number."""
-THREAD_TYPES = frozenset({10, 11, 12})
 DIRECT_TYPES = frozenset({1, 3})
 FORUM, TEXT = 15, 0
 
 MESSAGE_TYPES = {"Default": 0, "Reply": 19}
 OTHER_MESSAGE_TYPE = 7  # for every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages
-
-FORWARD = 1
 
 MOST_DIGITS = 9  # of a type that is a number; of thousands of digits Python makes none
 MOST_OPEN = 16_000  # brackets of one value that are not closed yet
@@ -116,7 +114,7 @@ class _Message(_WithId):
 
 
 class Export:
-    """One exported file, read as far as its header.
+    """One exported file, read as far as its header. `ends_early`: whether reading has come to something malformed.
 
     Raises:
         NotAnExport: it does not have the exporter's top-level keys.
@@ -126,6 +124,7 @@ class Export:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.ends_early = False
         header = _header(path)
         try:
             self._guild = _Guild.model_validate(header.get("guild"))
@@ -172,6 +171,7 @@ class Export:
                         if report:
                             log.warning("%s, message %d: skipped, %s", self.path, number, odd)
             except (ijson.JSONError, ValueError) as error:
+                self.ends_early = True
                 if report:
                     log.warning("%s ends early, after message %d: %s", self.path, number, _reason(error))
 

@@ -15,14 +15,15 @@ from model.messages import DISCORD_EPOCH_MS, Message, Place
 SYNTHETIC_ID = 1 << 21
 """A bit that is set in the ids of replays, among the bits of Discord's worker number, so that no real id is equal."""
 
+PAGE = 100
+"""Discord's most messages a request (API reference, "Get Channel Messages")."""
+
 log = logging.getLogger(__name__)
 
 
 class LookupFailed(Exception):
-    """Discord could not be asked (500, time-out, no permission), which is not the same as "not there".
-
-    Attributes:
-        is_passing: a retry may help; False without permission.
+    """Discord could not be asked (500, time-out, no permission), which is not the same as "not there". `is_passing`: a
+    retry may help; False without permission.
     """
 
     def __init__(self, message: str, *, is_passing: bool = True) -> None:
@@ -38,15 +39,9 @@ class Fetcher(Protocol):
         ...
 
     async def messages(
-        self,
-        channel_id: int,
-        *,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        around: int | None = None,
+        self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Message]:
-        """Return at most `limit` (≤ 100) messages of a channel or thread, oldest first; none if it is gone."""
+        """Return at most `PAGE` messages of a channel or thread, oldest first; none if it is gone."""
         ...
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
@@ -63,11 +58,8 @@ class Fetcher(Protocol):
 
 
 class PostFailed(Exception):
-    """A reply could not be posted: the message says what Discord refused, and where.
-
-    Attributes:
-        is_passing: a retry may help; this attempt may have worked all the same.
-        retry_after: the seconds that Discord asks to wait before a retry.
+    """A reply could not be posted: the message says what Discord refused, and where. `is_passing`: a retry may help;
+    this attempt may have worked all the same. `retry_after`: the seconds that Discord asks to wait.
     """
 
     def __init__(self, message: str, *, is_passing: bool = False, retry_after: float = 0.0) -> None:
@@ -114,9 +106,7 @@ class Access(Protocol):
     """The bot's permissions to post."""
 
     def why_not_allowed(self, channel_id: int, thread_id: int | None) -> str | None:
-        """Say why the bot may not answer in a thread of a channel; None: it may, as far as is known. `thread_id`: None
-        for a new thread.
-        """
+        """Say why the bot may not answer in a thread (None: a new one) of a channel; None: it may, for all it knows."""
         ...
 
 

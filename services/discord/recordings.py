@@ -39,8 +39,9 @@ class BadRecording(Exception):
     """A file cannot be replayed or imported: one readable line that names it and the remedy."""
 
 
-def read(*paths: Path) -> Iterator[Dispatch]:
-    """Yield the dispatches of recordings and exports, read lazily.
+def read(*paths: Path, on_cut_off: Callable[[], object] = lambda: None) -> Iterator[Dispatch]:
+    """Yield the dispatches of recordings and exports, read lazily. `on_cut_off`: called at the end if an export could
+    only be read in part.
 
     One recording keeps its order. Several files are merged by time, without repeated messages. If all are exports,
     which name no bot, a READY with `NO_BOT_ID` comes first, as in a recording.
@@ -62,6 +63,8 @@ def read(*paths: Path) -> Iterator[Dispatch]:
         yield Dispatch(first.at, "READY", {"user": {"id": str(NO_BOT_ID), "username": "bot", "bot": True}})
     yield first
     yield from merged
+    if any(export is not None and export.ends_early for export in exports):
+        on_cut_off()
 
 
 def _export(path: Path) -> Export | None:

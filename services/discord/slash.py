@@ -262,7 +262,7 @@ def _name(interaction: Interaction) -> str:
 REGISTERING_SECONDS = 120.0
 
 Command = app_commands.Command[Any, ..., None]
-Form = Command | app_commands.Group
+AppCommand = Command | app_commands.Group
 
 
 class _Tree(app_commands.CommandTree[discord.Client]):
@@ -298,8 +298,8 @@ class Commands:
         self._forms = {_FORM_ID + name: each for name, each in offered.items() if each[0].form}
         on_interactions(client, self._fill_in)
         self._tree = _Tree(client, self._answering)
-        for form in _forms(offered, groups, self._answering):
-            self._tree.add_command(form)
+        for each in _app_commands(offered, groups, self._answering):
+            self._tree.add_command(each)
         self._registered: set[int] = set()
         self._tasks = BackgroundTasks()
 
@@ -362,24 +362,24 @@ def _modal(command: SlashCommand[Any], name: str) -> ui.Modal:
     return form
 
 
-def _forms(
+def _app_commands(
     offered: Mapping[str, tuple[SlashCommand[Any], Callback]], groups: Mapping[str, str], answering: Answering
-) -> Iterable[Form]:
-    """Give a form for each command, and one for each group."""
-    forms: dict[str, Form] = {}
+) -> Iterable[AppCommand]:
+    """Return discord.py's objects for the commands, and for each group."""
+    found: dict[str, AppCommand] = {}
     for name, (command, callback) in offered.items():
         first, _, second = name.partition(" ")
-        form = _form(second or first, command, callback, answering)
+        made = _app_command(second or first, command, callback, answering)
         if not second:
-            forms[first] = form
+            found[first] = made
             continue
-        group = forms.setdefault(first, app_commands.Group(name=first, description=groups[first]))
+        group = found.setdefault(first, app_commands.Group(name=first, description=groups[first]))
         assert isinstance(group, app_commands.Group)  # noqa: S101 (no command is called like a group)
-        group.add_command(form)
-    return forms.values()
+        group.add_command(made)
+    return found.values()
 
 
-def _form(name: str, command: SlashCommand[Any], callback: Callback, answering: Answering) -> Command:
+def _app_command(name: str, command: SlashCommand[Any], callback: Callback, answering: Answering) -> Command:
     async def show_form(interaction: Interaction) -> None:
         await answering.show_form(interaction, command, name)
 

@@ -91,9 +91,7 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
 
 
 def _token(name: str) -> str:
-    """Return a name as one token that is no address: a display name must not add words to the message that mentions
-    it.
-    """
+    """Return a name as one token that is no address: it must not add words to the message that mentions it."""
     return _NOT_OF_A_TOKEN.sub("_", name)
 
 

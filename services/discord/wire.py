@@ -196,11 +196,7 @@ def without_surrogates(text: str) -> str:
 
 
 def read(model: type[W], payload: object) -> W:
-    """Validate `payload` as a `model`.
-
-    Raises:
-        OddPayload: it does not fit.
-    """
+    """Validate `payload` as a `model`. Raises OddPayload: it does not fit."""
     try:
         # Pydantic takes no mapping but a dict for a model.
         mapping = not isinstance(payload, dict) and isinstance(payload, Mapping)
@@ -297,9 +293,7 @@ class GuildPlaces:
         self._tags: dict[int, dict[int, str]] = {}  # by forum: the names of its tags
 
     def add_guild(self, payload: Mapping[str, object]) -> list[Place]:
-        """Read GUILD_CREATE; returns its readable channels, then threads. If the role of `@everyone` cannot be read, it
-        allows nothing.
-        """
+        """Read GUILD_CREATE; returns its readable channels, then threads. An unreadable `@everyone` allows nothing."""
         sent = read(Guild, payload)
         if sent.roles:  # recordings have none
             self._everyone[sent.id] = 0
@@ -323,10 +317,8 @@ class GuildPlaces:
         return seen
 
     def update(self, payload: Mapping[str, object]) -> Sequence[Place]:
-        """Read a channel or thread; returns it, then its known threads that became public or private with it.
-
-        Raises:
-            OddPayload: it has no usable id or type, or people do not write in it (a category, a direct message).
+        """Read a channel or thread; returns it, then its known threads that became public or private with it. Raises
+        OddPayload: it has no usable id or type, or people do not write in it (a category, a direct message).
         """
         return self._see(read(Channel, payload), None)
 
@@ -447,11 +439,7 @@ class Decoder:
             return ()
 
     def place(self, payload: Payload) -> Place:
-        """Return a fetched channel object, decoded and remembered like one from the gateway.
-
-        Raises:
-            OddPayload: it is no place to write in.
-        """
+        """Return a fetched channel, remembered like one of the gateway. Raises OddPayload: it is no place."""
         return self._places.update(payload)[0]
 
 
@@ -545,11 +533,7 @@ USED_TYPES = frozenset(_READERS)  # a recorder writes no other types
 
 
 def read_message(payload: Payload) -> Message:
-    """Decode a message object, from the gateway or from REST.
-
-    Raises:
-        OddPayload: it has no usable id, channel or author.
-    """
+    """Decode a message of the gateway or of REST. Raises OddPayload: it has no usable id, channel or author."""
     return _from_wire(read(MessagePayload, payload))
 
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from services import lazy_exports
 
 if TYPE_CHECKING:
-    from services.documents.ingesting import embed_document, ingest, refusal_text
+    from services.documents.askers_files import names_for, with_distinct_names
     from services.documents.limits import FileLimits, FileRefused, check_file, check_share, display_name, format_size
     from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
-    from services.documents.naming import names_for, with_distinct_names
-    from services.documents.reading import DocumentRedactors
-    from services.documents.results import QAResult, Status, ToolContext
+    from services.documents.reading import DocumentRedactors, prepare_document
     from services.documents.runbooks import SHOWN, NoSuchRunbook, Runbooks, TooManyRunbooks, TooManyWaiting, title_of
+    from services.documents.store.document_store import embed_document
     from services.documents.thread_files import (
         CLOSED,
         GONE,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         render_tombstones,
     )
     from services.documents.tools import Toolset
-    from services.documents.tools.core import describe_failure
+    from services.documents.tools.core import describe_failure, refusal_text
+    from services.documents.tools.libraries import QAResult, Status, ToolContext
 
 __getattr__ = lazy_exports(__name__)

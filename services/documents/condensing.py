@@ -125,9 +125,7 @@ def condense(material: Material) -> Prompt:
 
 
 def rewrite_question(question: str, turns: Sequence[tuple[str, str]]) -> Prompt:
-    """Build the prompt that makes a follow-up question understandable by itself. `turns`: questions and answers, oldest
-    first.
-    """
+    """Build the prompt that completes a follow-up question. `turns`: questions and answers, oldest first."""
     asked_now = section("question", [Field("Question", question)])
     said = [field for asked, answered in turns for field in (Field("User", asked), Field("You", answered))]
     return Prompt(

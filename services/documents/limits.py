@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
 from model.words import number_of, one_line
 
@@ -144,13 +145,9 @@ class FileRefused(Exception):
         self.sentences, self.values = sentences, values
         super().__init__(f"{', '.join(sentences)} ({', '.join(f'{name}: {value}' for name, value in values.items())})")
 
-    def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[str, ...]]:
         """Make it picklable: it is raised in another process than the one that reports it."""
-        return _refused, (self.sentences, self.values)
-
-
-def _refused(sentences: tuple[str, ...], values: dict[str, object]) -> FileRefused:
-    return FileRefused(*sentences, **values)
+        return partial(FileRefused, **self.values), self.sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +231,7 @@ def display_name(filename: str) -> str:
 
 
 def format_size(size: int) -> str:
-    """Format a size: `812 bytes`, `34 KiB`, `12.4 MiB`. Rounded up, so that a size over a limit never looks equal to
-    it.
-    """
+    """Format a size, rounded up so that one over a limit never looks equal to it: `812 bytes`, `34 KiB`, `12.4 MiB`."""
     if size < _KIB:
         return number_of(size, "byte")
     if size < _MIB:
@@ -246,9 +241,7 @@ def format_size(size: int) -> str:
 
 
 def extension(filename: str) -> str:
-    """Return the lower-case ending of a name: `.yaml` of `a/B.YAML`; `.env` of `.env.local`, `.log` of `app.log.1`;
-    empty when there is none.
-    """
+    """Return the ending of a name, empty for none: `.yaml` of `B.YAML`, `.env` of `.env.local`, `.log` of `a.log.1`."""
     name = filename.strip().lower()
     if _ENVIRONMENT.search(name):
         return ".env"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.messages import AuthorType, Message, Part
+from model.messages import Message, Part
 from services.conversations import ThreadAccess
+from services.documents.askers_files import AskerMessage, AskersFiles, with_distinct_names
+from services.documents.asking.rewriting import ConversationContext
 from services.documents.limits import display_name, format_size
-from services.documents.naming import with_distinct_names
-from services.documents.posters import AskerMessage, AskersFiles
-from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
 from services.documents.store.document_store import DocumentStore
@@ -18,7 +17,7 @@ from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.thread_files import Candidate, ThreadFiles
 from services.documents.tools import Toolset
 from services.documents.tools.core import DocumentQATool, describe_failure
-from services.documents.tools.libraries import USER
+from services.documents.tools.libraries import USER, ToolContext
 from services.documents.tools.scopes import PublishedShelf
 from services.knowledge import LibrarySearch
 from services.telemetry import add_people, number_of
@@ -107,7 +106,6 @@ class Lookup:
             conversation=ConversationContext(earlier),
             thread_is_public=public,
             asker_can_view=can_view,
-            asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
             files=usable,
             execution_id=part.correlation_id,
         )

@@ -13,9 +13,8 @@ from pathlib import Path
 from clock import FairTurns, WorkRunner, WorkStopped, now, rfc3339
 from clock.cancellation import CancelToken
 from services.conversations import PersonalWork
-from services.documents.ingesting import ingest
 from services.documents.limits import FileLimits, FileRefused, display_name
-from services.documents.reading import DocumentRedactors
+from services.documents.reading import DocumentRedactors, prepare_document
 from services.documents.store import protocol
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection, Document, Origin, SharedNotes
@@ -142,8 +141,7 @@ class Runbooks:
         origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
         await self.store.check_room(origin)
         try:
-            limits, redactors = self.limits, self.redactors
-            new = await ingest(self.run, origin, data, limits=limits, title=title, redactors=redactors)
+            new = await self.run(prepare_document, origin, data, self.limits, title, self.redactors)
         except WorkStopped as stopped:
             log.warning("runbooks: a file cannot be read: %s", stopped)
             raise FileRefused("too_hard", name=display_name(filename)) from None

@@ -204,9 +204,7 @@ class Tombstones:
             await self._save(dict.fromkeys(known))
 
     async def close(self, case_id: int, at: float) -> None:
-        """Remember that the files of a thread were deleted when it was closed. `at`: the time of the last file, by
-        Discord's clock.
-        """
+        """Remember that a thread's files were deleted as it closed. `at`: the time of the last, by Discord's clock."""
         self._note(f"{CLOSED}{case_id}", None)  # it is the newest now
         await self._save({f"{CLOSED}{case_id}": json.dumps((at, False)).encode()})
 
@@ -395,9 +393,7 @@ class ThreadFiles:
         self._with_files = set(with_files)
 
     async def share(self, notes: SharedNotes) -> None:
-        """Share the list of removed files with other processes through `notes`, and stop reading files that any process
-        removes. Raises StoreUnavailable.
-        """
+        """Share removed files with other processes; stop reading what any of them removes. Raises StoreUnavailable."""
         await self.tombstones.share(notes, lambda: self.cancel_reads(self.tombstones.forbids))
 
     def __iter__(self) -> Iterator[int]:
@@ -412,9 +408,7 @@ class ThreadFiles:
         self._with_files.add(case_id)
 
     def forget(self, case_id: int) -> None:
-        """Note that another process has deleted a thread's collection. Files that are being read here go into a new
-        collection.
-        """
+        """Note that another process has deleted a thread's collection. Files that are read here make a new one."""
         case = self._cases.get(case_id)
         if case is None or not case.open:
             self._with_files.discard(case_id)

@@ -91,9 +91,7 @@ class Record(ABC):
 
     @classmethod
     def new(cls, at: str, **facts: Any) -> Self:
-        """Return the record of a source that was first seen at the time `at`; `facts`: the field of the kind, by its
-        name.
-        """
+        """Return the record of a source that was first seen at `at`; `facts`: the field of the kind, by its name."""
         return cls(content_hash="", summary_text="", summary_key="", last_indexed_at=at, summary_pending=True, **facts)
 
     def with_content(self, content_hash: str) -> Self:

@@ -59,11 +59,8 @@ _REASON_OF_NAME = {name: why for why, names in _NAMES.items() for name in names.
 
 @dataclass(frozen=True)
 class PathFilter:
-    """Include and exclude globs that select the files of a folder that become sources.
-
-    Attributes:
-        include: globs below the folder (`guides/**`, `*.md`); empty: all documentation.
-        exclude: globs of files to leave out; these win over `include`.
+    """Selects the files of a folder that become sources. `include`: globs below it (`guides/**`, `*.md`); empty: all
+    documentation. `exclude`: globs of files to leave out; these win.
     """
 
     include: Sequence[str] = ()

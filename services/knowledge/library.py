@@ -261,17 +261,14 @@ class DiskLibrary:
         return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._hidden_topics)
 
     def _read(self, source_id: str) -> Text:
-        found = self._find_text(source_id)
-        return replace(found, text=self._redact(found.text))
-
-    def _find_text(self, source_id: str) -> Text:
         namespace, _, name = source_id.partition(":")
         if namespace == "team":
-            return read_inside(self._topics_dir, confined.locate(self._topics_dir, name), self._max_source_bytes)
-        kind = kind_of(self._kinds, name)
-        if kind is None:
+            found = read_inside(self._topics_dir, confined.locate(self._topics_dir, name), self._max_source_bytes)
+        elif (kind := kind_of(self._kinds, name)) is not None:
+            found = kind.read(name)
+        else:
             raise OutsideFolder("no kind of source has such ids")
-        return kind.read(name)
+        return replace(found, text=self._redact(found.text))
 
     def _remember(self, path: str, seen: Signature, source: Source) -> None:
         """Cache a text, and drop the least recently used ones beyond the limit."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iter
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from clock import now
 from model.bounded import BoundedDict
@@ -37,6 +37,8 @@ from services.search.embedding import Embedder, EmbeddingFailed, Match, Matcher,
 from services.search.text import Article, read
 from services.storage import in_thread
 from services.telemetry import number_of
+
+T = TypeVar("T")
 
 _LANGUAGE_PASSAGES, _LANGUAGE_CHARS = 3, 500
 """The number of passages, and of their characters, from which the language of a source is detected."""
@@ -182,8 +184,8 @@ class LibrarySearch:
         known = self._results.get(query)
         if known is not None and known[0] == state:
             return known[1]
-        found, whole = await self._search(query, self.findable_ids)
-        if whole:
+        found, is_complete = await self._search(query, self.findable_ids)
+        if is_complete:
             self._results[query] = state, found
         return found
 
@@ -212,14 +214,7 @@ class LibrarySearch:
         """Return the passages of one namespace that match `query`, best first, without refreshing first. `vector`: the
         query's, from this search's embedder; None: search by words only.
         """
-
-        def look_up() -> SearchResult:
-            return find(self._stores_of(namespace), query, vector, self.findable_ids)
-
-        found = await in_thread(look_up)
-        while self.needs_rebuilding:  # as it was read
-            await self.refresh()
-            found = await in_thread(look_up)
+        found = await self._look_up(lambda: find(self._stores_of(namespace), query, vector, self.findable_ids))
         return found.hits
 
     async def rerank(self, hits: Sequence[Hit], query: str) -> Sequence[Hit]:
@@ -256,9 +251,7 @@ class LibrarySearch:
 
     @asynccontextmanager
     async def team_passages_dropped(self) -> AsyncGenerator[None]:
-        """Drop all passages of team topics, run the block, then read the topics again. Raises OSError: the file of
-        passages cannot be deleted.
-        """
+        """Drop all passages of team topics during the block, then read them again. Raises OSError: they stay."""
         async with self._lock:
             await in_thread(self.team.empty_file)
             yield
@@ -314,12 +307,16 @@ class LibrarySearch:
         if not text:
             return NOTHING, True
         vector = await self._embed_query(text)
-        found, team = await in_thread(partial(self._search_stores, text, vector, among))
-        while self.needs_rebuilding:  # as it was read
+        found, team = await self._look_up(partial(self._search_stores, text, vector, among))
+        return await self._add_team_answers(found, team, text, vector), vector is not None or self.embedder is None
+
+    async def _look_up(self, look_up: Callable[[], T]) -> T:
+        """Run a search in a thread; again if a store has turned out to be lost, and was emptied."""
+        found = await in_thread(look_up)
+        while self.needs_rebuilding:
             await self.refresh()
-            found, team = await in_thread(partial(self._search_stores, text, vector, among))
-        is_complete = vector is not None or self.embedder is None
-        return await self._add_team_answers(found, team, text, vector), is_complete
+            found = await in_thread(look_up)
+        return found
 
     def _search_stores(
         self, text: str, vector: QueryVector | None, among: frozenset[str]

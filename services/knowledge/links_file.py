@@ -75,12 +75,8 @@ class RepositoryLine:
 
 @dataclass(slots=True)
 class Links:
-    """The parsed links file; each entry once, in order.
-
-    Attributes:
-        pages: the lines that are addresses of pages.
-        lines: the lines that begin with a word.
-        left_out: why a line was ignored, by file and line.
+    """The parsed links file; each entry once, in order: addresses of pages, and lines that begin with a word.
+    `left_out`: why a line was ignored, by file and line.
     """
 
     pages: list[str] = field(default_factory=list[str])
@@ -126,9 +122,7 @@ _WORD = re.compile(r"([a-z][a-z0-9+-]*:)(?!//)\s*(.*)", re.IGNORECASE)
 
 
 def parse_links(data: bytes, file: str = "links") -> Links:
-    """Parse the lines of a links file. Blank lines and `#` comments are skipped; URLs are http or https, without
-    credentials.
-    """
+    """Parse the lines of a links file, but for blanks and comments. URLs are http or https, without credentials."""
     links = Links()
     seen: set[object] = set()
     for number, raw in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):

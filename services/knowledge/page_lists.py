@@ -29,12 +29,8 @@ _MOST_TIME_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class PageList:
-    """The content of one document that lists pages, such as a sitemap: pages, or further lists.
-
-    Attributes:
-        pages: the addresses of pages in order, with the time of their last change as the document has it, or empty.
-        lists: the same for further lists.
-        left_out: the number of other addresses, by the reason for leaving them out.
+    """The content of a document that lists pages, such as a sitemap: pages or further lists, each with the time of its
+    last change as the document has it, or empty. `left_out`: the number of other addresses, by the reason.
     """
 
     pages: dict[str, str] = field(default_factory=dict[str, str])

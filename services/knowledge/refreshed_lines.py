@@ -41,12 +41,8 @@ FAILURE_CHARS = 200
 
 @dataclass(slots=True, kw_only=True)
 class LineState:
-    """The stored state of a line; a subclass adds the sources of the line. `RefreshedLines` sets these fields.
-
-    Attributes:
-        next_check_at: in seconds since 1970.
-        failed: True if the last request failed, at least in part.
-        failure: why, in one line.
+    """The stored state of a line; a subclass adds its sources. `RefreshedLines` sets these fields: the time of the next
+    request, in seconds since 1970; if the last one failed, at least in part; and why, in one line.
     """
 
     next_check_at: float = 0.0
@@ -144,9 +140,7 @@ class RefreshedLines(ABC, Generic[L, S, R]):
         return self.list_lines(listed_links(self.setup.links_file, records), {}, records, at)
 
     def list_lines(self, links: Links, pages: Mapping[str, str], records: Mapping[str, R], at: float) -> Listing:
-        """List `pages` (addresses with their versions), then the sources of the lines. Only `WebPages` reports lines
-        that are wrong. Blocking.
-        """
+        """List `pages` (addresses with their versions), then the sources of the lines. Blocking."""
         listing, unknown = Listing(), list[L]()
         self.versions = dict(pages)
         for line in links.of(self.line):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -28,10 +28,9 @@ from services.knowledge.file_selection import (
 from services.knowledge.source_kinds import (
     CannotList,
     LeftOut,
-    LineResult,
-    LinksLine,
     Listing,
     SourceDetails,
+    SourceKind,
     SourceSetup,
     Text,
     Trouble,
@@ -66,7 +65,7 @@ class FileRecord(Record):
         return self.file.rel_path
 
 
-class TextFiles:
+class TextFiles(SourceKind[FileRecord]):
     """The `SourceKind` of text files below a folder; their paths are their ids. A file is read again when its size or
     time of change differs from the record.
     """
@@ -90,19 +89,9 @@ class TextFiles:
     def owns(self, source_id: str) -> bool:
         return bool(source_id)
 
-    @staticmethod
-    def address(_source_id: str) -> str | None:
-        return None  # where files are published is a setting
-
     def details(self, record: FileRecord) -> SourceDetails:
         read_at = from_rfc3339(record.last_indexed_at)
         return SourceDetails(record.file.size_bytes, record.file.mtime_ns / 1e9, read_at=read_at)
-
-    def line_result(self, _line: LinksLine) -> LineResult | None:
-        return None
-
-    async def refresh(self, _at: float) -> Sequence[Trouble]:
-        return ()  # nothing is requested from outside
 
     def list_sources(self, records: Mapping[str, FileRecord], _at: float) -> Listing:
         found = list_files(self._folder, self._max_bytes, self._parts)
@@ -119,18 +108,7 @@ class TextFiles:
             if (refusal := self._refusal(name, excluded)) is not None:
                 listing.left_out[name] = refusal
                 continue
-            record = records.get(name)
-            # A partial that the page includes may have changed since the page was read.
-            read_before_partial = (
-                newest_partial and record is not None and _nanoseconds_of(record.last_indexed_at) < newest_partial
-            )
-            same = record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps
-            if (
-                record is not None
-                and same
-                and record.content_hash
-                and not (read_before_partial and self._newest_partial != newest_partial)
-            ):
+            if self._is_unchanged(records.get(name), stamps, newest_partial):
                 listing.unchanged.append(name)
             elif (refused := self._refused.get(name)) is not None and refused[0] == stamps:
                 listing.left_out[name] = refused[1]
@@ -144,13 +122,14 @@ class TextFiles:
         return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
 
     def read(self, source_id: str) -> Text:
-        text = self._read(source_id)
-        flaw = text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
-        whole, has_includes = expand_includes(source_id, text.text.removeprefix("\ufeff"), self._read_partial)
-        return replace(text, text=whole, flaw=flaw, has_includes=has_includes)
+        return page_of(self._read(source_id), source_id, self._max_bytes, self._read_partial)
 
-    def forget(self, source_id: str) -> None:
-        """Nothing is kept besides the file."""
+    def _is_unchanged(self, record: FileRecord | None, stamps: tuple[int, int], newest_partial: int) -> bool:
+        if record is None or not record.content_hash or (record.file.size_bytes, record.file.mtime_ns) != stamps:
+            return False
+        # A partial that the page includes may have changed since the page was read.
+        is_new = newest_partial != self._newest_partial
+        return not (is_new and from_rfc3339(record.last_indexed_at) * 1e9 < newest_partial)
 
     def _refusal(self, name: str, excluded: Mapping[str, PathFilter]) -> str | None:
         if (refusal := self._path_filter.refusal(name)) is not None or self._path_filter.include:
@@ -219,8 +198,11 @@ class TextFiles:
         return [LeftOut(name, flaw), replace(record, gone_at=at)]
 
 
-def _nanoseconds_of(time: str) -> float:
-    return from_rfc3339(time) * 1e9
+def page_of(text: Text, name: str, max_bytes: int, read_partial: Callable[[str], str | None]) -> Text:
+    """Return a file as a page: with its includes inserted, and its flaw. `read_partial`: as in `expand_includes`."""
+    flaw = text_flaw(text, max_bytes) or (DRAFT if is_unpublished(text.text) else "")
+    whole, has_includes = expand_includes(name, text.text.removeprefix("\ufeff"), read_partial)
+    return replace(text, text=whole, flaw=flaw, has_includes=has_includes)
 
 
 def text_flaw(text: Text, max_bytes: int) -> str:
@@ -236,12 +218,9 @@ def text_flaw(text: Text, max_bytes: int) -> str:
 
 @dataclass(slots=True)
 class FolderListing:
-    """The files found below a folder. Names are relative to it, with `/` between folders.
-
-    Attributes:
-        files: the possible sources with their size in bytes and time of change in nanoseconds.
-        left_out: the other files, and why they are no sources.
-        unreadable: the files and folders that could not be read, and why; the name of `folder` itself is empty.
+    """The files found below a folder, by their names in it, with `/` between folders: possible sources with their size
+    in bytes and time of change in nanoseconds; others, and why they are no sources; and files and folders that could
+    not be read, and why; the name of the folder itself is empty.
     """
 
     files: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])

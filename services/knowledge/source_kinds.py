@@ -113,11 +113,8 @@ class Listing:
 
 
 class CannotList(Exception):
-    """The sources of a kind cannot be listed now, so all its records stay as they are.
-
-    Attributes:
-        about: the path or address that cannot be read.
-        setting: the key with this path, such as `kb.links_file_path`.
+    """The sources of a kind cannot be listed now, so all its records stay as they are. `about`: the path or address
+    that cannot be read; `setting`: its key, such as `kb.links_file_path`.
     """
 
     def __init__(self, about: str, message: str, setting: str) -> None:
@@ -126,9 +123,7 @@ class CannotList(Exception):
 
 
 class LinksLine(Protocol):
-    """A line of the links file that brings many sources at once. `position`: file and line; `text`: its name in
-    messages.
-    """
+    """A line of the links file that brings many sources. `position`: file and line; `text`: its name in messages."""
 
     @property
     def position(self) -> str: ...
@@ -168,7 +163,8 @@ class SourceKind(Protocol[R]):
     """A kind of source, such as files or web pages: all that the rest of the program needs to know about it.
 
     The index names a source `kb:<id>`. One object serves a whole run; answering calls `read` on another object.
-    Register a kind in `services.knowledge.kinds`.
+    Register a kind in `services.knowledge.kinds`. A subclass needs no method that has a body here, if it has nothing
+    else to say there.
 
     Attributes:
         noun: the word for one source in reports, such as `file`; kinds with the same noun are counted together.
@@ -193,25 +189,25 @@ class SourceKind(Protocol[R]):
         ...
 
     @staticmethod
-    def address(source_id: str, /) -> str | None:
+    def address(_source_id: str, /) -> str | None:
         """Return the web address of a source, from its id alone; None if the id does not tell, or is of another kind.
         Only files of repositories have addresses for single sections.
         """
-        ...
+        return None
 
-    def details(self, record: R, /) -> SourceDetails:
+    def details(self, _record: R, /) -> SourceDetails:
         """Return what the dashboard shows of a source. Blocking; without requests."""
-        ...
+        return SourceDetails()
 
-    def line_result(self, line: LinksLine, /) -> LineResult | None:
+    def line_result(self, _line: LinksLine, /) -> LineResult | None:
         """Return what `--check` shows of a line of the links file; None if it is of another kind. Blocking."""
-        ...
+        return None
 
-    async def refresh(self, at: float, /) -> Sequence[Trouble]:
+    async def refresh(self, _at: float, /) -> Sequence[Trouble]:
         """Fetch what `list_sources` needs from outside, at the beginning of each update. A slow kind delays no other.
-        Returns the failures, for which the earlier state stays. `at`: now, in seconds since 1970.
+        Returns the failures, for which the earlier state stays. `_at`: now, in seconds since 1970.
         """
-        ...
+        return ()
 
     def list_sources(self, records: Mapping[str, R], at: float, /) -> Listing:
         """List the sources that exist now. `records`: those of all known sources, including gone ones; `at`: now, in
@@ -235,17 +231,13 @@ class SourceKind(Protocol[R]):
         ...
 
     def read(self, source_id: str) -> Text:
-        """Read the text of a source for answers, from disk and never from the network. Blocking.
-
-        Raises:
-            OutsideFolder: the id leads out of the folder.
-            OSError, ValueError: the text cannot be read or parsed.
+        """Read the text of a source for answers, from disk and never from the network. Blocking. Raises OutsideFolder:
+        the id leads out of the folder; OSError, ValueError: the text cannot be read or parsed.
         """
         ...
 
     def forget(self, source_id: str) -> None:
         """Delete what is stored of a source that has been gone for a day. Blocking; may raise OSError."""
-        ...
 
 
 AnyKind = SourceKind[Any]
@@ -438,12 +430,8 @@ class UpdateReport:
 
 
 class SourceRecords:
-    """The records of all sources. Only the running update changes them.
-
-    Attributes:
-        path: the cache file. `load` reads it, `sinks.knowledge` writes it.
-        kinds: the kinds of sources, in the order of the index.
-        version: the number of changes so far.
+    """The records of all sources, and the kinds, in the order of the index. `path`: the cache file, which `load` reads
+    and `sinks.knowledge` writes. `version`: the number of changes so far. Only the running update makes changes.
     """
 
     def __init__(self, path: Path, kinds: Sequence[AnyKind]) -> None:
@@ -466,10 +454,8 @@ class SourceRecords:
         return next(kind for kind in self.kinds if isinstance(record, kind.record))
 
     async def load(self) -> None:
-        """Start from the cache file; a missing one is an empty cache.
-
-        Raises:
-            OSError: the file exists and cannot be read. Taking it for empty would cost every description.
+        """Start from the cache file; a missing one is an empty cache. Raises OSError: the file cannot be read. Taking
+        it for empty would cost every description.
         """
         try:
             data = await in_thread(self.path.read_bytes)

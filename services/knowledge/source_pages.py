@@ -220,7 +220,7 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
         return pages_of(state, self.setup.most_sources)
 
     def is_unchanged(self, record: UrlRecord, version: str, at: float) -> bool:
-        return not is_due(record.url.url, record, self._stored_names, at, self.setup.schedule, version)
+        return not is_due(record, self._stored_names, at, self.setup.schedule, version)
 
     def may_bring(self, line: SiteLine, record: UrlRecord) -> bool:
         return line.host == site_host(record.url.url)
@@ -283,22 +283,13 @@ class WebPages(RefreshedLines[SiteLine, SiteState, UrlRecord]):
         return replace(record, url=facts).with_content(content_hash)
 
 
-def is_due(
-    url: str,
-    record: UrlRecord | None,
-    stored_names: frozenset[str],
-    at: float,
-    schedule: RefreshSchedule,
-    lastmod: str = "",
-) -> bool:
-    """Return True if a page is to be fetched: it is new, has changed, is due, or its stored text is missing.
+def is_due(record: UrlRecord, stored_names: frozenset[str], at: float, schedule: RefreshSchedule, lastmod: str) -> bool:
+    """Return True if a known page is to be fetched: it has changed, is due, or its stored text is missing.
     `stored_names`: those of stored files. `lastmod`: the time of its last change as in the sitemap; while that stays
     the same, the page is fetched only every `TRUSTED_SECONDS`.
     """
-    if record is None:
-        return True
     answered = record.url.fetch_status in ANSWERED_STATUSES
-    if answered and bool(record.content_hash) and stored_name(url) not in stored_names:
+    if answered and bool(record.content_hash) and stored_name(record.url.url) not in stored_names:
         return True
     due_at = from_rfc3339(record.url.next_check_at)
     if answered and lastmod:

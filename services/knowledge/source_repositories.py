@@ -10,10 +10,10 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from services.knowledge.cache import Record
-from services.knowledge.file_selection import DRAFT, PARTIAL, expand_includes, is_partial, is_unpublished
+from services.knowledge.file_selection import PARTIAL, is_partial
 from services.knowledge.links_file import REPOSITORY_FILES, RepositoryLine
 from services.knowledge.refreshed_lines import LineState, NoteFailure, StoredTexts
-from services.knowledge.source_files import text_flaw
+from services.knowledge.source_files import page_of, text_flaw
 from services.knowledge.source_kinds import LineResult, SourceSetup, Text, describe_left_out, require_web
 from services.knowledge.web_interface import RepositorySelection
 from services.storage import files, in_thread
@@ -91,25 +91,18 @@ class Repositories(StoredTexts[RepositoryLine, RepositoryState, GitRecord]):
 
     def read(self, source_id: str) -> Text:
         text = super().read(source_id)
-        flaw = "it is kept elsewhere (Git LFS)" if text.text.startswith(_LFS_POINTER) else ""
-        flaw = flaw or text_flaw(text, self._max_bytes) or (DRAFT if is_unpublished(text.text) else "")
+        if text.text.startswith(_LFS_POINTER):
+            return replace(text, flaw="it is kept elsewhere (Git LFS)")
         repository, slashes, name = source_id.rpartition("//")
-        whole, has_includes = expand_includes(
-            name,
-            text.text.removeprefix("\ufeff"),
-            lambda path: self._read_partial(f"{repository}{slashes}{path}", path),
-        )
-        return replace(text, text=whole, flaw=flaw, has_includes=has_includes)
 
-    def _read_partial(self, source_id: str, path: str) -> str | None:
-        """Return the text of a partial; None if the file is a page or cannot be read."""
-        if not is_partial(path):
-            return None
-        try:
-            part = super().read(source_id)
-        except OSError:
-            return None
-        return None if text_flaw(part, self._max_bytes) else part.text
+        def read_partial(path: str) -> str | None:
+            try:
+                part = super(Repositories, self).read(f"{repository}{slashes}{path}") if is_partial(path) else None
+            except OSError:
+                return None
+            return None if part is None or text_flaw(part, self._max_bytes) else part.text
+
+        return page_of(text, name, self._max_bytes, read_partial)
 
     async def ask(self, line: RepositoryLine, state: RepositoryState, _note_failure: NoteFailure) -> RepositoryState:
         """Fetch the files of the newest commit, write new and changed ones, and return the new state."""

@@ -233,7 +233,6 @@ def fold_name_word(word: str) -> str:
 
 
 def is_topic_name(name: str) -> bool:
-    """Return True if `name` is a valid name of a topic file."""
     words = name.split("-")
     return (
         all(words)
@@ -335,9 +334,7 @@ class Exchange:
 
     @property
     def quotable(self) -> bool:
-        """Return True if the answer can be quoted below the question. One that needs its context cannot be understood
-        by itself.
-        """
+        """True if the answer can be quoted below the question: it is certain, and needs no context."""
         return (
             bool(self.answer) and self.asker_known and self.is_clear and not self.context and self.helped is not False
         )
@@ -487,9 +484,7 @@ def _makes_unclear(current: _OpenExchange, text: str, to: str, remarks: Sequence
 
 
 def _unanswered(current: _OpenExchange) -> list[_Asked]:
-    """Return what users have said that no answer was to. None of it may be lost: an answer is quoted below all that it
-    is to.
-    """
+    """Return what users have said that no answer was to: an answer is quoted below all that it is to."""
     return [*(each for each in current.questions if each.user != current.to), *current.remarks]
 
 

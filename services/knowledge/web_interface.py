@@ -23,16 +23,8 @@ class Page:
 
     text: str
     title: str
-    etag: str | None
-    last_modified: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PageText:
-    """The text and title extracted from a body; `title` is empty if there is none."""
-
-    text: str
-    title: str
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 FetchResult = NotModified | Page
@@ -119,12 +111,8 @@ class WebReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFiles:
-    """The selected files of one commit, with the requested contents.
-
-    Attributes:
-        blobs: the hash that git gives the content, by path.
-        texts: the requested contents, by such a hash.
-        left_out: the number of other files, by the reason.
+    """The selected files of one commit: the hash that git gives each, by path, and the requested contents by such a
+    hash. `left_out`: the number of other files, by the reason.
     """
 
     commit: str
@@ -143,9 +131,7 @@ class RepositorySelection:
 
 
 class RepositoryWeb(Protocol):
-    """Fetches git repositories over http and https, bounded in time and size. Packs are unpacked in processes of their
-    own.
-    """
+    """Fetches git repositories, bounded in time and size. Packs are unpacked in processes of their own."""
 
     async def files(
         self,

@@ -11,7 +11,7 @@ Everybody asks through one interface, `Asker`; the product uses `StructuredLLM`,
     chat                    sends the request to an OpenAI-compatible endpoint, with a time-out
 
 The last four are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which. A rebuild
-asks through `prefetching`, another `Asker`, which makes calls before it is certain that their answers are needed.
+asks through a `PrefetchingAsker`, which makes calls before it is certain that their answers are needed.
 
 What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected` (one kind is `PromptRefused`), `BadOutput`,
 `UnknownRequest`. Every answered call is counted in a `Usage`, and charged to the day's `Limiter`. LangChain and the
@@ -30,7 +30,6 @@ from services.llm.endpoint import (
     TimedOut,
     Unavailable,
     UnknownRequest,
-    json_object,
 )
 from services.llm.images import (
     MAX_IMAGE_BYTES,
@@ -42,7 +41,6 @@ from services.llm.images import (
     image_adapter,
     load_images,
 )
-from services.llm.prefetching import PrefetchingAsker
 from services.llm.prompting import (
     Field,
     Prompt,
@@ -68,6 +66,7 @@ from services.llm.structured import (
     Asker,
     LongText,
     NotFound,
+    PrefetchingAsker,
     ShortText,
     ShortTexts,
     StructuredLLM,

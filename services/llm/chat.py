@@ -38,8 +38,8 @@ from services.llm.endpoint import (
     Round,
     TimedOut,
     Unavailable,
-    json_object,
 )
+from services.storage import json_object
 
 log = logging.getLogger(__name__)
 
@@ -202,9 +202,7 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
-    """Return plain text if all parts are texts, as some servers take no lists; never an empty text, which Crynux
-    refuses.
-    """
+    """Return a text if all parts are texts, as some servers take no lists; without empty ones, which Crynux refuses."""
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     if len(texts) == len(parts):
         return "\n\n".join(str(text) for text in texts if text)

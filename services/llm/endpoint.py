@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 
 class LLMError(Exception):
-    """A step has no usable result; the message is one line that says who failed and what to do.
-
-    It never quotes what a server wrote, as servers echo keys and prompts. Only `UnknownRequest` quotes, to
-    show how two prompts differ.
+    """A step has no usable result; the message is one line that says who failed and what to do. Only `UnknownRequest`
+    quotes, to show how two prompts differ: servers echo keys and prompts.
     """
 
 
 class Unavailable(LLMError):
-    """The endpoint was not reached, is overloaded or broken (connection error, 408, 409, 429, 5xx): a retry may help.
-
-    `retry_after`: the seconds that the endpoint asked to wait, if it did.
+    """The endpoint was not reached, is overloaded or broken (connection error, 408, 409, 429, 5xx): a retry may help,
+    after `retry_after` seconds, if it asked to wait.
     """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
@@ -157,15 +153,6 @@ class Reply:
     finish_reason: str | None = None
     calls: tuple[RequestedCall, ...] = ()
     content: str = ""
-
-
-def json_object(text: str) -> dict[str, object] | None:
-    """Return `text` as one JSON object; None if it is not one."""
-    try:
-        read: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, object]", read) if isinstance(read, dict) else None
 
 
 class Endpoint(Protocol):

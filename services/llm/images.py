@@ -31,11 +31,8 @@ log = logging.getLogger(__name__)
 
 class ImageSource(Protocol):
     async def load(self, attachment: Attachment) -> Image:
-        """Load one image of at most `MAX_IMAGE_BYTES`. Its type is detected from its bytes.
-
-        Raises:
-            ImageFailed: it cannot be loaded now.
-            ImageUnusable: it is gone, is too large, or is no image.
+        """Load one image of at most `MAX_IMAGE_BYTES`. Its type is detected from its bytes. Raises ImageFailed: it
+        cannot be loaded now; ImageUnusable: it is gone, is too large, or is no image.
         """
         ...
 

@@ -12,7 +12,7 @@ Only structure begins in column 0: each field opens with its label, and its furt
 That alone decides where a section ends. As models may overlook columns, lines that imitate structure are marked: a line
 that looks like a speaker's label gets a broken bar in front (not `"user": "root"`, which is JSON), one that looks like
 a marker gets two, and a backslash after each bracket. The result depends on the text alone, so equal texts give equal
-prompts, and `parse` reverts all of it.
+prompts, and all of it can be reverted (`tests/prompt_sections.py`).
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _CONFUSABLES = {
 }
 _SAME = {char: same for same, chars in _CONFUSABLES.items() for char in chars}
 
-_INDENT = "  "
-_LABEL_BAR = "¦ "
-_MARKER_BAR = "¦¦ "
+INDENT = "  "
+LABEL_BAR = "¦ "
+MARKER_BAR = "¦¦ "
 
 # Both patterns are for folded text, in which all look-alikes of `<` and `:` are replaced.
 _NAME = r"(?:conversation|index|sources?|question|draft|evidence|messages?|topic|pair)"
@@ -77,8 +77,6 @@ _OUR_ID = re.compile(r"team:\S")
 # Markers are searched in text without these, so that no filler is long enough to hide one.
 _FILLER = re.compile(r"[^a-z<]+")
 _MANY_BRACKETS = re.compile(r"(?:< ?){3,}")
-
-_FIELD = re.compile(r"(?P<label>[A-Z][^:\n]*): (?P<text>.*)")
 
 
 DATA_RULES = """\
@@ -115,9 +113,7 @@ class Field(NamedTuple):
 
 
 def system(task: str, project_introduction: str, rules: str, *labels: str) -> str:
-    """Return the system text: the operator's `task` and introduction, the rules about data and `labels`, those of the
-    step.
-    """
+    """Return the system text: the operator's `task` and introduction, the rules about data, `labels`, the step's."""
     parts = (task.strip(), project_introduction.strip(), " ".join([DATA_RULES, *labels]), rules)
     return "\n\n".join(part for part in parts if part)
 
@@ -129,9 +125,7 @@ def conversation_rules(*, has_own_turns: bool, has_images: bool, has_others: boo
 
 
 def id_field(source_id: str) -> Field:
-    """Return a field with an id of ours, in one line, which can be copied letter by letter: its `team:` is not
-    marked.
-    """
+    """Return a field with an id of ours, in one line, to be copied letter by letter: its `team:` is not marked."""
     return Field("Id", one_line(source_id), _OUR_ID)
 
 
@@ -141,30 +135,8 @@ def section(name: str, fields: Iterable[Field]) -> str:
     return f"<<<{name}>>>\n{body}<<<end of {name}>>>"
 
 
-def parse(rendered: str) -> tuple[str, list[Field]]:
-    """Parse what `section` has rendered, for tests and recorded prompts. Returns the name and the cleaned fields.
-
-    Raises:
-        ValueError: `rendered` is not exactly one section.
-    """
-    first, *body = rendered.split("\n")
-    name = first.removeprefix("<<<").removesuffix(">>>")
-    if first != f"<<<{name}>>>" or not body or body.pop() != f"<<<end of {name}>>>":
-        raise ValueError("Not one section: its first and last lines do not match.")
-    fields: list[Field] = []
-    for line in body:
-        if line.startswith(_INDENT) and fields:
-            label, text, _ = fields[-1]
-            fields[-1] = Field(label, f"{text}\n{_unguarded(line.removeprefix(_INDENT))}")
-        elif opening := _FIELD.fullmatch(line):
-            fields.append(Field(opening["label"], _unguarded(opening["text"])))
-        else:
-            raise ValueError(f"Not one section: {line!r} is neither a field nor a further line of one.")
-    return name, fields
-
-
 def _rendered(field: Field) -> str:
-    return f"{field.label}: {mark_imitations(field.text, field.kept)}".replace("\n", f"\n{_INDENT}")
+    return f"{field.label}: {mark_imitations(field.text, field.kept)}".replace("\n", f"\n{INDENT}")
 
 
 def mark_imitations(text: str, kept: re.Pattern[str] | None = None) -> str:
@@ -181,20 +153,12 @@ def _guarded(line: str, kept: re.Pattern[str] | None) -> str:
         return line
     looks = fold(line)
     if "<" in looks and _MARKER.search(_MANY_BRACKETS.sub("<<< ", _FILLER.sub(" ", looks))):
-        return _MARKER_BAR + "".join(f"{char}\\" if _is_bracket(char) else char for char in line)
+        return MARKER_BAR + "".join(f"{char}\\" if is_bracket(char) else char for char in line)
     imitates = _LABEL.match(looks) and not (kept and kept.match(line)) and not _QUOTED_NAME.match(line)
-    return _LABEL_BAR + line if imitates or line.startswith("¦") else line
+    return LABEL_BAR + line if imitates or line.startswith("¦") else line
 
 
-def _unguarded(line: str) -> str:
-    if line.startswith(_MARKER_BAR):
-        chars = iter(line.removeprefix(_MARKER_BAR))
-        # `next` skips the backslash after each bracket.
-        return "".join(char + next(chars, "")[:0] if _is_bracket(char) else char for char in chars)
-    return line.removeprefix(_LABEL_BAR)
-
-
-def _is_bracket(char: str) -> bool:
+def is_bracket(char: str) -> bool:
     return "<" in same_as(char)
 
 

@@ -84,7 +84,6 @@ class Exchange(BaseModel):
 
 
 def to_json(request: Request) -> dict[str, object]:
-    """Return the request as it is written to the file."""
     plain: dict[str, object] = {
         "system": request.system,
         "user": [_without_data(part) for part in request.user],
@@ -140,10 +139,8 @@ def render(request: Request, outcome: Reply | LLMError) -> str:
 
 
 def read(path: Path) -> list[Exchange]:
-    """All exchanges of a file, in order. Other lines are logged and left out.
-
-    Raises:
-        UnreadableExchanges: the file cannot be read, or no line of it is an exchange.
+    """All exchanges of a file, in order. Other lines are logged and left out. Raises UnreadableExchanges: the file
+    cannot be read, or has no exchange.
     """
     try:
         lines = path.read_bytes().split(b"\n")

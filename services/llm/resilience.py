@@ -29,9 +29,8 @@ log = logging.getLogger(__name__)
 
 
 class ChatEndpoint:
-    """Any OpenAI-compatible endpoint; each call is one attempt within the time limit.
-
-    Makes its client at the first call. All calls, and `aclose`, belong on one ordinary loop.
+    """Any OpenAI-compatible endpoint; each call is one attempt within the time limit. Makes its client at the first
+    call. All calls, and `aclose`, belong on one ordinary loop.
     """
 
     def __init__(self, settings: EndpointSettings) -> None:
@@ -136,12 +135,8 @@ def open_endpoint(
     settings: EndpointSettings, at_once: int | None = None, on_call: ObserveCalls | None = None
 ) -> Endpoint:
     """Return the endpoint that `settings` describe. Nothing is imported or dialled before the first call. `at_once`,
-    `on_call`: as for `ModelEndpoint`.
-
-    Open one for each configured model, use it from one loop, and close it at shutdown.
-
-    Raises:
-        ValueError: `base_url` or `model` is empty.
+    `on_call`: as for `ModelEndpoint`. Open one for each configured model, use it from one loop, and close it at
+    shutdown. Raises ValueError: `base_url` or `model` is empty.
     """
     if not settings.base_url or not settings.model:
         raise ValueError("an LLM needs both base_url and model")

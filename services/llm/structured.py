@@ -1,7 +1,10 @@
-"""The interface through which everybody asks a model: a prompt and a class in, an instance of that class out."""
+"""The interface through which everybody asks a model: a prompt and a class in, an instance of that class out; over an
+endpoint, and with calls that are made before it is certain that their answers are needed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -9,11 +12,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Protocol, TypeVar, cast
+from typing import Annotated, Protocol, TypedDict, TypeVar, Unpack, cast
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from services.llm.endpoint import BadOutput, CallOptions, Endpoint, Function, Method, Part, Reply, Request
+from services.llm.endpoint import (
+    BadOutput,
+    CallOptions,
+    Endpoint,
+    Function,
+    Method,
+    Part,
+    Reply,
+    Request,
+    TimedOut,
+    Unavailable,
+)
 from services.llm.images import ImageAdapter, openai_image
 from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolCalls, ToolLimits
@@ -60,10 +74,7 @@ def wire_schema(model: type[BaseModel]) -> Mapping[str, object]:
 
 def first_valid_object(text: str, model: type[M]) -> M:
     """Find the first JSON object in `text` that validates as `model`: bare, fenced, between sentences or within another
-    object.
-
-    Raises:
-        NotFound: there is none; the message says what is wrong with the first object, if there is one.
+    object. Raises NotFound: there is none; the message says what is wrong with the first object, if there is one.
     """
     decoder = json.JSONDecoder()
     wrong = ""
@@ -120,26 +131,25 @@ def _summary(error: ValidationError) -> str:
 log = logging.getLogger(__name__)
 
 
+class AskOptions(TypedDict, total=False):
+    """What a question may have besides. `options`: in place of the endpoint's settings. `tools`: the model may call
+    these before it answers, as often as `limits` allow; failures of tools and its own mistakes are reported to it.
+    """
+
+    options: CallOptions
+    tools: Sequence[Tool]
+    limits: ToolLimits | None
+
+
 class Asker(Protocol):
-    async def ask(
-        self,
-        step: str,
-        prompt: Prompt,
-        model: type[M],
-        usage: Usage,
-        *,
-        options: CallOptions | None = None,
-        tools: Sequence[Tool] = (),
-        limits: ToolLimits | None = None,
-    ) -> M:
+    async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         """Ask a question and return the validated answer.
 
         `step` names the call in metrics, recordings and errors; the class name of `model` is the schema's on the wire.
-        `usage` counts every answered request, usable or not. `options`: None to use the endpoint's settings.
+        `usage` counts every answered request, usable or not.
 
         After an unusable reply, one more request is made, with a changed prompt, since endpoints that decode greedily
-        answer the same prompt in the same way. The model may first call `tools`, as often as `limits` allow; failures
-        of tools and its own mistakes are reported to it in words.
+        answer the same prompt in the same way.
 
         Raises:
             LLMError: there is no usable answer; its kind says why (services.llm.endpoint).
@@ -156,17 +166,7 @@ class StructuredLLM:
     image_adapter: ImageAdapter = openai_image
     observe: Callable[[str, float], None] | None = None
 
-    async def ask(
-        self,
-        step: str,
-        prompt: Prompt,
-        model: type[M],
-        usage: Usage,
-        *,
-        options: CallOptions | None = None,
-        tools: Sequence[Tool] = (),
-        limits: ToolLimits | None = None,
-    ) -> M:
+    async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         text: tuple[Part, ...] = ({"type": "text", "text": prompt.user},) if prompt.user else ()
         images = await in_thread(lambda: [*map(self.image_adapter, prompt.images)]) if prompt.images else ()
         request = Request(
@@ -176,10 +176,10 @@ class StructuredLLM:
             schema_name=model.__name__,
             schema=wire_schema(model),
             method=self.method,
-            options=options,
+            options=more.get("options"),
         )
-        if tools:
-            calls = ToolCalls(tools, limits or ToolLimits(), answer=model.__name__)
+        if tools := more.get("tools"):
+            calls = ToolCalls(tools, more.get("limits") or ToolLimits(), answer=model.__name__)
             answer = await self._converse(request, calls, model, usage)
             if answer is not None:
                 return answer
@@ -246,3 +246,81 @@ def _repair(wrong: NotFound, model: type[BaseModel]) -> Part:
         f"Reply with only the arguments of {model.__name__}: one JSON object with the keys {keys}, and nothing else."
     )
     return {"type": "text", "text": text}
+
+
+KEPT = 64
+"""The prefetched answers that nobody has asked for yet. Of more, the oldest are dropped."""
+
+
+class _Prefetcher:
+    """An `Asker` for answers that may turn out not to be needed; see `PrefetchingAsker`."""
+
+    def __init__(self, asker: Asker, room: asyncio.Semaphore) -> None:
+        self._asker = asker
+        self._room = room
+        self.tasks: dict[tuple[str, type[BaseModel], Prompt], asyncio.Task[BaseModel]] = {}
+        self.calls = 0
+
+    async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
+        """Ask in advance. If this is cancelled before the answer is taken, the call is cancelled too."""
+        assert not more, "what is asked ahead has the endpoint's settings, and no tools"  # noqa: S101 (a bug of ours)
+        key = step, model, prompt
+        task = self.tasks.get(key)
+        if task is None:
+            task = self.tasks[key] = asyncio.create_task(self._call(step, prompt, model, usage))
+            task.add_done_callback(_retrieve_error)
+            for old in [each for each, task in self.tasks.items() if task.done()][:-KEPT]:
+                del self.tasks[old]
+        try:
+            return cast("M", await asyncio.shield(task))
+        except asyncio.CancelledError:
+            if self.tasks.get(key) is task:
+                del self.tasks[key]
+                task.cancel()
+            raise
+
+    async def _call(self, step: str, prompt: Prompt, model: type[M], usage: Usage) -> BaseModel:
+        async with self._room:
+            self.calls += 1
+            return await self._asker.ask(step, prompt, model, usage)
+
+
+class PrefetchingAsker:
+    """An `Asker` that makes calls in advance. A question that was asked of the `prefetcher` before, word for word, gets
+    that answer, once: asking again calls the model again. `asked`, `used`: the numbers of questions, and of such
+    answers.
+    """
+
+    def __init__(self, asker: Asker, max_concurrent: int) -> None:
+        """`max_concurrent`: calls under way at one time."""
+        self._asker = asker
+        self._room = asyncio.Semaphore(max_concurrent)
+        self._prefetcher = _Prefetcher(asker, self._room)
+        self.asked = self.used = 0
+
+    @property
+    def prefetcher(self) -> Asker:
+        return self._prefetcher
+
+    @property
+    def prefetched(self) -> int:
+        """The number of calls that were made in advance."""
+        return self._prefetcher.calls
+
+    async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
+        """See `Asker.ask`. If the prefetched call did not reach the endpoint, it is made again at once."""
+        self.asked += 1
+        if (task := self._prefetcher.tasks.pop((step, model, prompt), None)) is not None:
+            self.used += 1
+            try:
+                return cast("M", await task)
+            except (Unavailable, TimedOut):
+                pass
+        async with self._room:
+            return await self._asker.ask(step, prompt, model, usage, **more)
+
+
+def _retrieve_error(task: asyncio.Task[BaseModel]) -> None:
+    """Retrieve the error of a task, or asyncio would report it: a prefetched call may fail."""
+    if not task.cancelled():
+        task.exception()

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from clock import now
-from services.llm.endpoint import RequestedCall, Round, json_object
+from services.llm.endpoint import RequestedCall, Round
 from services.llm.prompting import Field, section
+from services.storage import json_object
 
 log = logging.getLogger(__name__)
 
@@ -61,11 +62,8 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """Limits of the tool calls of one answer.
-
-    Attributes:
-        max_repeated_questions: of calls with the same question, ignoring white space, case and punctuation.
-        seconds: for all tool calls of the answer together.
+    """Limits of the tool calls of one answer: their number, that of calls with the same question (ignoring white space,
+    case and punctuation), and the seconds for all of them together.
     """
 
     max_calls: int = 6

@@ -134,14 +134,10 @@ class Spent:
 
 
 class Limiter(Protocol):
-    """Counts answers, and refuses at a limit: for this process alone (`Budget`), or for several together.
-    `now`: seconds since 1970.
-    """
+    """Counts answers, and refuses at a limit: for this process or for several. `now`: seconds since 1970."""
 
     async def begin_chain(self, user_id: int, now: float) -> str | None:
-        """Count a chain that begins now, or return the name of the limit that forbids it. May wait for other processes
-        to agree.
-        """
+        """Count a chain that begins now, or return the limit that forbids it. May wait for other processes."""
         ...
 
     async def used_up(self, now: float) -> str | None:
@@ -175,9 +171,8 @@ class Refusals:
 
 
 def budget_day(seen: int, day: int) -> int:
-    """Return the day that a budget is counted on, in days since 1970, UTC: `day`, or `seen` if the clock was set back
-    over midnight since, which must not give a budget twice. A clock that is set back by more than a day was wrong
-    before.
+    """Return the day of a budget, in days since 1970, UTC: `day`, or `seen` if the clock was set back over midnight
+    since. One that is set back by more than a day was wrong before.
     """
     return day if day > seen or day < seen - 1 else seen
 
@@ -262,9 +257,8 @@ ObserveTokens = Callable[[str, str, int], object]
 
 @dataclass(slots=True)
 class Usage:
-    """Counts the answered calls of one part by step, and tokens by step and kind (`prompt`, `completion`).
-
-    Each call is also counted in `parent`, such as the usage of the run.
+    """Counts the answered calls of one part by step, and tokens by step and kind (`prompt`, `completion`); also in
+    `parent`, such as the usage of the run.
     """
 
     parent: Usage | Spending | None = None

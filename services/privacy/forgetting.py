@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, cast
 from services.conversations import forget_drafts, forget_started, read_posts, replies_with
 from services.knowledge import belongs_to, name_words, with_owner
 from services.llm import read_spent, render_spent
-from services.privacy.own_words import OwnWords, blocks_in
 from services.privacy.recordings import (
     PersonInRecording,
     attachments_folder,
@@ -25,7 +24,7 @@ from services.privacy.recordings import (
     published_in,
     remove_from_recording,
 )
-from services.privacy.text_match import LONG_CHARS, TextMatch
+from services.privacy.text_match import LONG_CHARS, OwnWords, TextMatch, blocks_in, pairs_in
 from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, report_lines, unknown_files
 from services.storage import DataFolder, Record, edit_records, files, read_object, replace_strings
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
@@ -52,7 +51,6 @@ def pseudonym_key(path: Path) -> bytes:
 
 
 def new_pseudonym_key() -> bytes:
-    """Make a key for a new installation."""
     return secrets.token_hex(32).encode()
 
 
@@ -68,7 +66,7 @@ def questions_of(folder: DataFolder, user_id: int) -> Iterator[str]:
 
 
 def outcomes_without(user_id: int, match: TextMatch) -> Callable[[Record], Record | None]:
-    """Return a function for `storage.edit` that drops the records of the person's parts. In questions of others, lines
+    """Return a function for `edit_records` that drops the records of the person's parts. In questions of others, lines
     that repeat the person's words become `[removed]`.
     """
 
@@ -140,32 +138,39 @@ class ForgetResult:
 
 
 def has_archived_text(raw: Path, user_id: int) -> bool:
-    """Return True if the raw archive holds a text of the person, so that copies of topics may hold it too. Blocking.
-
-    Delete the copies first: once `forget` has changed the archive, this returns False.
+    """Return True if the raw archive holds a text of the person, so that copies of topics may, too: delete these first,
+    as `forget` changes the archive. Blocking.
     """
     return any(True for _ in _texts_by(raw, user_id))
 
 
+class TeamData(NamedTuple):
+    """The data of one team: its data folder, its raw archive, and its library (None: topics are left alone). Topics in
+    `named_by_operator` keep their names.
+    """
+
+    folder: DataFolder
+    raw: Path
+    library: TeamLibrary | None = None
+    named_by_operator: Collection[str] = ()
+
+
 def forget(
-    folder: DataFolder,
-    raw: Path,
+    data: TeamData,
     user_id: int,
-    team: TeamLibrary | None = None,
     contents: FolderContents | None = None,
     texts: list[str] | None = None,
-    named_by_operator: Collection[str] = (),
     renamed_elsewhere: Callable[[list[str]], Mapping[str, str]] = lambda _texts: {},
     own_words: OwnWords | None = None,
 ) -> ForgetResult:
-    """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
+    """Remove a person from the `data`: from its folder, its archive, and the topics, which follow from that.
     `texts`: what the person wrote elsewhere, which is searched for too; texts found here are added to it.
 
-    `contents`: unless it is None, every other file of the folder is dealt with or reported. Without `team`, topics are
-    left and reported; the next opening of the team library removes the person from them. A topic whose name has a word
-    of the person is renamed, unless it is `named_by_operator`. `renamed_elsewhere`: given the person's texts, returns
-    new ids by old ones of sources renamed outside of `folder`. `own_words`: tells which lines in records of others
-    count as the person's; None: `raw` tells.
+    `contents`: unless it is None, every other file of the folder is dealt with or reported. Without a library, topics
+    are left and reported; the next opening of the library removes the person from them. A topic whose name has a word
+    of the person is renamed, unless the operator named it. `renamed_elsewhere`: given the person's texts, returns new
+    ids by old ones of sources renamed outside of the folder. `own_words`: tells which lines in records of others count
+    as the person's; None: the archive tells.
 
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
 
@@ -173,6 +178,7 @@ def forget(
     come recordings, votes and descriptions of topics, which are found by the person's texts and the replies to them;
     then the archive, topics and posts, which hold these texts. So after a crash, another call finishes the work.
     """
+    folder, raw, team, _ = data
     folders = [folder.root, folder.posts.parent, folder.outbox, folder.drafts, folder.outcomes]
     folders += [folder.llm_recordings, folder.pending, raw]
     if contents is not None:
@@ -186,7 +192,7 @@ def forget(
     texts += texts_in(folder, raw, user_id)
     found = _find_recordings(folder, contents, user_id, done)
     texts += [text for of_person in found.recordings.values() for text in of_person.texts]
-    renamed, kept, similar = _topics_to_rename(TeamData(folder, raw, team, named_by_operator), user_id, texts)
+    renamed, kept, similar = _topics_to_rename(data, user_id, texts)
     prefix = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
     done.left += [f"{prefix} {topic} has a word of theirs" for topic in sorted(kept)]
     done.left += [f"{prefix} {topic} holds a word of theirs within another" for topic in similar if topic not in kept]
@@ -207,14 +213,15 @@ def forget(
     if team is not None:
         done.topics = len(team.forget(user_id))
     else:
-        DecisionLog(folder.decisions).forget(set(_keys_of_pairs(raw, user_id)))
+        DecisionLog(folder.decisions).forget({pair.key for pair in pairs_in(raw) if user_id in pair.author_ids})
     done.posts, _ = _edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post, done)
     _edit(folder.audit, lambda row: {**row, "by": ""} if row.get("by") == str(user_id) else row, done)
     done.posts += forget_started(folder.outbox, user_id)
     done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
     unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
     done.left += [f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id)]
-    done.left += _damaged_decisions(folder.decisions)
+    if damaged := DecisionLog(folder.decisions).damaged():
+        done.left.append(f"{folder.decisions}: {number_of(damaged, 'damaged line')}")
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
         rejected = sorted(team.paths.topics.glob("*.rejected*"))
@@ -267,11 +274,6 @@ def _forget_outcomes(folder: DataFolder, user_id: int, match: TextMatch, redacte
         done.left.append(f"of others, {changes} repeated lines of theirs, which are {REMOVED} now")
 
 
-def _damaged_decisions(path: Path) -> list[str]:
-    damaged = DecisionLog(path).damaged()
-    return [f"{path}: {number_of(damaged, 'damaged line')}"] if damaged else []
-
-
 def texts_in(folder: DataFolder, raw: Path, user_id: int) -> list[str]:
     """Collect a person's texts from a data folder and a raw archive. Blocking. Raises OSError."""
     asked = (post.question for post in read_posts(folder.posts) if post.asker_id == user_id)
@@ -287,16 +289,9 @@ def _edit(path: Path, change: Callable[[Record], Record | None], done: ForgetRes
 
 
 def _texts_by(raw: Path, user_id: int) -> Iterator[str]:
-    for path in sorted(raw.glob("*.txt")):
-        for pair in (pair for _, pair in blocks_in(path) if isinstance(pair, Pair)):
-            turns = zip(pair.author_ids, pair.turns, strict=True)
-            yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
-
-
-def _keys_of_pairs(raw: Path, user_id: int) -> Iterator[Decimal]:
-    """Yield the keys of the pairs that the person takes part in."""
-    for path in sorted(raw.glob("*.txt")):
-        yield from (pair.key for _, pair in blocks_in(path) if isinstance(pair, Pair) and user_id in pair.author_ids)
+    for pair in pairs_in(raw):
+        turns = zip(pair.author_ids, pair.turns, strict=True)
+        yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,14 +352,13 @@ def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[d
         filed[decision.key].update(decision.topics)
     words_of_others: defaultdict[str, set[str]] = defaultdict(set)
     theirs: set[str] = set()
-    for path in sorted(data.raw.glob("*.txt")):
-        for pair in (pair for _, pair in blocks_in(path) if isinstance(pair, Pair)):
-            turns = zip(pair.author_ids, pair.turns, strict=True)
-            others = name_words(turn.text for author_id, turn in turns if author_id != user_id)
-            for topic in filed.get(pair.key, ()):
-                words_of_others[topic] |= others
-            if user_id in pair.author_ids:
-                theirs |= filed.get(pair.key, set())
+    for pair in pairs_in(data.raw):
+        turns = zip(pair.author_ids, pair.turns, strict=True)
+        others = name_words(turn.text for author_id, turn in turns if author_id != user_id)
+        for topic in filed.get(pair.key, ()):
+            words_of_others[topic] |= others
+        if user_id in pair.author_ids:
+            theirs |= filed.get(pair.key, set())
     own = {word for word in name_words(texts) if len(word) >= NAME_WORD_CHARS}
     taken = {topic for topics in filed.values() for topic in topics}
     names, similar = dict[str, str](), list[str]()
@@ -440,21 +434,8 @@ def _authors(path: Path) -> set[int] | None:
         return None
 
 
-class TeamData(NamedTuple):
-    """The data of one team: its data folder, its raw archive, and its library (None: topics are left alone). Topics in
-    `named_by_operator` keep their names.
-    """
-
-    folder: DataFolder
-    raw: Path
-    library: TeamLibrary | None = None
-    named_by_operator: Collection[str] = ()
-
-
 def collect_texts(teams: Sequence[TeamData], user_id: int, others: Sequence[Path] = ()) -> list[str]:
-    """Collect a person's texts, before anything is removed. `others`: further archives, which are only read. Blocking.
-    Raises OSError.
-    """
+    """Collect a person's texts. `others`: further archives, which are only read. Blocking. Raises OSError."""
     texts = [text for team in teams for text in texts_in(team.folder, team.raw, user_id)]
     return [*texts, *(text for raw in others for text in _texts_by(raw, user_id))]
 
@@ -467,9 +448,7 @@ def planned_renames(shared: TeamData, servers: Sequence[TeamData], user_id: int)
 
 
 def _renames_in(servers: Sequence[TeamData], user_id: int, texts: list[str]) -> dict[str, str]:
-    """Return what `planned_renames` returns, over the folders of `servers`. The name of each folder is the id of its
-    server.
-    """
+    """Do as `planned_renames`, for `servers`. The name of each folder is the id of its server."""
     ids = dict[str, str]()
     for server in servers:
         renamed, _, _ = _topics_to_rename(server, user_id, texts)
@@ -503,17 +482,7 @@ def forget_in_all_servers(
 
     for server in servers:
         files.remove_folder(server.folder.regeneration)  # else reported, though gone by then
-    done = forget(
-        shared.folder,
-        shared.raw,
-        user_id,
-        shared.library,
-        contents,
-        texts,
-        shared.named_by_operator,
-        renamed_elsewhere,
-        own_words,
-    )
-    for folder, raw, team, named_by_operator in servers:
-        done.add(forget(folder, raw, user_id, team, None, texts, named_by_operator, own_words=own_words))
+    done = forget(shared, user_id, contents, texts, renamed_elsewhere, own_words)
+    for server in servers:
+        done.add(forget(server, user_id, texts=texts, own_words=own_words))
     return done

@@ -15,9 +15,9 @@ from typing import NamedTuple, cast
 
 from services.assistant import GatingResult
 from services.discord import THREAD_TYPES, BadLine, Dispatch, RecordingFilter, parse_line, render_line
-from services.llm import NotFound, first_valid_object, json_object
+from services.llm import NotFound, first_valid_object
 from services.privacy.text_match import LONG_CHARS, TextMatch
-from services.storage import Record, edit_records, files, read_records
+from services.storage import Record, edit_records, files, json_object, read_records
 from services.team import REMOVED
 from services.telemetry import number_of
 
@@ -74,7 +74,7 @@ def drop_llm_calls(
 def _edit_of_calls(
     user_id: int, unnamed: TextMatch, of_others: TextMatch, ids: Mapping[str, str], missing: Counter[str]
 ) -> Callable[[Record], Record | None]:
-    """Return a function for `storage.edit`. `unnamed`: finds the person's words in calls that name nobody; `of_others`:
+    """Return a function for `edit_records`. `unnamed`: finds the person's words in calls that name nobody; `of_others`:
     in calls that name other people. `missing`: counts keys that the kept calls do not have.
     """
 
@@ -145,9 +145,7 @@ def _sections(prompt: str) -> Iterator[_Section]:
 
 
 def published_in(path: Path) -> Iterator[str]:
-    """Yield texts of the prompts that nobody in Discord wrote: instructions, documentation and its index. Raises
-    OSError.
-    """
+    """Yield what nobody in Discord wrote: instructions, documentation and its index. Raises OSError."""
     seen = set[str]()
     for call in read_records(path):
         request = call.get("request")
@@ -217,9 +215,8 @@ _REACTIONS = {"MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE"}
 
 @dataclass(slots=True)
 class PersonInRecording:
-    """A person's texts and names of threads in a recording, and the ids of their messages, threads and attachments.
-
-    `damaged`: lines that could not be read.
+    """A person's texts and names of threads in a recording, and the ids of their messages, threads and attachments; and
+    the number of damaged lines.
     """
 
     texts: list[str] = field(default_factory=list[str])

@@ -1,5 +1,5 @@
 """Finds a person's words in other texts, even where prompts have indented, cut or quoted them, and in all files of the
-data folder after the person was forgotten.
+data folder after the person was forgotten; and tells them from words that the person repeated.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from services.llm import clean
 from services.privacy.unknown_files import FolderContents, report_lines, unknown_files
 from services.storage import DataFolder
-from services.team import REMOVED
+from services.team import REMOVED, Pair, archive
 
 LEAST_CHARS = 16
 """The fewest letters and digits that identify a text as one person's: "yes, thanks" is in every prompt."""
@@ -69,6 +69,10 @@ class TextMatch:
     def found_in(self, text: str) -> bool:
         return any(True for _ in self.find_lines(text))
 
+    def lines_in(self, text: str) -> set[str]:
+        """Return all lines, as words between blanks, by which texts are found in `text`."""
+        return {line for lines in self.find_lines(text) for line in lines}
+
     def find_lines(self, text: str) -> Iterator[tuple[str, ...]]:
         """Yield the lines, as words between blanks, by which texts are found in `text`."""
         if not self._single_words and not self._by_start:
@@ -78,9 +82,7 @@ class TextMatch:
         yield from (lines for lines in self._beginning_in(words) if all(line in padded for line in lines))
 
     def lines_within(self, text: str) -> frozenset[str]:
-        """Return the lines by which texts are found in `text`, without those that run over a line end or label: nobody
-        has written such a line.
-        """
+        """Return the lines by which texts are found in `text`, without those that run over a line end or label."""
         found = [*self.find_lines(text)]
         shown = [_padded(_LABEL.sub("", line)) for line in text.split("\n")] if found else []
         whole = [lines for lines in found if all(any(line in each for each in shown) for line in lines)]
@@ -110,19 +112,49 @@ class TextMatch:
                     yield from starts[start]
 
 
-class LineMatch:
-    """Searches for the single lines of texts, as words between blanks. Lines of a few letters are left out."""
+@dataclass(slots=True)
+class OwnWords:
+    """Reduces texts of a person to lines that nobody else wrote before: in the raw `archives`, or in what anybody can
+    read. `published`: gives that, when there is something to compare with it.
+    """
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._match = TextMatch(line for text in texts for line in _lines(text))
+    user_id: int
+    archives: Sequence[Path] = ()
+    published: Callable[[], Iterable[str]] = tuple
+    _compared: set[str] = field(default_factory=set[str], init=False)
+    _repeated: set[str] = field(default_factory=set[str], init=False)
 
-    def found_in(self, text: str) -> set[str]:
-        return {line for lines in self._match.find_lines(text) for line in lines}
+    def of(self, texts: Iterable[str]) -> list[str]:
+        """Return texts of the person without the lines that they repeated. Blocking. Raises OSError."""
+        texts = list(texts)
+        if new := {*texts} - self._compared:
+            match = TextMatch(line for text in new for line in _lines(text))
+            self._repeated.update(line for text in self.published() for line in match.lines_in(text))
+            self._repeated |= self._written_by_others(match)
+            self._compared |= new
+        return [_without_lines(text, self._repeated) for text in texts]
+
+    def _written_by_others(self, match: TextMatch) -> set[str]:
+        """Return the lines that others wrote in the archives before the person did."""
+        own, others = set[str](), set[str]()
+        for pair in (pair for raw in self.archives for pair in pairs_in(raw)):
+            for author_id, turn in zip(pair.author_ids, pair.turns, strict=True):
+                if author_id == self.user_id:
+                    own |= match.lines_in(turn.text)
+                elif author_id != archive.UNKNOWN:
+                    others |= match.lines_in(turn.text) - own
+        return others
 
 
-def without_lines(texts: Iterable[str], lines: Collection[str]) -> list[str]:
-    """Return texts without `lines`, in the form that `LineMatch` returns."""
-    return [_without_lines(text, lines) for text in texts]
+def pairs_in(raw: Path) -> Iterator[Pair]:
+    """Yield the readable pairs of an archive."""
+    for path in sorted(raw.glob("*.txt")):
+        yield from (pair for _, pair in blocks_in(path) if isinstance(pair, Pair))
+
+
+def blocks_in(path: Path) -> list[tuple[str, Pair | archive.Malformed]]:
+    """Read the blocks of a file of an archive. Bytes that are not UTF-8 are kept as surrogates."""
+    return archive.blocks(path.read_bytes().decode("utf-8", "surrogateescape"))
 
 
 def _without_lines(text: str, lines: Collection[str]) -> str:
@@ -161,7 +193,6 @@ CHUNK_BYTES = 256 * 1024
 PAUSE_SECONDS = 0.001
 """The pause between two pieces of a file, so that a running bot does not have to wait."""
 
-_FILE_WORDS = re.compile(r"\w+")
 _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|.)")
 _SEPARATOR = "\n"
 
@@ -177,7 +208,7 @@ class WordSequences:
 
     def add(self, texts: Iterable[str]) -> None:
         for line in (line for text in texts for line in clean(text).split("\n")):
-            words = tuple(_FILE_WORDS.findall(line.casefold()))
+            words = tuple(_WORDS.findall(line.casefold()))
             if sum(map(len, words)) < LEAST_CHARS:
                 continue
             if len(words) == 1:
@@ -278,7 +309,7 @@ def _words_in(data: bytes) -> list[str]:
     text = data.decode("utf-8", "replace")
     if "\\" in text:
         text = _ESCAPE.sub(_unescaped, text)
-    return _FILE_WORDS.findall(text.casefold())
+    return _WORDS.findall(text.casefold())
 
 
 def _unescaped(escape: re.Match[str]) -> str:

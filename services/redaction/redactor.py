@@ -116,13 +116,18 @@ def _arguments(text: str) -> Iterator[Span]:
 
 
 _PRIVATE_KEY = Shape(label("private key"), ("-----begin",), re.compile(""), _private_keys)
+_PREFIXES = (
+    "npm_|pypi-AgE|dop_v1_|shpat_|whsec_|glsa_|glrt-|dckr_pat_|gsk_|xai-|nvapi-|tskey-auth-|sntrys_|figd_|lin_api_"
+)
+"""What the tokens of services begin with that nothing else does."""
 SHAPES: tuple[Shape, ...] = (
     _PRIVATE_KEY,
     _shape(
         "webhook",
-        "webhooks/ interactions/ hooks.slack.com",
+        "webhooks/ interactions/ hooks.slack.com webhook.office.com outlook.office.com hooks.zapier.com",
         r"https?://(?:[a-z]{1,20}\.)?discord(?:app)?\.com/api/(?:v[0-9]+/)?(?:webhooks|interactions)/[0-9]+/[\w-]+",
-        r"https?://hooks\.slack\.com/[\w/-]+",
+        r"https?://(?:hooks\.slack\.com|hooks\.zapier\.com/hooks)/[\w/-]+",
+        r"https?://(?:[\w-]{1,60}\.webhook\.office\.com|outlook\.office\.com/webhook)/[\w/@-]+",
     ),
     _shape(
         "discord token",
@@ -134,7 +139,9 @@ SHAPES: tuple[Shape, ...] = (
     ),
     _shape(
         "api key",
-        "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj",
+        "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj "
+        + _PREFIXES.lower().replace("|", " ")
+        + " sg. :aa age-secret-key- ya29. hvs. atatt3x",
         # Letters alone need the name of their owner in front, or both cases mixed.
         r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
         r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
@@ -143,6 +150,10 @@ SHAPES: tuple[Shape, ...] = (
         r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,})",
         r"(?<![A-Za-z0-9])(?:xox[a-z]-|xapp-)[\w-]{10,}",
         r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{5,}\.[\w-]*",
+        rf"(?<![A-Za-z0-9])(?:{_PREFIXES})[\w-]{{20,}}",
+        r"(?<![\w-])SG\.[\w-]{16,64}\.[\w-]{16,64}",
+        r"(?<![\w:-])[0-9]{8,10}:AA[\w-]{33}(?![\w-])",  # of a bot of Telegram
+        r"(?<![\w-])(?:AGE-SECRET-KEY-1[0-9A-Z]{40,}|(?:ya29|hvs)\.[\w-]{20,}|ATATT3x[\w=-]{40,})",
     ),
     _shape(
         "secret",
@@ -156,12 +167,22 @@ SHAPES: tuple[Shape, ...] = (
         rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{PLACEHOLDER})"
         r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
     ),
+    _shape(
+        "secret",
+        'cookie: sig= login curl key-data: "auth"',
+        # Sessions, signed addresses, kubeconfig, .netrc, arguments of curl, Docker's logins.
+        r"(?P<kept>\b(?i:cookie):[ \t]{0,9}[\w.-]{1,60}=|[?&]sig=|\bclient-key-data:[ \t]{0,9}"
+        r"|\blogin\s{1,9}\S{1,100}\s{1,9}password\s{1,9}|(?<!\w)(?:-u|--user)[ =]['\"]?[^\s:'\"]{1,60}:"
+        rf"|\"auth\":[ \t]{{0,9}}\"(?=[A-Za-z0-9+/]{{12,400}}={{1,2}}\"))(?!{PLACEHOLDER})[^\s;,'\"&]{{8,}}",
+        hint=r"cookie:|sig=|key-data:|login\s|-u |--user|\"auth\"",
+    ),
     _NAMED,
     Shape(label("secret"), tuple(_NAME_MARKERS.split()), re.compile(""), _arguments),
     _shape(
         "secret",
         "://",
-        r"(?P<kept>://)(?:\[redacted: [a-z ]{1,20}\]|[^\s/:@]){0,100}:(?!\[redacted: )[^\s/@]{1,200}(?=@)",
+        r"(?P<kept>://)(?:\[redacted: [a-z ]{1,20}\]|[^\s/:@]){0,100}:(?!\[redacted: )"
+        r"[^\s/?#]{1,200}(?=@)",  # up to the last @: a password may have some
     ),
 )
 

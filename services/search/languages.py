@@ -198,7 +198,6 @@ _NOT_PROSE = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_LATIN = re.compile(r"[A-Za-zÀ-ɏ]")
 
 # Scripts of one language, and how many characters count as a word; 0: each match is a word.
 _HAN, _KANA = "zh", "ja"

@@ -24,7 +24,7 @@ import numpy as np
 
 from services.search.embedding import Vectors
 from services.search.passage import Passage
-from services.search.scoring import Floats, Positions, Postings
+from services.search.scoring import Floats, Positions, Postings, stored_postings, stored_vectors
 from services.search.text.article import Section
 from services.search.tokenizer import ascii_form, fts5_text, terms
 from services.storage import files
@@ -36,9 +36,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 FORMAT = 11
-"""Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: their key
-is the hash of the text.
-"""
+"""Raise it when the tables, or what is made of a document, change. Vectors stay: their key is the text's hash."""
 _BUSY_SECONDS = 10.0
 
 _TABLES = """
@@ -87,9 +85,7 @@ class PassageFile:
         self._was_damaged = False
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on the connection, one caller at a time, and return its result. A file that cannot be read counts
-        as empty; that is logged.
-        """
+        """Run `work`, one caller at a time; return its result. An unreadable file counts as empty, with a warning."""
         with self._lock:
             return self._run(lambda: work(self._connected()), _DAMAGED | _UNREADABLE)
 
@@ -208,9 +204,7 @@ def passage_files(path: Path) -> list[Path]:
 
 
 def delete_passages(path: Path) -> bool:
-    """Delete a passage file that is not open, with SQLite's files beside it; return whether there was one. Raises
-    OSError.
-    """
+    """Delete a closed passage file with SQLite's files beside it; return whether there was one. Raises OSError."""
     there = path.exists()
     for each in passage_files(path):
         files.remove(each)
@@ -374,9 +368,7 @@ class PassageStore:
     def change(
         self, put: Sequence[PreparedSource], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
     ) -> None:
-        """Store new and changed sources, delete those in `drop`, and update the stamps of others, in one
-        transaction.
-        """
+        """Store new and changed sources, delete those in `drop`, and update `stamps` of others, in one transaction."""
 
         def work(connection: sqlite3.Connection) -> None:
             for source_id in [*drop, *(source.source_id for source in put)]:
@@ -457,12 +449,7 @@ class PassageStore:
     def _postings_of(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Postings:
         known = self._postings.get(word)
         if known is None:
-            rows = connection.execute(
-                "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (ascii_form(word),)
-            ).fetchall()
-            table = np.array(rows, dtype=np.int64).reshape(-1, 2)
-            known = Postings(np.searchsorted(frame.numbers, table[:, 0]), table[:, 1].astype(np.float32))
-            self._postings[word] = known
+            known = self._postings[word] = stored_postings(connection, ascii_form(word), frame.numbers)
             if len(self._postings) > _MOST_POSTINGS_KEPT:
                 self._postings.popitem(last=False)
         return known
@@ -570,13 +557,12 @@ def _load_frame(connection: sqlite3.Connection, embedder_id: str) -> Frame:
         (embedder_id,),
     ).fetchall()
     blobs = [row[3] for row in table if row[3] is not None]
-    vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
     return Frame(
         np.array([row[0] for row in table], dtype=np.int64),
         [row[1] for row in table],
         frozenset(row[4] for row in table),
         np.array([row[2] for row in table], dtype=np.float32),
-        vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32),
+        stored_vectors(blobs),
         np.array([position for position, row in enumerate(table) if row[3] is not None], dtype=np.int64),
     )
 

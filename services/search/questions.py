@@ -1,12 +1,10 @@
-"""Reads the wording of a message: whether it asks for help, which words of it to search for, and what an answer must
-contain (a figure, a name).
-"""
+"""Reads the wording of a message: whether it asks for help, what to search for, and what an answer must contain."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -229,9 +227,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def words_to_search(text: str) -> str:
-    """Return the words to search for: the question without its greeting, attachment placeholders, names of people and
-    addresses.
-    """
+    """Return the words to search for: without greeting, placeholders of attachments, names of people and addresses."""
     return without_greeting(_ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(EARLIER_QUESTION, ""))).strip())
 
 
@@ -250,7 +246,7 @@ def may_ask(text: str) -> bool:
     prose = _prose(text)
     if _SOLVED.search(prose) or _SECOND_PERSON.search(prose) or _ADDRESSEE.match(prose) or _is_wish_or_reply(prose):
         return False
-    if any(_ADVISES.match(_GREETING.sub("", part.strip())) for part in _SENTENCE.split(prose)):
+    if any(map(_ADVISES.match, _sentences(prose))):
         return False
     count = len(set(terms(words_to_search(text))))
     wants = bool(_NEEDS.search(prose) or _TROUBLE.search(prose))
@@ -263,8 +259,7 @@ def may_ask(text: str) -> bool:
 
 def asks_for_something(text: str) -> bool:
     """Return whether a message to the bot has a subject, if only in keywords: it is neither thanks nor a greeting."""
-    prose = _prose(text)
-    sentences = [_GREETING.sub("", sentence.strip()) for sentence in _SENTENCE.split(prose)]
+    sentences = _sentences(_prose(text))
     if any(_SOLVED.search(sentence) or _SMALL_TALK.search(sentence) for sentence in sentences):
         return False
     return len(set(terms(words_to_search(" ".join(sentences))))) >= _MIN_SUBJECT_TERMS
@@ -276,7 +271,7 @@ def is_question(text: str) -> bool:
     addressee = _ADDRESSEE.match(prose)
     if addressee:
         prose = prose[addressee.end() :]
-    sentences = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
+    sentences = _sentences(prose)
     if any(_is_asking(sentence) for sentence in sentences):
         return True
     # "possible?", "how", "any ideas" ask about the text before them.
@@ -325,6 +320,11 @@ def _is_wish_or_reply(prose: str) -> bool:
 def _prose(text: str) -> str:
     """Return `text` with an "x" in the place of each piece of code, link and quotation."""
     return _NOT_PROSE.sub(" x ", text).strip()
+
+
+def _sentences(prose: str) -> list[str]:
+    """Return the sentences without the greetings that they open with."""
+    return [_GREETING.sub("", sentence.strip()) for sentence in _SENTENCE.split(prose)]
 
 
 def _is_asking(sentence: str) -> bool:
@@ -451,7 +451,7 @@ def _counted_things(question: str) -> frozenset[str]:
         from_thing = itertools.dropwhile(lambda word: word in _NOT_COUNTED, words.split())
         thing = itertools.takewhile(lambda word: word not in _NOT_COUNTED, from_thing)
         found |= {word.removesuffix("s").removesuffix("ie") for word in thing}
-    return frozenset(found)
+    return frozenset(found - {""})
 
 
 def is_too_general(headings: Sequence[str], question: str) -> bool:
@@ -519,22 +519,19 @@ def _left_out(text: str) -> set[str]:
 
 
 def _has_number_near(thing: str, text: str) -> bool:
-    at = text.find(thing)
-    while at >= 0:
-        end = at + len(thing)
-        begin = max(0, at - _NUMBER_WITHIN)
-        if not text[at - 1 : at].isalpha() and _NUMBER.search(text[begin : end + _NUMBER_WITHIN]):
-            return True
-        at = text.find(thing, end)
-    return False
+    return any(
+        not text[at - 1 : at].isalpha() and _NUMBER.search(text[max(0, at - _NUMBER_WITHIN) : end + _NUMBER_WITHIN])
+        for at, end in _spans_of(thing, text)
+    )
 
 
 def _has_version_after(product: str, text: str) -> bool:
-    at = text.find(product)
-    while at >= 0:
-        end = at + len(product)
-        is_word = not (text[at - 1 : at].isalnum() or text[end : end + 1].isalpha())
-        if is_word and any(char.isdigit() for char in text[end : end + _DIGIT_WITHIN]):
-            return True
-        at = text.find(product, end)
-    return False
+    return any(
+        not (text[at - 1 : at].isalnum() or text[end : end + 1].isalpha())
+        and any(char.isdigit() for char in text[end : end + _DIGIT_WITHIN])
+        for at, end in _spans_of(product, text)
+    )
+
+
+def _spans_of(word: str, text: str) -> Iterator[tuple[int, int]]:
+    return (found.span() for found in re.finditer(re.escape(word), text))

@@ -146,9 +146,7 @@ def _without_addressee(text: str) -> str:
 
 
 def is_statement(sentence: str) -> bool:
-    """Return False for a question, a placeholder ("let me check") and a courtesy. A bare yes or no is a statement: what
-    follows may say the opposite without it.
-    """
+    """Return False for a question, a placeholder ("let me check"), a courtesy. A bare yes or no turns what follows."""
     whole = sentence.strip()
     rest = _OPENING.sub("", _without_addressee(whole), count=1).strip()
     if not _ANY_WORD.search(rest):

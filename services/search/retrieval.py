@@ -1,6 +1,4 @@
-"""Finds the passages that answer a query, in documentation and among the team's earlier answers, and estimates the
-probability that they do.
-"""
+"""Finds the passages that answer a query, in documentation and the team's answers, and how probably they do."""
 
 from __future__ import annotations
 
@@ -97,14 +95,16 @@ def judge_pages(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
     """
     by_meaning = calibrated and signals.best_cosine is not None
     weights = _PAGE_WEIGHTS if by_meaning else _PAGE_WEIGHTS_BY_WORDS
-    values = signals._asdict()
-    total = _PAGE_OFFSET if by_meaning else _PAGE_OFFSET_BY_WORDS
-    total += sum(weight * float(values[name]) for name, weight in weights.items())
-    probability = 1 / (1 + math.exp(-total))
+    probability = _logistic(signals, weights, _PAGE_OFFSET if by_meaning else _PAGE_OFFSET_BY_WORDS)
     # None of 290 questions about ten documentations names such a stranger; a third of those about other things do.
     if probability >= _ANSWER_FROM and not signals.stranger:
         return probability, Level.ANSWER
     return probability, Level.POINT if probability >= _POINT_FROM else Level.SILENCE
+
+
+def _logistic(signals: NamedTuple, weights: Mapping[str, float], offset: float) -> float:
+    total = offset + sum(weight * float(getattr(signals, name)) for name, weight in weights.items())
+    return 1 / (1 + math.exp(-total))
 
 
 JUDGED_PAGES = 3
@@ -226,9 +226,7 @@ def pages_of(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def best_passage(source_id: str, hits: Sequence[Hit]) -> StoredPassage:
-    """Return the passage of a source that comes first in `hits`; without one, a passage that says nothing but its
-    source.
-    """
+    """Return the first passage of a source in `hits`; without one, a passage that says nothing but its source."""
     nothing = StoredPassage(source_id, title="", permalink="", section=0, headings=(), anchor="", text="")
     return next((hit.passage for hit in hits if hit.source_id == source_id), nothing)
 
@@ -440,11 +438,9 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
 
 
 def team_probability(signals: TeamAnswerSignals) -> float:
-    weights, total = (
-        (_TEAM_WEIGHTS_BY_WORDS, _TEAM_OFFSET_BY_WORDS) if signals.near is None else (_TEAM_WEIGHTS, _TEAM_OFFSET)
-    )
-    total += sum(weight * float(getattr(signals, name)) for name, weight in weights.items())
-    return 1 / (1 + math.exp(-total))
+    if signals.near is None:
+        return _logistic(signals, _TEAM_WEIGHTS_BY_WORDS, _TEAM_OFFSET_BY_WORDS)
+    return _logistic(signals, _TEAM_WEIGHTS, _TEAM_OFFSET)
 
 
 def level_of(confidence: float) -> Level:

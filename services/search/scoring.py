@@ -1,9 +1,8 @@
-"""Scores texts against a query: BM25 for its words, scaling of cosines for its meaning, and the ranking of a few texts
-in memory.
-"""
+"""Scores texts against a query: BM25 for words, scaled cosines for meaning; ranks a few texts in memory."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -30,6 +29,21 @@ class Postings(NamedTuple):
 
     positions: Positions
     times: Floats
+
+
+def stored_postings(connection: sqlite3.Connection, word: str, numbers: Positions) -> Postings:
+    """Read the postings of a word from FTS5's vocabulary `words_found`. `numbers`: the rows of all texts, in order."""
+    rows = connection.execute(
+        "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
+    ).fetchall()
+    table = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    return Postings(np.searchsorted(numbers, table[:, 0]), table[:, 1].astype(np.float32))
+
+
+def stored_vectors(blobs: Sequence[bytes]) -> Floats:
+    """Return stored vectors as rows."""
+    vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
+    return vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32)
 
 
 def rarity(holders: int, texts: int) -> float:
@@ -81,9 +95,7 @@ _MOST_TERMS = 64
 
 
 def rank(texts: Sequence[str], query: str) -> list[int]:
-    """Return the positions of all `texts`, the best for `query` first; on a tie the earlier one. Blocking: about a
-    megabyte of text a second.
-    """
+    """Return the positions of all `texts`, the best first, on a tie the earlier one. Blocking: about 1 s a megabyte."""
     if not texts:
         return []
     language = language_of(query)

@@ -60,7 +60,7 @@ _JOINT = re.compile(r"[./:+#-]+")
 _ASCII_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PIECE = re.compile(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
 _CONTRACTION = re.compile(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
-_MAX_CHARS = 200
+_MAX_TOKEN_CHARS = 200
 """The most characters of a token that are read: longer ones are base64 or minified code."""
 
 # Words that users and documentation write differently: the common form and the others.
@@ -128,7 +128,7 @@ def stem(word: str, language: str = "en") -> str:
 def _terms_of(token: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_RUN.match(token):
         return _pairs(token, language)
-    token = token[:_MAX_CHARS]
+    token = token[:_MAX_TOKEN_CHARS]
     whole = token.lower()
     stops = FUNCTION_WORDS.get(language, frozenset())
     if folded(whole) in stops:
@@ -176,9 +176,6 @@ def _stemmer_of_thread(language: str) -> Callable[[str], str]:
 
 # Tokens
 
-MAX_TOKEN_CHARS = 200
-"""A longer run (base64, minified code) is found by its beginning."""
-
 # Brackets and quotes end a token, as do commas and equals signs: `rhost=10.0.0.7,` is two.
 _RUN = re.compile(r"[\w./:\-]+")
 _EDGES = "./:-_"
@@ -195,7 +192,7 @@ def tokens(text: str) -> list[str]:
     `conf/app.yaml`, `blk_-6952`, `10.0.0.7:8080` and `QuorumPeer` are a token each, and so is every part of them: a
     search for the whole finds exactly that, and a search for a part finds it too. Letter case never counts.
     """
-    return [token for run in _RUN.findall(text) for token in _tokens_of(run[:MAX_TOKEN_CHARS])]
+    return [token for run in _RUN.findall(text) for token in _tokens_of(run[:_MAX_TOKEN_CHARS])]
 
 
 def query_tokens(text: str) -> list[str]:
@@ -204,7 +201,7 @@ def query_tokens(text: str) -> list[str]:
         token
         for run in _RUN.findall(text)
         if run.strip(_EDGES).casefold() not in QUERY_STOP_WORDS
-        for token in _tokens_of(run[:MAX_TOKEN_CHARS])
+        for token in _tokens_of(run[:_MAX_TOKEN_CHARS])
     ]
     return list(dict.fromkeys(found))
 
@@ -212,7 +209,7 @@ def query_tokens(text: str) -> list[str]:
 def smallest_tokens(text: str) -> list[str]:
     """Return the smallest tokens of `text`, each once: every line that holds `text` holds all of them."""
     return list(
-        dict.fromkeys(token for run in _RUN.findall(text) for token in _smallest_tokens_of(run[:MAX_TOKEN_CHARS]))
+        dict.fromkeys(token for run in _RUN.findall(text) for token in _smallest_tokens_of(run[:_MAX_TOKEN_CHARS]))
     )
 
 

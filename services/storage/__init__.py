@@ -12,6 +12,7 @@ from services.storage.files import FileChange, describe_error, in_thread, remedy
 from services.storage.json_state import (
     Record,
     edit_records,
+    json_object,
     parse_records,
     read_object,
     read_records,

@@ -19,10 +19,8 @@ class OutsideFolder(Exception):
 
 
 def locate(folder: Path, name: str) -> Path:
-    """Return the path of `name` (with `/` between folders) in `folder`, without looking at the disk.
-
-    Raises:
-        OutsideFolder: the name is absolute or hidden, leads upwards (`..`), or contains a NUL or a backslash.
+    """Return the path of `name` (with `/` between folders) in `folder`, without looking at the disk. Raises
+    OutsideFolder: the name is absolute or hidden, leads upwards (`..`), or contains a NUL or a backslash.
     """
     if "\0" in name or "\\" in name:
         raise OutsideFolder("its name holds a character that no source's name has")
@@ -33,11 +31,8 @@ def locate(folder: Path, name: str) -> Path:
 
 
 def resolve(folder: str, path: str) -> str:
-    """Return `path` with its symlinks followed. `folder`: already resolved.
-
-    Raises:
-        OutsideFolder: the path leads out of `folder`, or to a hidden file.
-        OSError: a symlink cannot be read.
+    """Return `path` with its symlinks followed. `folder`: already resolved. Raises OutsideFolder: the path leads out of
+    `folder`, or to a hidden file; OSError: a symlink cannot be read.
     """
     target = os.path.realpath(path)
     steps = target.removeprefix(f"{folder}/").split("/")
@@ -83,10 +78,8 @@ def read(folder: Path, path: Path, max_bytes: int) -> tuple[str, Signature, bool
 
 
 def _without_symlinks(folder: Path, path: Path) -> str | None:
-    """Return `path` unchanged if it has no symlink below `folder`; None: it has to be resolved.
-
-    Each system call may wait for Python's lock. Resolving makes two for every folder from the root on, which took most
-    of the time of reading thousands of files.
+    """Return `path` unchanged if it has no symlink below `folder`; None: it has to be resolved, which makes two system
+    calls for every folder from the root on, and took most of the time of reading thousands of files.
     """
     below = os.fspath(folder)
     for step in os.fspath(path).removeprefix(f"{below}{os.sep}").split(os.sep):  # noqa: PTH206 (as `read_signature`)

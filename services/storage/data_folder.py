@@ -94,10 +94,7 @@ _GUILD = re.compile(r"[1-9][0-9]{0,19}")
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """The layout below `root`, which is `app.data_dir`, or another folder in a replay.
-
-    Settings may name other paths; the readers of the configuration take these into account.
-    """
+    """The layout below `root`: `app.data_dir`, or the folder of a replay. Settings may name other paths."""
 
     root: Path
 
@@ -175,9 +172,7 @@ class DataFolder:
     pending = _PathBelow("team-knowledge", "pending")
 
     def is_own(self, path: Path) -> bool:
-        """Return True if something directly in the folder belongs to this layout: by its name, or as a copy of what
-        does, such as `state.old`.
-        """
+        """Return True if a name in the folder is of this layout, or of a copy of what is, such as `state.old`."""
         return path.name.startswith(files.LEFTOVER_PREFIX) or _OWN.match(path.name) is not None
 
 
@@ -186,10 +181,8 @@ _OWN = re.compile(f"(?:{'|'.join(map(re.escape, sorted(_NAMES)))})(?:[^a-z0-9].*
 
 
 def make_private(paths: Collection[Path], excluded: Collection[Path] = ()) -> int:
-    """Remove the permissions of group and others from files and folders, recursively.
-
-    Excluded paths, and the folders above and below them, stay as they are; so do symlinks, and files of other users.
-    Returns how many files and folders were open to others.
+    """Remove the permissions of group and others from files and folders, recursively, but for excluded paths, the
+    folders above and below them, symlinks, and files of other users. Returns how many were open to others.
     """
     kept = {os.path.realpath(path) for path in excluded}
     return sum(_make_private(Path(os.path.realpath(path)), kept) for path in paths)

@@ -43,11 +43,7 @@ class FileChange:
     length: int = 0
 
     def apply(self, content: bytearray) -> None:
-        """Apply the change to the content of the file; `remove` empties it.
-
-        Raises:
-            ValueError: the content is not the one that was changed.
-        """
+        """Apply the change to the content of the file; `remove` empties it. Raises ValueError: it was another one."""
         if len(content) < self.length:
             raise ValueError(f"{self.path}: {len(content)} bytes, where {self.length} were changed")
         del content[self.length :]
@@ -78,9 +74,8 @@ _folders: tuple[_JournaledFolder, ...] = ()
 
 @contextlib.contextmanager
 def use_journal(root: Path, journal: Journal) -> Generator[None]:
-    """Hand each change below `root` to `journal` first, while the block runs.
-
-    This module does not flush these files to the disk: after a crash the folder is made again from the journal.
+    """Hand each change below `root` to `journal` first, while the block runs. Such files are not flushed to the disk:
+    after a crash the folder is made again from the journal.
     """
     global _folders  # noqa: PLW0603 (writers know their paths only)
     folder = _JournaledFolder(os.path.abspath(root), journal, threading.Lock())  # noqa: PTH100 (`absolute` leaves `..` in)
@@ -153,10 +148,8 @@ def clear_leftovers(folder: Path) -> None:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Make `data` the whole content of `path`, atomically and durably.
-
-    Missing folders are made. New files and folders are for their owner alone. A file behind a symlink is replaced
-    there, and permissions are kept.
+    """Make `data` the whole content of `path`, atomically and durably. Missing folders are made. New files are for
+    their owner alone; others keep their permissions. A file behind a symlink is replaced there.
     """
     with _errors_name(path), journal_change("replace", path, data) as has_journal:
         folder = _replace_atomically(path, data, flush=not has_journal)
@@ -165,10 +158,8 @@ def replace(path: Path, data: bytes) -> None:
 
 
 def replace_derived(path: Path, data: bytes, *, flush: bool = True) -> None:
-    """Replace a file atomically, but durably only after a while: a power cut may bring back the old content, whole.
-
-    For files that are derived from others and compared with them at every start. Without `flush`, for copies, a power
-    cut may leave anything.
+    """Replace a file that is derived from others, and compared with them at every start: a power cut may bring back the
+    old content, whole. Without `flush`, for copies, it may leave anything.
     """
     with _errors_name(path), journal_change("replace", path, data) as has_journal:
         _replace_atomically(path, data, flush=flush and not has_journal)
@@ -364,9 +355,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _errors_name(path: Path) -> Generator[None]:
-    """Put the file's path into errors: a call on a descriptor fails without a path, one on a temporary file with the
-    wrong one.
-    """
+    """Put the path into errors: calls on descriptors fail without one, those on temporary files with another."""
     try:
         yield
     except OSError as error:
@@ -407,7 +396,6 @@ def repair_tail(path: Path, sound_length: Callable[[bytes], int], what: str) -> 
 
 
 def read_tail(path: Path, length: int) -> bytes:
-    """Return the last `length` bytes of a file."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - length))

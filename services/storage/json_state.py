@@ -49,7 +49,7 @@ def _ids(path: Path) -> set[int]:
 
 def read_object(path: Path) -> Record:
     """Read a JSON object; an empty one if the file does not exist, or is damaged."""
-    content = _object(read_text(path) or "{}")
+    content = json_object(read_text(path) or "{}")
     if content is None:
         log.warning("%s is damaged and taken for empty", path)
     return content or {}
@@ -82,7 +82,7 @@ def read_records(path: Path) -> list[Record]:
 
 def parse_records(content: bytes) -> list[Record]:
     """Read the JSON objects in the content of a file of lines, without damaged lines."""
-    return [record for record in map(_object, content.splitlines()) if record is not None]
+    return [record for record in map(json_object, content.splitlines()) if record is not None]
 
 
 def replace_strings(value: object, new: Mapping[str, str]) -> object:
@@ -101,9 +101,7 @@ def edit_records(path: Path, change: Callable[[Record], Record | None]) -> LineE
     """Pass each object of a file of lines through `change`: None drops its line, an equal object leaves it as it is.
 
     A missing file has no lines. Atomic; a file without changes is not written. Appends of all processes wait meanwhile.
-
-    Raises:
-        OSError: the file cannot be read or written.
+    Raises OSError.
     """
     edits = LineEdits()
     edited: list[bytes] = []
@@ -113,7 +111,7 @@ def edit_records(path: Path, change: Callable[[Record], Record | None]) -> LineE
         except FileNotFoundError:
             return edits
         for line in lines:
-            record = _object(line)
+            record = json_object(line)
             after = None if record is None else change(dict(record))
             if record is None:
                 edits.damaged += bool(line.strip())
@@ -130,7 +128,8 @@ def edit_records(path: Path, change: Callable[[Record], Record | None]) -> LineE
     return edits
 
 
-def _object(text: str | bytes) -> Record | None:
+def json_object(text: str | bytes) -> Record | None:
+    """Return `text` as one JSON object; None if it is not one."""
     try:
         content: object = json.loads(text)
     except (ValueError, RecursionError):

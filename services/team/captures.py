@@ -97,19 +97,34 @@ class Revision:
     is_doubt: bool = False
 
     def apply_to(self, turn: PairTurn, opening: str = "") -> PairTurn:
-        """Return the turn with the new text, without the `opening` of its kind. A removed text stays removed;
-        descriptions of images stay while the words are the same.
+        """Return the turn with the new text, without the `opening` of its kind. Of a user's, what was edited out is
+        left out, and nothing is added. A removed text stays removed; descriptions of images stay while the words are
+        the same.
         """
         if self.text is None:
             return replace(turn, text=REMOVED)
         text = self.text.removeprefix(opening)
         if turn.text == REMOVED or self._words(turn.text) == self._words(text):
             return turn
-        return replace(turn, text=text)
+        return replace(turn, text=_without_other_words(turn.text, text) if turn.speaker is Speaker.USER else text)
 
     def _words(self, text: str) -> list[str]:
         lines = text.split("\n")
         return lines[: len(lines) - self.placeholders]
+
+
+_WORD = re.compile(r"\S+")
+_LEFT_OUT = "…"
+_LEFT_OUT_TWICE = re.compile(rf"{_LEFT_OUT}(?:\s+{_LEFT_OUT})+")
+
+
+def _without_other_words(text: str, kept_in: str) -> str:
+    """Return a text without the words that are not in another one; `REMOVED` if none is."""
+    kept = set(kept_in.split()) - {_LEFT_OUT}
+    if kept.isdisjoint(text.split()):
+        return REMOVED
+    found = _WORD.sub(lambda word: word[0] if word[0] in kept else _LEFT_OUT, text)
+    return _LEFT_OUT_TWICE.sub(_LEFT_OUT, found)
 
 
 def apply_revisions(
@@ -118,26 +133,25 @@ def apply_revisions(
     """Return messages with their `revisions`, by message. `opening`: that of their kind of conversation, which is still
     there in the new text of a message from before the start.
 
-    A user's edit has no effect: an answer is to the old text, and what is not answered yet is read again with its
-    answer. If a message of a user is deleted, it is no longer certain that the team's later ones are to that user. If
-    the last question before an answer is deleted (of the user whom it is to, if that is known) the answer is removed
+    Nothing new comes into a user's message: an answer is to the old text, and what is not answered yet is read again
+    with its answer. If something of it is gone, it is no longer certain that the team's later ones are to that user. If
+    all of the last question before an answer is (of the user whom it is to, if that is known) the answer is removed
     too, or it would seem to answer the question before.
     """
     before = tuple(messages)
 
     def revise(each: CapturedMessage) -> CapturedMessage:
         revision = revisions.get(each.message_id)
-        if revision is None or (revision.text is not None and each.turn.speaker is Speaker.USER):
-            return each
-        return replace(each, turn=revision.apply_to(each.turn, opening))
+        return each if revision is None else replace(each, turn=revision.apply_to(each.turn, opening))
 
     after = tuple(map(revise, before))
-    lost_questions = {
-        old.message_id
+    changed = {
+        old.message_id: new.turn.text
         for old, new in zip(before, after, strict=True)
-        if old.turn.speaker is Speaker.USER and old.turn != new.turn and new.turn.text == REMOVED
+        if old.turn.speaker is Speaker.USER and old.turn != new.turn
     }
-    return _without_questions(_remove_unasked(after), lost_questions) if lost_questions else after
+    left = _remove_unasked(after) if REMOVED in changed.values() else after
+    return _without_questions(left, changed.keys())
 
 
 def with_doubts(messages: Iterable[CapturedMessage], doubted: Container[int]) -> tuple[CapturedMessage, ...]:

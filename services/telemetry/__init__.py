@@ -1,6 +1,4 @@
-"""Log lines, the record of outcomes, explanations of failed connections, limits for listening servers, and webhooks.
-`exporter` serves metrics.
-"""
+"""Logs, the record of outcomes, limits of listening servers, webhooks. `exporter` serves metrics."""
 
 # pyright: reportUnusedImport=false
 from typing import TYPE_CHECKING

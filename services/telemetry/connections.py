@@ -86,9 +86,7 @@ def raise_descriptor_limit() -> None:
 
 
 def most_connections() -> int:
-    """Return the most connections that leave `RESERVED_DESCRIPTORS` descriptors, or half of all, for other work of the
-    process.
-    """
+    """Return the most connections that leave `RESERVED_DESCRIPTORS`, or half of all, for other work."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -202,16 +200,14 @@ class Connections:
         return lambda *given, **named: _Counted(make(*given, **named), self)
 
     def on_request(self, peer: object) -> None:
-        """Note that a request begins at this address, which is `peername` of the transport. It has a deadline until
-        `on_request_read` or `on_answer`.
-        """
+        """Note that a request begins at a `peername` of a transport. It has a deadline until `on_request_read`."""
         key = _key(peer)
         if (known := self._open.get(key)) is not None:
             known.deadline.cancel()
             known.deadline = self._deadline(key)
 
     def on_request_read(self, peer: object) -> None:
-        """Note that all of a request has been read. Its answer has no deadline."""
+        """Note that a request has been read or answered. Its answer has no deadline."""
         if (known := self._open.get(_key(peer))) is not None:
             known.deadline.cancel()
             known.reading_seconds = 0.0
@@ -225,10 +221,6 @@ class Connections:
             known.reading_seconds += seconds
             if known.reading_seconds > MOST_READING_SECONDS:
                 self._late(peer)
-
-    def on_answer(self, peer: object) -> None:
-        """Note that a request was answered."""
-        self.on_request_read(peer)
 
     def on_login(self, peer: object) -> None:
         """Note that the client at this address is authenticated: its connection is not closed for others."""

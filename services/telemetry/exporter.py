@@ -1,8 +1,5 @@
 """Metrics for Prometheus, and the server that shows them with /healthz and /readyz. Loads aiohttp and
-prometheus_client: import it only where metrics are served.
-
-The rest of the program gets functions of it as arguments, so that neither library is loaded if `metrics.port` is not
-set.
+prometheus_client: import it only where metrics are served. The rest of the program gets functions as arguments.
 """
 
 from __future__ import annotations
@@ -20,8 +17,6 @@ from model.messages import AuthorType, Destination
 from model.outcomes import Ignored, Outcome, Result, traits_of
 from model.steps import DECISIONS
 from services.telemetry.connections import BACKLOG, Connections, LoopShare, limit_log_lines
-
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 CALL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 240)
 """Bounds for a call to an LLM, from a cache hit nearby to a job that waits in a queue."""
@@ -117,7 +112,7 @@ class Metrics:
             self._of_partition.labels(str(partition)).set(count)
 
     def render(self) -> bytes:
-        """Render all metrics in the text format that `CONTENT_TYPE` names."""
+        """Render all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def _outcome(self, end: Outcome) -> None:
@@ -169,7 +164,6 @@ async def serve_metrics(
     port: int,
     health: Callable[[], str | None],
     render: Callable[[], bytes],
-    content_type: str,
     *,
     ready: Callable[[], str | None] | None = None,
     add_pages: Callable[[web.Application], object] | None = None,
@@ -186,7 +180,7 @@ async def serve_metrics(
     """
 
     async def metrics(_request: web.Request) -> web.Response:
-        return web.Response(body=render(), headers={"Content-Type": content_type})
+        return web.Response(body=render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthz(_request: web.Request) -> web.Response:
         return _health_response(health())
@@ -206,7 +200,7 @@ async def serve_metrics(
             connections.on_request_read(peer_of(request))
         async with share.turn():
             answer = await handler(request)
-        connections.on_answer(peer_of(request))
+        connections.on_request_read(peer_of(request))
         return answer
 
     application = web.Application(middlewares=[counted], client_max_size=LARGEST_FORM)

@@ -33,9 +33,7 @@ def add_people(user_ids: Iterable[int]) -> None:
 
 
 def fields() -> dict[str, str]:
-    """Return the ids of the part that the running code works on; empty if there is none, or for a question from the
-    command line, which has no ids.
-    """
+    """Return the ids of the part that the running code works on; none for a question from the command line."""
     part = current_part.get()
     if part is None or not part.last.id:
         return {}
@@ -131,9 +129,7 @@ def _unwritten(record: logging.LogRecord) -> None:
 
 
 def _leave_out_what_no_line_shows() -> None:
-    """Stop logging from looking up the source line, thread and process of each record: no line shows them, and the
-    look-up takes time.
-    """
+    """Stop logging from looking up the source line, thread and process of each record, which no line shows."""
     # "Optimization" in the logging HOWTO of Python.
     logging._srcfile = None  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]  # noqa: SLF001
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

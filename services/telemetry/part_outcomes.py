@@ -1,6 +1,4 @@
-"""The record of outcomes of parts, one JSON object a line, for reports, costs and the dashboard. Only this module knows
-its format.
-"""
+"""The record of outcomes, one JSON object a line. Only this module knows its format."""
 
 from __future__ import annotations
 
@@ -100,7 +98,7 @@ def part_outcome_of(outcome: Outcome, redact: Callable[[str], str]) -> PartOutco
         guild_id=part.place.guild_id,
         channel="" if part.place.is_thread else part.place.name,
         reply_place_id=outcome.reply_place_id,
-        question=_question(outcome, redact),
+        question=recorded_question((each.text for each in part.messages), redact) if _asks(outcome) else "",
         reply=redact(outcome.reply_text or ""),
         level=outcome.level,
         sources=outcome.sources,
@@ -117,12 +115,6 @@ def part_outcome_of(outcome: Outcome, redact: Callable[[str], str]) -> PartOutco
 
 QUESTION_CHARS = 4_000
 """The most characters of a question that are recorded: those of one message."""
-
-
-def _question(outcome: Outcome, redact: Callable[[str], str]) -> str:
-    if not _asks(outcome):
-        return ""
-    return recorded_question((message.text for message in outcome.part.messages), redact)
 
 
 def recorded_question(texts: Iterable[str], redact: Callable[[str], str]) -> str:

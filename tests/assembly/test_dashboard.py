@@ -28,8 +28,7 @@ from commands.check import operator_rows
 from model.messages import Place, PlaceKind
 from model.permissions import Operator
 from reporting.cost import Price, Prices
-from reporting.dismissed import DismissedQuestions
-from reporting.reading import TimeSpan
+from reporting.reading import DismissedQuestions, TimeSpan
 from services.conversations import History, Post
 from services.knowledge import IndexEntry, Source
 from services.knowledge.source_kinds import stored_name

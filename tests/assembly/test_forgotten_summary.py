@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 from unittest.mock import Mock
 
-from assembly.forgetting import TeamKnowledgeFiles
+from assembly.forgetting import FORGET_SECONDS, Privacy, TeamKnowledgeFiles, not_too_often, summary
 from assembly.graph_parts import GraphParts
-from assembly.slash_commands import Privacy, summary
 from model.servers import Servers
 from services.conversations import InFlight, Posts, phrases
 from services.conversations.posts import render_post
+from services.discord.slash import Call, CommandRefused
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files
 from sinks.results import OutcomeRecord
@@ -55,3 +57,26 @@ async def test_a_topic_that_is_renamed_elsewhere_is_so_in_files_and_in_memory(tm
     assert services.posts.find(1) == replace(kept, sources=("team:new.txt",))
     assert json.loads(folder.posts.read_bytes())["sources"] == ["team:new.txt"]
     assert await privacy.planned_renames(999) == {}
+
+
+async def test_who_was_forgotten_may_ask_again_after_a_while_and_at_once_if_it_failed() -> None:
+    """Each removal reads every file of the data folder, while others wait for theirs."""
+    told: Iterator[str | Exception] = iter(["done", "done", CommandRefused("failed"), "done"])
+
+    async def removes(_call: Call) -> str:
+        reply = next(told)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    forget = not_too_often(removes)
+
+    async def answer(user_id: int) -> str:
+        try:
+            return await forget(Call(1, user_id, 2, 3, is_moderator=False, can_view=True))
+        except CommandRefused as refused:
+            return str(refused)
+
+    assert [await answer(1), await answer(1)] == ["done", SAID.forgotten_lately]
+    await asyncio.sleep(FORGET_SECONDS)
+    assert [await answer(1), await answer(2), await answer(2)] == ["done", "failed", "done"]

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import cast
 
-from assembly.bot import resume
+from assembly.bot import resume_reading
 from assembly.documents import documents_for
 from clock import now, rfc3339
 from model.messages import Message
@@ -38,7 +38,7 @@ async def test_what_another_process_may_be_reading_is_left_to_it(tmp_path: Path)
         fetcher = cast("RestFetcher", Deleted())
         left: list[list[str]] = []
         for idle_seconds in (3600.0, 0.0):
-            await resume(documents, fetcher, lambda _: False, idle_seconds)
+            await resume_reading(documents, fetcher, lambda _: False, idle_seconds)
             described = await documents.store.describe(case().name)
             left.append([] if described is None else [doc.filename for doc in described.documents])
     assert left == [["1.log"], []]

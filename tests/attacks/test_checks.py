@@ -16,10 +16,10 @@ from model.messages import Author, AuthorType
 from services.assistant.citations import ResolvedCitations
 from services.conversations import People
 from services.discord.live import DiscordPoster
-from services.documents.posters import AskersFiles
-from services.documents.results import ToolContext
+from services.documents.askers_files import AskersFiles
 from services.documents.store.protocol import Document
 from services.documents.tools import libraries
+from services.documents.tools.libraries import ToolContext
 from services.llm import Endpoint, Recording, RedactingEndpoint
 from tests.attacks.aftermath import CHECKS, Aftermath, Check, Said, violations
 from tests.attacks.corpus import ATTACKS

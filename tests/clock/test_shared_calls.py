@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from clock.shared_calls import SharedCalls
+from clock.cancellation import SharedCalls
 
 
 class Counted:

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 import app
+from commands.arguments import BOT, COMMANDS, OPTIONS, flag
 from commands.dispatch import asks_a_model
 from commands.replay import backend
-from commands.table import BOT, COMMANDS, OPTIONS, flag
 from services.storage.data_folder import lock
 from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
@@ -288,10 +288,10 @@ def test_what_ends_a_command_early_is_a_line_and_a_failure(
     error: BaseException,
     line: str,
 ) -> None:
-    def ends(settings: object, config: Path) -> int:
+    def ends(settings: object, options: object) -> int:
         raise error
 
-    monkeypatch.setattr("commands.check.check", ends)
+    monkeypatch.setattr("commands.check.run", ends)
     assert run(config, "--check") == 1
     assert one_line(capsys) == line
 
@@ -304,11 +304,11 @@ def test_a_bug_is_reported_with_its_traceback_and_without_secrets(
     unreachable(config, 9)
     config.write_text(f"{config.read_text()}logging: {{format: {style}}}\n")
 
-    def breaks(settings: object, config: Path) -> int:
+    def breaks(settings: object, options: object) -> int:
         logging.getLogger("x").error("sent %s", SECRET_KEY)
         raise RuntimeError(f"Authorization: Bot {SECRET_TOKEN}, Bearer {SECRET_KEY}")
 
-    monkeypatch.setattr("commands.check.check", breaks)
+    monkeypatch.setattr("commands.check.run", breaks)
     assert run(config, "--check") == 1
     _, err = capsys.readouterr()
     assert "this is a bug" in err
@@ -325,11 +325,11 @@ def test_other_commands_leave_the_log_file_to_the_bot_and_say_less(
 ) -> None:
     seen: list[int] = []
 
-    def looks(settings: object, config: Path) -> int:
+    def looks(settings: object, options: object) -> int:
         seen.append(logging.getLogger().level)
         return 0
 
-    monkeypatch.setattr("commands.check.check", looks)
+    monkeypatch.setattr("commands.check.run", looks)
     for level in ("INFO", "DEBUG", "ERROR"):
         config.write_text(f"logging: {{level: {level}, file: {{path: bot.log}}}}\n")
         assert run(config, "--check") == 0

@@ -238,6 +238,18 @@ def write_long_chat(path: Path) -> None:
     export(path, *lines)
 
 
+def test_what_is_read_of_a_cut_off_export_is_stored_and_the_exit_code_says_that_it_is_not_all(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [wrote(0, ANN.id, "How do I start it?"), wrote(30, STAFF.id, "With start.", to=0)]
+    odd = {**wrote(60, ANN.id, "Thanks!"), "reactions": 10**30}
+    path = export(config.parent / "odd.json", *said, odd, wrote(90, ANN.id, "And how do I stop it?"))
+    assert run(config, path) == 1
+    assert "ends early, after message 2" in capsys.readouterr().err
+    assert len(learned(config)) == 1
+    assert run(config, export(config.parent / "sound.json", *said)) == 0
+
+
 def test_a_capture_that_cannot_be_stored_is_a_failure_and_the_exit_code_says_so(
     config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ def test_a_command_is_imported_when_it_is_chosen() -> None:
     assert loaded_by("commands.dispatch", "commands.") == [
         "commands.arguments",
         "commands.dispatch",
-        "commands.table",
     ]
 
 
@@ -34,7 +33,7 @@ def test_a_single_answer_needs_neither_the_tools_for_files_nor_the_graph_nor_dis
 def test_a_process_that_reads_a_file_or_a_page_needs_little_else() -> None:
     unneeded = ("numpy", "onnxruntime", "aiohttp", "discord", "openai", "services.conversations", "services.llm")
     for module in (
-        "services.documents.reading_work",
+        "services.documents.reading.preparing",
         "services.knowledge.web.contents",
         "services.search.text.reading",
     ):

@@ -37,7 +37,7 @@ def test_the_count_is_shown_again_and_again_while_the_work_goes_on(
             often.set()
         return Count(asked, 3, "pair")
 
-    with show_progress(Console(file=out, force_terminal=terminal, width=80), count):
+    with show_progress(count, Console(file=out, force_terminal=terminal, width=80)):
         assert often.wait(20)
     assert " of 3 pairs" in out.getvalue()
     assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
@@ -103,6 +103,7 @@ def test_it_is_shown_beside_the_count(monkeypatch: pytest.MonkeyPatch, *, termin
             often.set()
         return Count(min(asked, 10), 100, "pair", "7 LLM calls")
 
-    with show_progress(Console(file=out, force_terminal=terminal, width=120), count, Pace(lambda: next(moments))):
+    monkeypatch.setattr(progress, "Pace", lambda: Pace(lambda: next(moments)))
+    with show_progress(count, Console(file=out, force_terminal=terminal, width=120)):
         assert often.wait(20)
     assert re.search(r"\d of 100 pairs, [\d.]+ a minute, 7 LLM calls; about \d+ (?:s|min) left", out.getvalue())

@@ -104,6 +104,21 @@ def channel() -> ReviewChannel:
     return ReviewChannel()
 
 
+async def test_an_edit_of_somebody_who_is_forgotten_meanwhile_is_not_kept(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    world = await begin(tmp_path, channel)
+    draft_id = await held(world)
+    edit = asyncio.create_task(decide(world, draft_id, "edit", EDITED))
+    await asyncio.sleep(0)
+    drafts_of(world).forget(TESS.id)
+    await edit
+    await world.wait(1)
+    assert world.story[1:] == ["cancelled: deleted"]
+    assert not any("setup --all" in path.read_text() for path in DataFolder(tmp_path / "data").drafts.glob("*"))
+    assert await world.close()
+
+
 async def test_an_answer_waits_and_is_posted_once_a_person_says_so(tmp_path: Path, channel: ReviewChannel) -> None:
     world = await begin(tmp_path, channel)
     draft_id = await held(world)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from assembly.forgetting import team_files
-from assembly.slash_commands import Privacy
+from assembly.forgetting import Privacy, team_files
 from model.conversations import Conversation
 from model.messages import Author, Message
 from services.assistant.answering import AnswerResult
@@ -18,7 +17,7 @@ from services.conversations import DraftAction
 from services.discord.protocols import PostFailed
 from services.knowledge import Source
 from services.llm import Usage
-from services.privacy import ForgetResult
+from services.privacy import ForgetResult, TeamData
 from services.privacy.forgetting import forget
 from services.storage import DataFolder
 from tests.contract.test_approval import ReviewChannel, begin, decide, drafts_of, held
@@ -134,7 +133,7 @@ async def test_who_is_forgotten_while_the_bot_is_away(tmp_path: Path, channel: R
     question = await quoted(world)
     await world.close()
     folder = DataFolder(tmp_path / "data")
-    forget(folder, folder.team_raw, BEN.id)
+    forget(TeamData(folder, folder.team_raw), BEN.id)
     assert not holding(folder.drafts, BENS)
     world = await begin(tmp_path, channel)
     await world.wait(5)

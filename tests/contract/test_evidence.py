@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from assembly.forgetting import TeamKnowledgeFiles
-from assembly.slash_commands import EvidenceCommands, Privacy, RunbookCommands
+from assembly.forgetting import Privacy, TeamKnowledgeFiles
+from assembly.slash_commands import EvidenceCommands, RunbookCommands
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from model.servers import Servers

@@ -12,9 +12,9 @@ import pytest
 from assembly.answering import library_of, tasks_of
 from services.assistant.answering import ModelAssistant
 from services.llm.endpoint import Reply, Request
-from services.llm.prompting import parse
 from services.llm.structured import StructuredLLM
 from settings import Settings
+from tests.prompt_sections import parse
 from tests.world import ANNA, BEN, Noticeboard, World, thread
 
 GATE: dict[str, Any] = {"is_question": True, "is_answerable": True, "rewrite_query": None, "reason": "r"}

@@ -11,6 +11,7 @@ from clock import now
 from model.conversations import REPLY, THREAD, ConversationKind
 from model.events import Edited
 from model.messages import Attachment, Message, Place, PlaceKind
+from services.knowledge.topic_files import read_topic
 from services.team import WORDLESS
 from services.team.decisions import Action, Actor, Decision, DecisionLog
 from tests.world import ANNA, GUILD, HELP, TESS, World, picture, thread
@@ -134,12 +135,30 @@ async def test_an_edited_answer_is_filed_as_it_reads_now(tmp_path: Path, files: 
     assert await world.close()
 
 
-async def test_what_is_edited_under_its_answer_stays_as_it_was_answered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_filed", [False, True])
+async def test_what_is_edited_under_its_answer_puts_that_under_no_other_question(
+    tmp_path: Path, is_filed: bool
+) -> None:
     world, asked, _ = await helped(tmp_path)
+    await world.wait(1200 if is_filed else 1)
     world.edits(asked, "Is it safe to format my disk?")
     await world.wait(1200)
+    assert world.topics == {}
+    assert await world.close()
+
+
+@pytest.mark.parametrize("is_filed", [False, True])
+async def test_what_an_asker_edits_out_is_in_no_topic(tmp_path: Path, is_filed: bool) -> None:
+    world = await World.begin(tmp_path, team=True)
+    asked = world.says(ANNA, f"{ASKED} My customer number is 4711-42.")
+    world.says(TESS, ANSWERED, to=asked)
+    await world.wait(1200 if is_filed else 100)
+    world.edits(asked, ASKED)
+    await world.wait(1200)
+    assert "4711" not in str(world.topics)
     [text] = world.topics.values()
-    assert f"User: {ASKED}\n" in text
+    assert f"User: {ASKED} …\nTeam: {ANSWERED}\n" in text
+    assert [each.quotable for each in read_topic(text).sections] == [False]
     assert await world.close()
 
 

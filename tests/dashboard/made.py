@@ -37,7 +37,7 @@ from services.team.topics import Topic
 from services.telemetry import PartOutcome
 
 AT = 1_770_000_000.0
-GUILD, HELP, ANNA, BOB = 1, 20, 301, 302
+GUILD, HELP, ANNA, BOB = 1, 20, 301_301_301_301, 302_302_302_302
 NASTY = '<script>document.title="broken"</script><img src=x onerror=alert(1)>'
 TOKEN = "a-token-of-some-length"
 

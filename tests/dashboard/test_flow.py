@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from dashboard import flow
-from dashboard.flow import cells, now_view, picture
-from dashboard.meter import STEPS_OF_PARTS, Figures, FlowMeter
+from dashboard.flow import STEPS_OF_PARTS, Figures, FlowMeter, cells, now_view, picture
 from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 from services.telemetry import current_part
 from tests.dashboard.made import AT, showing
@@ -18,7 +18,7 @@ from tests.dashboard.test_meter import part_of
 
 ROOT = Path(__file__).parents[2]
 CALLED = re.compile(
-    r'(?:\bstep|\brun|capture_step|asked|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
+    r'(?:\b(?:update_|capture_)?step|\brun|asked|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
 )
 OF_KIND = re.compile(r'\bstep, record = "(\w+)"')
 
@@ -66,7 +66,7 @@ def test_every_edge_leads_into_a_box(more: int) -> None:
 
 def test_figures_are_written_in_few_words() -> None:
     assert cells(Figures()).line == "–"
-    shown = cells(Figures(in_flight=1, waiting=2, done=3, failed=4, median=0.0123, p95=75.0))
+    shown = cells(Figures(in_flight=1, waiting=2, done=3, failed=4, seconds=deque([0.0123, 75.0])))
     assert (shown.line, shown.times) == ("3 done · 2 waiting · 4 failed", "12 ms / 1.2 min")
     assert cells(Figures(done=20_991)).line == "20,991 done"
     assert (shown.in_flight, shown.state) == ("1 now", "busy hurt")

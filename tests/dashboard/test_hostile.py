@@ -65,7 +65,7 @@ UNPARSABLE = (
 
 @asynccontextmanager
 async def listening(box: Box) -> AsyncGenerator[int]:
-    async with serve_metrics("127.0.0.1", 0, lambda: None, lambda: b"", "text/plain", add_pages=box.add_to) as port:
+    async with serve_metrics("127.0.0.1", 0, lambda: None, lambda: b"", add_pages=box.add_to) as port:
         yield port
 
 
@@ -114,7 +114,7 @@ async def test_nothing_that_is_sent_is_decompressed() -> None:
         application.router.add_post("/-/echo", echo)
 
     async with (
-        serve_metrics("127.0.0.1", 0, lambda: None, bytes, "text/plain", add_pages=add_pages) as port,
+        serve_metrics("127.0.0.1", 0, lambda: None, bytes, add_pages=add_pages) as port,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
     ):
         for encoding, body in (("gzip", gzip.compress(form)), ("deflate", zlib.compress(form))):
@@ -167,7 +167,7 @@ async def test_forms_that_never_come_hold_the_port_for_nobody(monkeypatch: pytes
     box = Box()
     page = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
     form = b"POST /logout HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
-    async with serve_metrics("127.0.0.1", 0, lambda: None, bytes, "text/plain", add_pages=box.add_to) as port:
+    async with serve_metrics("127.0.0.1", 0, lambda: None, bytes, add_pages=box.add_to) as port:
         held: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

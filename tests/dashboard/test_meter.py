@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator
 
 import pytest
 
-from dashboard import meter as metering
-from dashboard.meter import Figures, FlowMeter, StepDuration
+from dashboard import flow
+from dashboard.flow import Figures, FlowMeter, StepDuration
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import WorkCancelled
@@ -47,14 +48,15 @@ def test_counts_and_durations_of_an_operator_add_up(meter: FlowMeter, at: list[f
         end(error)
     meter("gate", 3)
     meter.on_waiting("gate", 2)
-    assert meter.figures() == {"gate": Figures(3, 2, done=2, failed=1, median=2.0, p95=8.0)}
+    assert meter.figures == {"gate": Figures(3, 2, done=2, failed=1, seconds=deque([1.0, 2.0, 4.0, 8.0]))}
+    assert (meter.figures["gate"].percentile(0.5), meter.figures["gate"].percentile(0.95)) == (2.0, 8.0)
 
 
 def test_an_operator_that_only_counts_is_done_with_what_it_holds_no_more(meter: FlowMeter) -> None:
     for count in (1, 2, 1, 0):
         meter("quiet_window", count)
         meter("gate", count)
-    assert meter.figures() == {"quiet_window": Figures(done=2), "gate": Figures()}
+    assert meter.figures == {"quiet_window": Figures(done=2), "gate": Figures()}
 
 
 def test_other_gauges_are_told_and_listeners_hear_of_changes() -> None:
@@ -93,8 +95,8 @@ def test_a_result_without_steps_and_ignored_messages_count(meter: FlowMeter) -> 
 
 
 def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metering, "MOST_IN_PROGRESS", 2)
-    monkeypatch.setattr(metering, "FOLLOWED", 1)
+    monkeypatch.setattr(flow, "MOST_IN_PROGRESS", 2)
+    monkeypatch.setattr(flow, "FOLLOWED", 1)
     parts = [part_of(number, author_id=number) for number in (10, 11, 12)]
     for part in parts:
         current_part.set(part)

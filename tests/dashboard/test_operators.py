@@ -199,7 +199,7 @@ async def test_the_audit_page_tells_who_did_what_newest_first_with_people_as_pse
         await log_in(client, "adam")
         first, second = await page(client, "/audit"), await page(client, "/audit?from=40")
     assert first.index("qa_37") < first.index("qa_0") < first.index("somebody")
-    assert "<code>12e12e12</code>" in first
+    assert "<code>46629f10</code>" in first
     assert f">{BOB}<" not in first + second
     assert NASTY not in first + second
     assert f'<a href="/answers/b1">{asked}</a>' in second

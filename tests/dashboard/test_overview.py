@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard import overview, views
-from dashboard.charts import HEIGHT, WIDTH, Series, draw_columns
 from dashboard.overview import (
     FAILING_SOURCES,
+    HEIGHT,
+    WIDTH,
+    Series,
     activity_view,
+    draw_columns,
     first_steps,
     health_view,
     next_steps,

@@ -8,7 +8,7 @@ import pytest
 
 from dashboard import views
 from dashboard.display import HIDDEN_FILE, DisplayRules, ago, link_to, plain, seconds, size, whole
-from dashboard.meter import StepDuration
+from dashboard.flow import StepDuration
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
 from services.llm import StepTokens
@@ -20,7 +20,7 @@ ENTRIES = [REPLIED, UNANSWERED, CAPTURED]
 
 def test_rows_are_newest_first_with_pseudonyms_and_what_became_of_each() -> None:
     newest, _, oldest = views.answer_rows(ENTRIES, showing())
-    assert (newest.kind, newest.result, newest.who) == ("capture", "captured", "12e12e12")
+    assert (newest.kind, newest.result, newest.who) == ("capture", "captured", "46629f10")
     assert (oldest.id, oldest.result, oldest.took, oldest.tokens) == ("a1", "replied", "1.5 s", 2310)
     assert oldest.where == "#channel-20"
     assert oldest.excerpt == ""

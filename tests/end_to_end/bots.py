@@ -14,7 +14,7 @@ import pytest
 
 import assembly.bot
 import assembly.graph_parts
-import assembly.opening
+import assembly.knowledge
 import commands.live
 from assembly.graph_parts import GraphParts, assemble
 from commands.live import LiveOptions, run_bot
@@ -63,16 +63,16 @@ class RunningBot:
         def hurried(*args: Any, **kwargs: Any) -> Gateway:
             return Gateway(*args, pause=no_pause, **kwargs)
 
-        patch.setattr(assembly.opening, "assemble", listened_in)
+        patch.setattr(assembly.graph_parts, "assemble", listened_in)
         patch.setattr(assembly.bot, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
         patch.setattr(assembly.bot, "Gateway", hurried)
         if not learning:
-            keep = assembly.graph_parts.keep_knowledge_current
+            keep = assembly.knowledge.keep_knowledge_current
 
             def only_of_servers(settings: Settings, *args: Any, **kwargs: Any) -> AbstractAsyncContextManager[None]:
                 return left_alone() if settings is self.settings else keep(settings, *args, **kwargs)
 
-            patch.setattr(assembly.graph_parts, "keep_knowledge_current", only_of_servers)
+            patch.setattr(assembly.knowledge, "keep_knowledge_current", only_of_servers)
             patch.setattr(commands.live, "keep_search_current", left_alone)
         self.tasks_before = tasks_before
         self.task = asyncio.create_task(run_bot(self.settings, self._options, self.server.token), name="the bot")

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-import assembly.alerts
 import assembly.bot
+import assembly.health
 import operators.incidents
 import services.llm.resilience
 from streams.gateway import Gateway
@@ -30,7 +30,7 @@ def hurry(free_bytes: Path) -> None:
     def room(path: object) -> SimpleNamespace:
         return disk_with(total=2e10, free=float(free_bytes.read_text()))(path)
 
-    assembly.alerts.SAMPLE_SECONDS = SAMPLE_SECONDS
+    assembly.health.SAMPLE_SECONDS = SAMPLE_SECONDS
     operators.incidents.SETTLE_SECONDS = SETTLE_SECONDS
     services.llm.resilience.OPEN_SECONDS = PAUSE_SECONDS
     assembly.bot.Gateway = partial(Gateway, pause=pause)

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 from aiohttp import web
 
-from assembly import slash_commands
+from assembly import forgetting
 from assembly.answering import ModelOptions
 from assembly.slash_commands import COMMANDS, Row
 from clock import now
@@ -492,7 +492,7 @@ async def test_who_asks_to_be_forgotten_again_and_again_is_one_removal_at_a_time
         running[0] -= 1
         return lines
 
-    monkeypatch.setattr("assembly.slash_commands.find_remaining_words", looked)
+    monkeypatch.setattr("assembly.forgetting.find_remaining_words", looked)
     help_, ada, bob = discord_server.add_channel("help"), *map(discord_server.add_member, ("ada", "bob"))
     await start()
     await until_offered(discord_server)
@@ -504,6 +504,8 @@ async def test_who_asks_to_be_forgotten_again_and_again_is_one_removal_at_a_time
     texts = [await said(discord_server, each) for each in calls]
     assert (begun[0], at_once[0]) == (3, 1), "hers, what she may have written since, and his"
     assert all("kept nothing" in text for text in texts)
+    again = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    assert (again, begun[0]) == (phrases("en").forgotten_lately, 3)
 
 
 async def test_a_state_folder_that_cannot_be_written_is_told_and_the_choice_holds(
@@ -651,7 +653,7 @@ async def test_what_cannot_be_read_is_not_said_to_be_forgotten(
     start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pitfall 67."""
-    monkeypatch.setattr(slash_commands, "collect_texts", Mock(side_effect=OSError("the archive cannot be read")))
+    monkeypatch.setattr(forgetting, "collect_texts", Mock(side_effect=OSError("the archive cannot be read")))
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     await start()
     await until_offered(discord_server)

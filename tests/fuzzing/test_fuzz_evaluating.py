@@ -10,9 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assembly import Unusable
-from commands.evaluating.judging import measure
 from commands.evaluating.questions import read_questions
-from commands.evaluating.runs import read_run, render_result
+from commands.evaluating.runs import measure, read_run, render_result
 from settings import SettingsError
 from tests.commands.evaluating.examples import EXAMPLE, SILENCE, answer, question
 from tests.fuzzing.mutations import THOROUGHLY, damaged, line_files, one_line

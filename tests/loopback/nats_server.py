@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import socket
@@ -11,7 +12,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
 
 STARTING_SECONDS = 20.0
 CONFIGURATION = """\
@@ -100,3 +104,10 @@ def listening(port: int) -> bool:
     with socket.socket() as caller:
         caller.settimeout(0.2)
         return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+async def delete_all_streams(client: Client) -> None:
+    """Delete all streams of the server."""
+    listed = await client.request("$JS.API.STREAM.NAMES", timeout=5)
+    for name in json.loads(listed.data).get("streams") or ():
+        await client.request(f"$JS.API.STREAM.DELETE.{name}", timeout=5)

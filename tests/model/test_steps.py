@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboard.meter import StepDuration
+from dashboard.flow import StepDuration
 from dashboard.views import steps_of
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind

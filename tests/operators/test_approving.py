@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind
 from operators.approving import Approval, ApprovalRules, approve
 from services.assistant import Inquiry
-from services.conversations import DraftAction, DraftRequest, Drafts, InFlight, WorkCancelled
+from services.conversations import Draft, DraftAction, DraftRequest, Drafts, InFlight, WorkCancelled
 from services.conversations.drafts import read_drafts
 from services.conversations.in_flight import Reason
 from services.knowledge import Source
@@ -149,6 +150,42 @@ async def test_what_is_cancelled_by_then_is_not_held(tmp_path: Path) -> None:
     with pytest.raises(WorkCancelled):
         await after(inquiry, drafts=Drafts(tmp_path))
     assert [*read_drafts(tmp_path)] == []
+
+
+ADA = 999
+
+
+@pytest.mark.parametrize(
+    ("people", "sources", "waits"), [({ADA}, (), False), (set[int](), (TOPIC,), False), (set[int](), (GUIDE,), True)]
+)
+@pytest.mark.parametrize("when", ["before it is stored", "while it is stored", "since it is"])
+async def test_who_is_forgotten_meanwhile_leaves_no_words_in_a_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, people: set[int], sources: tuple[str, ...], waits: bool, when: str
+) -> None:
+    drafts, asked_to_cancel, began = Drafts(tmp_path), list[DraftRequest](), now()
+    drafts.requests.subscribe(asked_to_cancel.append)
+    inquiry = drafted(sources=tuple(Source(each, "So.") for each in sources))._replace(
+        people=frozenset(people), citations=sources
+    )
+    inquiry = inquiry._replace(part=replace(inquiry.part, closed_at=began))
+    put = Drafts.put
+
+    async def forgets(self: Drafts, draft: Draft) -> None:
+        drafts.forget(ADA, began)
+        await put(self, draft)
+
+    if when == "before it is stored":
+        drafts.forget(ADA, began)
+    elif when == "while it is stored":
+        monkeypatch.setattr(Drafts, "put", forgets)
+    with suppress(WorkCancelled):
+        await after(inquiry, drafts=drafts)
+    if when == "since it is":
+        drafts.forget(ADA, began)
+    is_stored = bool([*read_drafts(tmp_path)])
+    assert is_stored == (waits or when != "before it is stored")
+    assert {each.reason for each in asked_to_cancel} == ({Reason.OPTED_OUT} if is_stored and not waits else set())
+    drafts.close()
 
 
 async def test_a_full_disk_lets_the_messages_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

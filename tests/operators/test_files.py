@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
-from clock import FairTurns, Processes, WorkStopped, now
+from clock import FairTurns, Processes, WorkStopped, finish_even_if_cancelled, now
 from model.messages import Attachment, Author, AuthorType, Message, Part, Place, PlaceKind, Reference
 from operators import evidence
 from operators import evidence as chunk_module
@@ -19,13 +19,12 @@ from operators.evidence import (
     CloseThread,
     DropFiles,
     IngestResult,
-    Intake,
+    IngestServices,
     MessageFiles,
     Threads,
     chunk,
     discard,
     embed,
-    finish_even_if_cancelled,
     sweep,
     withdraw_missing,
 )
@@ -35,15 +34,14 @@ from services.discord.protocols import LookupFailed
 from services.documents.limits import FileLimits
 from services.documents.lookup import Lookup, OwnRunbook
 from services.documents.reading.preparing import prepare
-from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import protocol
-from services.documents.store.collection_files import Folders, SqliteCollections
-from services.documents.store.disk_space import DiskFull
+from services.documents.store.collection_files import DiskFull, Folders, SqliteCollections
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import NewDocument, Origin, State, StoreUnavailable
 from services.documents.thread_files import Candidate, IngestJob, ThreadFiles, Tombstones, remove_file
+from services.documents.tools.libraries import Status
 from services.documents.tools.toolset import build
 from services.storage import in_thread
 from services.telemetry import current_people
@@ -97,14 +95,14 @@ def candidate_of(file: Attachment, message_id: int = 70) -> Candidate:
     )
 
 
-def intake(store: BrokenStore, uploads: Uploads) -> Intake:
-    return Intake(store=store, attachments=uploads, run=in_thread)
+def services_of(store: BrokenStore, uploads: Uploads) -> IngestServices:
+    return IngestServices(store=store, attachments=uploads, run=in_thread)
 
 
 async def taken(
     store: BrokenStore, uploads: Uploads, name: str = "app.log", content: str = "all is well\n"
 ) -> IngestResult:
-    return await chunk(intake(store, uploads))(job_of(uploads, name, content))
+    return await chunk(services_of(store, uploads))(job_of(uploads, name, content))
 
 
 async def names(store: BrokenStore) -> list[str]:
@@ -115,7 +113,7 @@ async def names(store: BrokenStore) -> list[str]:
 async def test_what_is_refused_by_its_name_waits_for_no_turn(store: BrokenStore) -> None:
     uploads, turns = Uploads(), FairTurns()
     async with turns.turn(101), asyncio.timeout(1):
-        result = await chunk(replace(intake(store, uploads), turns=turns))(job_of(uploads, "app.exe"))
+        result = await chunk(replace(services_of(store, uploads), turns=turns))(job_of(uploads, "app.exe"))
     assert result.refusal is not None
     assert uploads.downloaded == []
 
@@ -153,7 +151,7 @@ async def test_a_bug_in_reading_is_logged_and_ends_with_that_file(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(chunk_module, "ingest", broken)
+    monkeypatch.setattr(chunk_module, "prepare_document", broken)
     result = await taken(store, Uploads())
     assert "through a fault of the bot" in result.failure
     assert "ZeroDivisionError" in caplog.text
@@ -168,7 +166,7 @@ async def test_pitfall_64_a_file_that_takes_too_much_to_read_costs_itself_only(
     job = job_of(uploads)
     processes = Processes(seconds=0.01)
     try:
-        result = await chunk(Intake(store=store, attachments=uploads, run=processes.run))(job)
+        result = await chunk(IngestServices(store=store, attachments=uploads, run=processes.run))(job)
     finally:
         await processes.close()
     assert result.failure == "app.log could not be read: it takes too long, or too much memory."
@@ -184,7 +182,7 @@ async def test_pitfall_64_files_that_could_not_be_read_count_against_what_a_thre
         raise WorkStopped("it takes longer than 60 s")
 
     uploads = Uploads()
-    read = chunk(Intake(store=store, attachments=uploads, run=too_slow, limits=FileLimits(max_files=2)))
+    read = chunk(IngestServices(store=store, attachments=uploads, run=too_slow, limits=FileLimits(max_files=2)))
     for _ in range(2):
         assert "takes too long" in (await read(job_of(uploads))).failure
     await read(job_of(uploads, "a.exe"))  # it was not even downloaded
@@ -195,7 +193,7 @@ async def test_pitfall_64_files_that_could_not_be_read_count_against_what_a_thre
 @pytest.mark.parametrize("limits", [FileLimits(max_files=4), FileLimits(max_total_bytes=4 * len("all is well 1\n"))])
 async def test_pitfall_64_a_guest_leaves_half_of_a_thread_to_others(store: BrokenStore, limits: FileLimits) -> None:
     uploads = Uploads()
-    read = chunk(replace(intake(store, uploads), limits=limits))
+    read = chunk(replace(services_of(store, uploads), limits=limits))
     failures: list[str] = []
     for number, (user_id, is_guest) in enumerate([(5, True)] * 3 + [(6, True)] + [(101, False)] * 2):
         job = job_of(uploads, f"{number}.log", f"all is well {number}\n")
@@ -213,7 +211,7 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
     def broken(*_: object, **__: object) -> None:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(chunk_module, "ingest", broken)
+    monkeypatch.setattr(chunk_module, "prepare_document", broken)
     assert "few minutes" in (await taken(store, Uploads())).failure
 
 
@@ -225,7 +223,7 @@ async def test_nothing_is_kept_of_a_file_whose_thread_was_closed_while_it_was_re
         await store.delete_collection(protocol.case_collection(str(CASE)))
         return await in_thread(work, *args, **kwargs)
 
-    result = await chunk(Intake(store=store, attachments=uploads, run=closing_meanwhile))(job)
+    result = await chunk(IngestServices(store=store, attachments=uploads, run=closing_meanwhile))(job)
     assert (result.document, result.is_new, result.failure) == (None, False, "")
     assert await store.list_collections(protocol.CASE_PREFIX) == []
 
@@ -233,21 +231,21 @@ async def test_nothing_is_kept_of_a_file_whose_thread_was_closed_while_it_was_re
 async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
     uploads = Uploads()
     job = job_of(uploads)
-    first = await chunk(intake(store, uploads))(job)
-    again = await chunk(intake(store, uploads))(job)
+    first = await chunk(services_of(store, uploads))(job)
+    again = await chunk(services_of(store, uploads))(job)
     assert first.is_new
     assert not again.is_new
     assert again.document is not None
     failed = job_of(uploads, "a.exe", "MZ")
-    assert "a program" in (await chunk(intake(store, uploads))(failed)).failure
-    assert (await chunk(intake(store, uploads))(failed)).document is None
+    assert "a program" in (await chunk(services_of(store, uploads))(failed)).failure
+    assert (await chunk(services_of(store, uploads))(failed)).document is None
 
 
 async def test_what_a_crash_has_left_pending_is_read(store: BrokenStore) -> None:
     uploads = Uploads()
     job = job_of(uploads)
     await store.expect(job.candidate.collection, job.candidate.origin)
-    assert (await chunk(intake(store, uploads))(job)).document is not None
+    assert (await chunk(services_of(store, uploads))(job)).document is not None
 
 
 async def test_work_that_is_called_off_is_waited_for() -> None:
@@ -287,7 +285,7 @@ async def test_the_text_of_a_long_message_is_read_without_a_download(store: Brok
     uploads = Uploads()
     job = ThreadFiles().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
     assert job is not None
-    result = await chunk(intake(store, uploads))(job)
+    result = await chunk(services_of(store, uploads))(job)
     assert result.document is not None
     assert uploads.downloaded == []
 
@@ -298,7 +296,7 @@ async def test_a_file_that_cannot_be_downloaded_is_kept_as_failed(
     uploads = Uploads()
     job = job_of(uploads)
     uploads.contents.clear()
-    result = await chunk(intake(store, uploads))(job)
+    result = await chunk(services_of(store, uploads))(job)
     assert result.document is None
     assert "could not be downloaded" in result.failure
     assert "attachment 1000 is gone" in caplog.text
@@ -534,7 +532,7 @@ async def test_files_of_messages_that_went_while_the_bot_was_away_are_deleted(st
     for number, letter in enumerate("abc"):
         job = job_of(uploads, f"{letter}.log", f"the log {letter}\n")
         there[20 + number] = job.candidate.attachment.id
-        await chunk(intake(store, uploads))(replace(job, candidate=replace(job.candidate, message_id=20 + number)))
+        await chunk(services_of(store, uploads))(replace(job, candidate=replace(job.candidate, message_id=20 + number)))
 
     async def find(_: int, message_id: int) -> Message | None:
         if broken:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from clock import now
 from model.conversations import Conversation
-from operators.prefetching import Prefetcher, PrefetchServices
+from operators.curating import Prefetcher, PrefetchServices
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.knowledge.index_file import IndexEntry
 from services.llm.endpoint import BadOutput
-from services.llm.prefetching import PrefetchingAsker
+from services.llm.structured import PrefetchingAsker
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import Actor

@@ -21,8 +21,7 @@ from services.assistant.answering import SelectionResult
 from services.llm import Budget, BudgetLimits, Unavailable
 from services.search.retrieval import NOTHING
 from settings import Settings
-from streams.chain import chain
-from streams.server_context import ServerContext
+from streams.chain import ServerContext, chain
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
 from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer

@@ -220,7 +220,7 @@ def test_a_thread_that_is_read_again_says_what_was_stored(is_deleted: bool) -> N
         world.changes(lamp, SCAM)
     world.is_captured(world.writes(STAFF, "The lamp is on the left side of the box, by the way."))
     said = str(world.pairs[-1].turns)
-    assert [each in said for each in (LAMP, YES, SCAM)] == [not is_deleted, not is_deleted, False]
+    assert [each in said for each in (LAMP, YES, SCAM)] == [False, not is_deleted, False]
     assert world.quoted == []  # what the team has added, it is not certain to whom, may correct it
 
 

@@ -30,7 +30,7 @@ class Bound(NamedTuple):
 QUESTION = Bound(MAX_QUESTION_CHARS, "a question: services.documents.tools.core")
 MESSAGE = Bound(4_000, "what somebody writes: Discord")
 ANSWER = Bound(4_000, "an answer, after its length is looked at: operators.answering")
-BEGINNING = Bound(5_000, "the beginning of a file: services.documents.reading.kinds")
+BEGINNING = Bound(5_000, "the beginning of a file: services.documents.reading.preparing")
 LINE = Bound(4_000, "a line, cut before it is read")
 BOUNDED = {
     "services.assistant.addresses._LINK": ANSWER,
@@ -66,11 +66,11 @@ BOUNDED = {
     "services.documents.reading.outlines._TOKEN": Bound(
         LONGEST, "a file, of which the first comment that never ends is refused", "match"
     ),
-    "services.documents.reading.kinds._CODE": BEGINNING,
-    "services.documents.reading.kinds._PROMETHEUS": Bound(
+    "services.documents.reading.preparing._CODE": BEGINNING,
+    "services.documents.reading.preparing._PROMETHEUS": Bound(
         BEGINNING.chars, "a line of the beginning of a file", "match"
     ),
-    "services.documents.reading.kinds._TRACE": BEGINNING,
+    "services.documents.reading.preparing._TRACE": BEGINNING,
     "services.documents.reading.logs._VARIABLE": Bound(400, "the beginning of a line: services.documents.reading.logs"),
     "services.documents.store.schema._STAMP": Bound(2_000, "the beginning of a line: services.documents.store.schema"),
     "services.llm.prompting._MANY_BRACKETS": LINE,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from model.messages import DISCORD_EPOCH_MS, Author
-from services.discord.protocols import LookupFailed
-from streams.gateway import PAGE, CatchUpPlace, catch_up, ids_to_read_after
+from services.discord.protocols import PAGE, LookupFailed
+from streams.gateway import CatchUpPlace, catch_up, ids_to_read_after
 
 HOUR = 3600.0
 NOW = 1_700_000_000.0
@@ -23,23 +23,19 @@ class FakeHistory:
         self.is_passing = is_passing
         self.asked: list[tuple[int, int | None]] = []
 
-    async def payloads(
-        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
-    ) -> Sequence[Mapping[str, Any]]:
+    async def payloads(self, channel_id: int, *, after: int | None = None) -> Sequence[Mapping[str, Any]]:
         self.asked.append((channel_id, after))
         if channel_id not in self.written:
             raise LookupFailed(f"{channel_id}: no", is_passing=self.is_passing)
         later = [each for each in sorted(self.written[channel_id]) if each > (after or 0)]
-        return [{"id": str(each), "channel_id": str(channel_id), "content": "hello"} for each in later[:limit]]
+        return [{"id": str(each), "channel_id": str(channel_id), "content": "hello"} for each in later[:PAGE]]
 
 
 class StuckHistory(FakeHistory):
-    async def payloads(
-        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
-    ) -> Sequence[Mapping[str, Any]]:
+    async def payloads(self, channel_id: int, *, after: int | None = None) -> Sequence[Mapping[str, Any]]:
         if channel_id == 2:
             await asyncio.Event().wait()
-        return await super().payloads(channel_id, limit=limit, after=after)
+        return await super().payloads(channel_id, after=after)
 
 
 async def test_what_was_missed_comes_in_order_of_id_over_all_places() -> None:
@@ -93,10 +89,8 @@ async def test_without_marks_nothing_is_asked() -> None:
 class Spoken(FakeHistory):
     """Everybody's message has the id of its author, times ten, plus a number."""
 
-    async def payloads(
-        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
-    ) -> Sequence[Mapping[str, Any]]:
-        page = await super().payloads(channel_id, limit=limit, after=after)
+    async def payloads(self, channel_id: int, *, after: int | None = None) -> Sequence[Mapping[str, Any]]:
+        page = await super().payloads(channel_id, after=after)
         return [{**each, "author": {"id": str(int(each["id"]) // 10), "username": "somebody"}} for each in page]
 
 

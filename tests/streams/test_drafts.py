@@ -16,7 +16,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import DraftAction, DraftEnd, DraftRequest, Drafts, InFlight
 from services.conversations.drafts import STOPPING
 from sinks.drafts import outcome_of
-from streams.drafts import approvals
+from streams.answers import approvals
 from tests.marbles import play
 from tests.services.conversations.made_drafts import made_draft
 

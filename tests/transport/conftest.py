@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.loopback.nats_server import NatsServer, binary
+from tests.loopback.nats_server import NatsServer, binary, delete_all_streams
 from transport.connection import Address, FileConnection
-from transport.streams import Layout, create_streams, delete_all_streams
+from transport.streams import Layout, create_streams
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import pytest
 from nats.aio.client import Client
 
-from tests.loopback.nats_server import NatsServer
+from tests.loopback.nats_server import NatsServer, delete_all_streams
 from tests.waiting import wait_until
 from transport.connection import Address, connect
-from transport.streams import Layout, create_streams, delete_all_streams
+from transport.streams import Layout, create_streams
 
 
 @asynccontextmanager

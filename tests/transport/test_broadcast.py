@@ -39,7 +39,7 @@ ARRIVAL = Dispatch(1.0, "GUILD_CREATE", {"id": GUILD, "roles": [], "channels": [
 @pytest.fixture
 async def out(client: Client) -> AsyncGenerator[Publisher]:
     """Tells a server whole again after every third change."""
-    async with open_watermarks(streams_of(client)) as marks, open_publisher(client, marks, fold_after=3) as made:
+    async with open_watermarks(streams_of(client)) as marks, open_publisher(client, marks, summarise_after=3) as made:
         yield made
 
 

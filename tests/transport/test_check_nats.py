@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import app
-from tests.loopback.nats_server import NatsServer, free_port
+from tests.loopback.nats_server import NatsServer, delete_all_streams, free_port
 from transport.connection import Address, connect
-from transport.streams import Layout, create_streams, delete_all_streams
+from transport.streams import Layout, create_streams
 
 pytestmark = pytest.mark.real_time
 

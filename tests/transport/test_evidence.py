@@ -27,7 +27,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.services.documents import cases
 from tests.transport.connected import client
 from transport.connection import streams_of
-from transport.document_store import open_bucket_store
+from transport.document_store import CollectionReplicas
 from transport.object_store import ObjectBucket, ObjectChanged, ObjectInfo
 from transport.streams import EVIDENCE
 
@@ -50,7 +50,7 @@ async def process(client: Client, tmp_path: Path) -> AsyncGenerator[NewProcess]:
 
     def new(name: str, soon_seconds: float = LATER) -> SharedStore:
         copies = SqliteCollections(cases.folders(tmp_path / name))
-        store = open_bucket_store(client, tmp_path / name, copies, soon_seconds=soon_seconds)
+        store = SharedStore(CollectionReplicas(client, tmp_path / name, copies, soon_seconds=soon_seconds))
         made.append(store)
         return store
 

@@ -13,9 +13,9 @@ from nats.aio.client import Client
 from services.conversations.drafts import DraftAction, DraftEnd, DraftRequest, Drafts
 from tests.services.conversations.made_drafts import made_draft
 from tests.transport.connected import client
-from transport import fleet_drafts
-from transport.fleet_drafts import FleetDrafts, answer_fleet
+from transport import requests
 from transport.members import Member, Members
+from transport.requests import FleetDrafts, answer_fleet
 
 __all__ = ["client"]
 
@@ -58,7 +58,7 @@ async def test_drafts_of_all_workers_are_listed_and_decided_about(client: Client
         assert await fleet.decide(9, DraftAction.POST, operator="bob") == "bob: post 9"
         # As a dashboard of an earlier version asks.
         asked = json.dumps({"draft_id": 9, "action": "post", "text": ""}).encode()
-        assert (await client.request(fleet_drafts.SUBJECT, asked, timeout=5)).data == b": post 9"
+        assert (await client.request(requests.DRAFTS, asked, timeout=5)).data == b": post 9"
 
 
 async def test_long_drafts_leave_room_for_each_other(
@@ -79,8 +79,8 @@ async def test_long_drafts_leave_room_for_each_other(
 async def test_a_worker_that_is_silent_is_left_out(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet_drafts, "LIST_SECONDS", 0.1)
-    monkeypatch.setattr(fleet_drafts, "DECISION_SECONDS", 0.1)
+    monkeypatch.setattr(requests, "LIST_SECONDS", 0.1)
+    monkeypatch.setattr(requests, "DECISION_SECONDS", 0.1)
     members: Any = AliveMembers()
     members.alive["c"] = Member("c", ("worker",))
     drafts = await drafts_in(tmp_path, 9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 import pytest
 from nats.aio.client import Client
@@ -14,7 +15,6 @@ from assembly.distributed.forgetting import (
     ForgetHandler,
     describe_scopes,
     forget_everywhere,
-    open_forget_handler,
     parse_forgotten,
 )
 from services.privacy import ForgetResult
@@ -63,7 +63,7 @@ async def forget_handler(nats_server: NatsServer, people: SharedPeople) -> Async
     """Of a worker that also keeps the archive, in another process."""
     assert people
     connected = await connect(Address((nats_server.url,)), "worker")
-    async with open_people(connected) as its, open_forget_handler(its.forget_requests, "worker") as made:
+    async with open_people(connected) as its, aclosing(ForgetHandler(its.forget_requests, "worker")) as made:
         its.forget_requests.on_change = made.on_request
         yield made
     await connected.close()
@@ -151,7 +151,7 @@ async def test_each_worker_forgets_what_it_has_in_memory_although_another_was_fa
 async def test_who_begins_takes_up_what_is_wished_already(client: Client, people: SharedPeople) -> None:
     request = await people.forget_requests.make(ADA, ["p00"])
     mine = Folder()
-    async with open_people(client) as later, open_forget_handler(later.forget_requests, "worker") as forget_handler:
+    async with open_people(client) as later, aclosing(ForgetHandler(later.forget_requests, "worker")) as forget_handler:
         later.forget_requests.on_change = forget_handler.on_request
         await forget_handler.own(DOCUMENTS, mine.forget)
         forget_handler.begin()

@@ -18,8 +18,8 @@ from benchmarks.scale.faults import Loss, Story
 from benchmarks.scale.findings import FAILOVER_SECONDS, failover, of_messages, of_poison
 from benchmarks.scale.judge import Entry, Log, Posted, Sent
 from benchmarks.scale.watch import Watch, connected, until
-from tests.loopback.nats_server import NatsServer
-from transport.streams import Layout, create_streams, delete_all_streams
+from tests.loopback.nats_server import NatsServer, delete_all_streams
+from transport.streams import Layout, create_streams
 
 SCOPE, CHANNEL, AUTHOR = "p07", 10, 3
 SENT = [Sent(number, CHANNEL, AUTHOR, "question", float(number), f"case-{number}") for number in range(1, 5)]

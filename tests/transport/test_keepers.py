@@ -29,7 +29,7 @@ from clock import now
 from model.health import Condition, Topic, merge_conditions
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from reporting.dismissed import DismissedQuestions
+from reporting.reading import DismissedQuestions
 from services.storage import DataFolder, files
 from services.team import AuditLog, LessonForm, PairLinks, corrections, read_audit
 from services.team.archive import render

@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from tests.leaks import crashes
-from transport.ordered_publisher import COMPLAIN_SECONDS, OrderedPublisher, OutgoingMessage, ordered_publisher
+from transport.ordered_publisher import COMPLAIN_SECONDS, OrderedPublisher, OutgoingMessage
 from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL
 
 __all__ = ["crashes"]
@@ -77,7 +77,7 @@ def server() -> Server:
 @pytest.fixture
 async def few(server: Server) -> AsyncIterator[OrderedPublisher]:
     """OrderedPublisher with room for three messages or a hundred bytes, two subjects at once."""
-    async with ordered_publisher(cast("Client", server), at_once=2, most=3, most_bytes=100) as made:
+    async with OrderedPublisher(cast("Client", server), at_once=2, most=3, most_bytes=100).running() as made:
         yield made
 
 
@@ -236,7 +236,7 @@ async def test_a_connection_that_is_closed_while_sending_too(server: Server, few
 
 async def test_what_is_put_off_at_the_end_leaves_no_timer(server: Server) -> None:
     server.answers = [error(STREAM_FULL)]
-    async with ordered_publisher(cast("Client", server)) as made:
+    async with OrderedPublisher(cast("Client", server)).running() as made:
         await made.put(outgoing("a"))
         await asyncio.sleep(0.1)
         assert made.waiting == 1

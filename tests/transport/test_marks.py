@@ -42,7 +42,7 @@ class Bucket:
 
 
 def marks_on(bucket: Bucket, kept: Mapping[int, Mapping[int, int]] | None = None) -> PublishWatermarks:
-    return PublishWatermarks(bucket, kept or {}, quiet_seconds=30 * 86_400.0)  # pyright: ignore[reportArgumentType] (a stand-in)
+    return PublishWatermarks(bucket, kept or {})  # pyright: ignore[reportArgumentType] (a stand-in)
 
 
 def test_a_mark_is_below_everything_that_is_under_way_and_never_goes_back() -> None:

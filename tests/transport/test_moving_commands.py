@@ -15,11 +15,10 @@ from assembly.distributed.roles import warn_of_data_not_in_nats
 from services.storage import DataFolder, files, lock
 from services.storage.json_state import render_ids
 from settings import load
-from tests.loopback.nats_server import NatsServer
+from tests.loopback.nats_server import NatsServer, delete_all_streams
 from tests.root_logger import logging_restored
 from tests.transport.folders import contents
 from transport.connection import Address, connect
-from transport.streams import delete_all_streams
 
 __all__ = ["logging_restored"]
 

@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 from nats.aio.client import Client
 
-from assembly.distributed import people_commands as module
-from assembly.distributed.people_commands import PeopleServices, use_shared_feedback_key
+from assembly.distributed import forgetting
+from assembly.distributed.forgetting import PeopleServices, use_shared_feedback_key
 from assembly.distributed.process import Process, open_process
 from assembly.forgetting import TeamKnowledgeFiles
 from assembly.graph_parts import GraphParts
@@ -113,8 +113,8 @@ def searched(tmp_path: Path) -> Searched:
 def people_services(
     people: SharedPeople, searched: Searched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> PeopleServices:
-    monkeypatch.setattr(module, "SETTLE_SECONDS", 0)
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(forgetting, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(forgetting, "LOOK_SECONDS", 0.01)
     state = SimpleNamespace(record=OutcomeRecord(None, str), folder=DataFolder(tmp_path / "worker"))
     services = SimpleNamespace(history=SimpleNamespace(newest_id=0), in_flight=InFlight())
     parts = cast("GraphParts", SimpleNamespace(servers={}, state=state, services=services))

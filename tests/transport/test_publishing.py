@@ -200,7 +200,7 @@ async def test_a_change_of_the_server_itself_is_told_without_its_emojis(client: 
 
 
 async def test_after_many_changes_a_server_is_told_whole_again(client: Client, marks: PublishWatermarks) -> None:
-    async with open_publisher(client, marks, fold_after=3) as out:
+    async with open_publisher(client, marks, summarise_after=3) as out:
         await out.publish(READY)
         await out.publish(Dispatch(1.0, "GUILD_CREATE", GUILD_PAYLOAD))
         for number in range(11, 15):

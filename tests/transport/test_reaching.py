@@ -21,12 +21,12 @@ from nats.errors import Error, SecureConnWantedError
 from nats.js import api
 
 from tests.loopback.nats_credentials import Operator
-from tests.loopback.nats_server import NatsServer, free_port
+from tests.loopback.nats_server import NatsServer, delete_all_streams, free_port
 from transport import address, connection
 from transport.address import Address, ServersUnusable
 from transport.connection import ServerUnreachable, connect, explain_failure, find_out_why_unreachable, streams_of
 from transport.server_probe import ProbeResult, probe_servers
-from transport.streams import Layout, create_streams, delete_all_streams
+from transport.streams import Layout, create_streams
 
 pytestmark = pytest.mark.real_time
 

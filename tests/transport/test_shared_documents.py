@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from assembly.documents import Documents, documents_for
 from model.messages import Attachment
 from services.documents import Candidate
-from services.documents.store import Origin, SharedDocuments, StoreUnavailable, protocol
+from services.documents.store import Origin, SharedDocuments, SharedStore, StoreUnavailable, protocol
 from services.documents.store.collection_files import SqliteCollections
 from settings import Settings
 from tests.loopback.nats_server import NatsServer
@@ -21,7 +21,7 @@ from tests.services.documents import cases
 from tests.transport.connected import client
 from tests.waiting import wait_until
 from tests.world import Uploads
-from transport.document_store import open_bucket_store
+from transport.document_store import CollectionReplicas
 from transport.people import SharedFlags
 
 __all__ = ["client"]
@@ -48,7 +48,10 @@ async def stack() -> AsyncGenerator[AsyncExitStack]:
 
 async def process(name: str, client: Client, folder: Path, stack: AsyncExitStack) -> Documents:
     root = folder / name
-    store, notes = open_bucket_store(client, root, SqliteCollections(cases.folders(root))), SharedFlags(client)
+    store, notes = (
+        SharedStore(CollectionReplicas(client, root, SqliteCollections(cases.folders(root)))),
+        SharedFlags(client),
+    )
     stack.push_async_callback(store.close)
     stack.push_async_callback(notes.aclose)
     together = SharedDocuments(store, notes)
@@ -148,7 +151,7 @@ async def test_without_the_server_files_are_left_alone_and_that_is_said(
     monkeypatch.setattr("transport.connection.PATIENCE_SECONDS", 0.0)
     nats_server.end()
     copies = SqliteCollections(cases.folders(tmp_path))
-    together = SharedDocuments(open_bucket_store(client, tmp_path, copies), SharedFlags(client))
+    together = SharedDocuments(SharedStore(CollectionReplicas(client, tmp_path, copies)), SharedFlags(client))
     async with documents_for(Settings().resolve_paths(tmp_path), None, Uploads(), None, shared=together) as documents:
         assert documents is None
     assert "documents: NATS does not serve" in caplog.text

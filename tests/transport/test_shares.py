@@ -11,13 +11,13 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from clock import cancel_and_wait
-from tests.loopback.nats_server import NatsServer
+from tests.loopback.nats_server import NatsServer, delete_all_streams
 from tests.waiting import wait_until
 from transport.connection import Address, connect, streams_of
 from transport.lease import Lease
 from transport.members import Member, Members, answer_presence
 from transport.rebalancing import WORKER, Rebalancing
-from transport.streams import MESSAGES, Layout, create_streams, delete_all_streams
+from transport.streams import MESSAGES, Layout, create_streams
 
 pytestmark = pytest.mark.real_time
 

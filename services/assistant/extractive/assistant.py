@@ -47,10 +47,8 @@ _SECTION_CHARS: Final = 1_200
 
 
 class ExtractiveAssistant:
-    """Implements `Assistant` with `search`. Calls no model, so that it counts nothing in `Usage`.
-
-    `addresses`: make links in quotes absolute. `reply_language`: the language of the words around quotes: `question`,
-    which is that of the question, or the code of a fixed language.
+    """Implements `Assistant` with `search`. Counts nothing in `Usage`. `addresses`: make links in quotes absolute.
+    `reply_language`: `question`, which is that of the question, or the code of a fixed one.
     """
 
     def __init__(self, search: Search, addresses: Addresses | None = None, *, reply_language: str = "question") -> None:
@@ -150,9 +148,7 @@ class ExtractiveAssistant:
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
-        """Choose the passages to quote: the best ones that have the version, number or name in question. Introductions
-        are left out.
-        """
+        """Choose the passages to quote: the best with the version, number or name in question; no introductions."""
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
         required = requirements_of(words_to_search(query))
         fit = [

@@ -136,8 +136,6 @@ def _damped(count: float) -> float:
 
 
 class _TopicPairs(NamedTuple):
-    """The pairs of a topic, and the subject of each."""
-
     pairs: tuple[Pair, ...] = ()
     subjects: tuple[Subject, ...] = ()
 
@@ -185,9 +183,8 @@ class TopicVectors:
         return _TopicPairs(new, (*subjects[:start], *came, *subjects[len(old) - end :]))
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
-        """Return the topic whose conversations are most like this one on average, and their likeness, 0 to 1.
-
-        The average keeps topics from growing without end: the more pairs a topic has, the less it is like any other.
+        """Return the topic whose conversations are most like this one on average, and their likeness, 0 to 1. The
+        average keeps topics from growing without end.
         """
         unit = self._unit(subject)
         near = {
@@ -279,9 +276,8 @@ _SHORTER = "a newer and shorter answer to the same question"
 
 
 class ExtractiveCurator:
-    """Implements `Curator`. Calls no model, so that it counts nothing in `Usage`.
-
-    `topics` returns the pairs that each topic holds now; it may block and is called off the event loop.
+    """Implements `Curator`. Counts nothing in `Usage`. `topics`: returns the pairs that each topic holds now; it may
+    block, and is called off the event loop.
     """
 
     actor = Actor.EXTRACTIVE

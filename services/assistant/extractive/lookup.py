@@ -51,11 +51,11 @@ async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *,
     """
     offered = {tool.name for tool in toolset.tools}
     asked = _question(query)
-    runbook = await _asked(toolset, _RUNBOOK_TOOL, asked) if _RUNBOOK_TOOL in offered else None
+    runbook = await toolset.ask(_RUNBOOK_TOOL, asked, PASSAGES) if _RUNBOOK_TOOL in offered else None
     own = runbook is not None and runbook.status is Status.OK
     if runbook is not None and own and _OWN.search(asked):
         return _answer(toolset, _RUNBOOK_TOOL, runbook, say, max_chars)
-    evidence = await _asked(toolset, _CASE_TOOL, asked) if _CASE_TOOL in offered else None
+    evidence = await toolset.ask(_CASE_TOOL, asked, PASSAGES) if _CASE_TOOL in offered else None
     exact = evidence is not None and any(evidence.plan.get(part) for part in _EXACT)
     found = evidence is not None and evidence.status is Status.OK
     if evidence is not None and found and exact:
@@ -69,18 +69,12 @@ async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *,
     return _in_vain(toolset, evidence, say, max_chars) if instead or exact else None
 
 
-async def _asked(toolset: Toolset, name: str, question: str) -> QAResult:
-    return await toolset.ask(name, question, PASSAGES)
-
-
 def _answer(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_chars: int) -> AnswerResult:
     return AnswerResult(answer=_shown(toolset, name, result, say, max_chars), citations=_cited(result))
 
 
 def _in_vain(toolset: Toolset, evidence: QAResult | None, say: Phrases, max_chars: int) -> AnswerResult | None:
-    """Return the answer if nothing was found: that files were searched, or cannot be read; None if neither is the
-    case.
-    """
+    """Return the answer if nothing was found: that files were searched, or cannot be read; None: neither is so."""
     said = about_unreadable(toolset.files)
     if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
         said = evidence.answer
@@ -98,9 +92,8 @@ def _holds(result: QAResult, asked: str) -> bool:
 
 
 def _question(query: str) -> str:
-    """Return the sentences that ask, if they say enough by themselves: the text around them names other things.
-
-    Earlier questions are left out: the tools know the conversation, and recognise what refers to it.
+    """Return the sentences that ask, if they say enough by themselves: the text around them names other things. Earlier
+    questions are left out: the tools know the conversation.
     """
     now = current_question(query)
     asked = map(_ASKED.match, _SENTENCE_ENDS.split(now))

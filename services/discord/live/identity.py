@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
@@ -13,6 +13,7 @@ from discord.http import Route
 
 import clock
 from services.discord.live.calls import CLOSED
+from services.discord.wire import PRIVATE_THREAD, THREAD_TYPES
 from services.telemetry import connection_problem
 
 PROBE_SECONDS = 10.0
@@ -62,31 +63,24 @@ class Server:
     roles: tuple[ServerRole, ...]
 
 
-async def identity(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> Identity:
+async def identity(token: str) -> Identity:
     """Ask Discord who the bot with this token is. Never raises: the result says what is wrong."""
-    return await _ask(token, _read_identity, timeout_seconds)
+    return await _ask(token, _read_identity)
 
 
-async def servers_of(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> tuple[Server, ...] | Identity:
+async def servers_of(token: str) -> tuple[Server, ...] | Identity:
     """Return the servers that the bot is in, with their roles; or an `Identity` that says why they are unknown."""
-    return await _ask(token, _read_servers, timeout_seconds)
+    return await _ask(token, _read_servers)
 
 
-async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SECONDS) -> str | Identity | None:
-    """Return the name of a user; None if there is no such user; an `Identity` with the reason if Discord was not
-    reached.
-    """
+async def name_of(token: str, user_id: int) -> str | Identity | None:
+    """Return the name of a user; None: there is no such user; an `Identity` says why Discord was not reached."""
 
-    async def read_name(session: aiohttp.ClientSession) -> str | Identity | None:
+    async def read_name(session: aiohttp.ClientSession) -> str | None:
         user = await _get(session, f"/users/{user_id}")
-        return user if user is None or isinstance(user, Identity) else str(user["username"])
+        return None if user is None else str(user["username"])
 
-    return await _ask(token, read_name, timeout_seconds)
-
-
-PRIVATE_THREAD = 12
-THREADS = frozenset({10, 11, PRIVATE_THREAD})
-"""The types of channels that are threads (API reference, "Channel Types")."""
+    return await _ask(token, read_name)
 
 
 class ChannelAccess(NamedTuple):
@@ -96,27 +90,20 @@ class ChannelAccess(NamedTuple):
     is_public: bool = False
 
 
-async def access_to(
-    token: str, channel_id: int, bot_id: int, *, timeout_seconds: float = PROBE_SECONDS
-) -> ChannelAccess | Identity:
+async def access_to(token: str, channel_id: int, bot_id: int) -> ChannelAccess | Identity:
     """Say who may do what in a channel or thread. An `Identity` says why that is unknown. Posts nothing."""
 
-    async def read_permissions(session: aiohttp.ClientSession) -> ChannelAccess | Identity:
+    async def read_permissions(session: aiohttp.ClientSession) -> ChannelAccess:
         place = channel = await _get(session, f"/channels/{channel_id}", gone=True)
-        if isinstance(place, dict) and place["type"] in THREADS:
+        if place is not None and place["type"] in THREAD_TYPES:
             channel = await _get(session, f"/channels/{place['parent_id']}", gone=True)
-        if channel is None:
+        if place is None or channel is None:
             return ChannelAccess("there is no such channel, or the bot cannot view it (View Channel)")
-        if isinstance(channel, Identity):
-            return channel
         guild_id = channel.get("guild_id")
         if guild_id is None:
             return ChannelAccess("it is not in a server")
         roles = await _get(session, f"/guilds/{guild_id}/roles")
         member = await _get(session, f"/guilds/{guild_id}/members/{bot_id}")
-        for found in (roles, member):
-            if isinstance(found, Identity):
-                return found
         own = [{guild_id}, set(member["roles"]), {str(bot_id)}]  # @everyone has the id of its server
         overwrites = channel.get("permission_overwrites", ())
         granted, everybody = _permissions(roles, own, overwrites), _permissions(roles, own[:1], overwrites)
@@ -125,7 +112,7 @@ async def access_to(
         trouble = f"the bot lacks {', '.join(lacking)} there" if lacking else None
         return ChannelAccess(trouble, everybody.view_channel and place["type"] != PRIVATE_THREAD)
 
-    return await _ask(token, read_permissions, timeout_seconds)
+    return await _ask(token, read_permissions)
 
 
 def _permissions(
@@ -149,19 +136,27 @@ def _permissions(
     return discord.Permissions(granted)
 
 
-async def _ask(
-    token: str, request: Callable[[aiohttp.ClientSession], Awaitable[T]], timeout_seconds: float
-) -> T | Identity:
+class _Unanswered(Exception):
+    """Discord gave no answer to a request; `identity` says why."""
+
+    def __init__(self, identity: Identity) -> None:
+        super().__init__()
+        self.identity = identity
+
+
+async def _ask(token: str, request: Callable[[aiohttp.ClientSession], Awaitable[T]]) -> T | Identity:
     headers = {"Authorization": f"Bot {token}"}
 
     async def in_time() -> T:
-        async with asyncio.timeout(timeout_seconds), aiohttp.ClientSession(headers=headers, trust_env=True) as session:
+        async with asyncio.timeout(PROBE_SECONDS), aiohttp.ClientSession(headers=headers, trust_env=True) as session:
             return await request(session)
 
     try:
         return await clock.run_in_real_time(in_time)
+    except _Unanswered as refused:
+        return refused.identity
     except TimeoutError:
-        return Identity(unknown=f"Discord did not answer within {timeout_seconds:g} s: check this machine's network")
+        return Identity(unknown=f"Discord did not answer within {PROBE_SECONDS:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:
         return Identity(unknown=f"Discord cannot be reached: {connection_problem(error)}")
     except (ValueError, TypeError, LookupError):
@@ -170,25 +165,20 @@ async def _ask(
 
 async def _read_identity(session: aiohttp.ClientSession) -> Identity:
     me = await _get(session, "/users/@me")
-    application = me if isinstance(me, Identity) else await _get(session, "/applications/@me")
-    if isinstance(me, Identity):
-        return me
     name, user_id = str(me["username"]), int(me["id"])
-    if isinstance(application, Identity):
-        return Identity(name, user_id, refused=application.refused, unknown=application.unknown)
+    try:
+        application = await _get(session, "/applications/@me")
+    except _Unanswered as refused:
+        return replace(refused.identity, name=name, user_id=user_id)
     missing = not int(application["flags"]) & MESSAGE_CONTENT
     return Identity(name, user_id, int(application["id"]), refused=CLOSED[_NO_INTENT] if missing else None)
 
 
-async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...] | Identity:
+async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...]:
     guilds = await _get(session, "/users/@me/guilds")
-    if isinstance(guilds, Identity):
-        return guilds
     servers: list[Server] = []
     for guild in list(guilds)[:MOST_SERVERS]:
         roles = await _get(session, f"/guilds/{guild['id']}/roles")
-        if isinstance(roles, Identity):
-            return roles
         # Without @everyone, which has the id of its server, and without the roles of bots.
         of_people = [role for role in roles or () if role["id"] != guild["id"] and not role.get("managed")]
         of_people.sort(key=lambda role: -int(role["position"]))
@@ -198,16 +188,14 @@ async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...] | 
 
 
 async def _get(session: aiohttp.ClientSession, path: str, *, gone: bool = False) -> Any:
-    """Return the JSON of the answer; None: there is no such user, or with `gone` nothing that the bot can see there; or
-    an `Identity` that says what is wrong.
-    """
+    """Return the JSON of the answer; None: there is no such user, or (`gone`) nothing is seen. Raises _Unanswered."""
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
-            return Identity(refused=CLOSED[_BAD_TOKEN])
+            raise _Unanswered(Identity(refused=CLOSED[_BAD_TOKEN]))
         if gone and response.status in {403, 404}:
             return None
         if response.status == 404 and path.startswith("/users/") and "@" not in path:  # noqa: PLR2004 (Not Found)
             return None
         if response.status != 200:  # noqa: PLR2004 (OK)
-            return Identity(unknown=f"Discord answers with HTTP {response.status}: try again later")
+            raise _Unanswered(Identity(unknown=f"Discord answers with HTTP {response.status}: try again later"))
         return await response.json(content_type=None)

@@ -29,9 +29,7 @@ def invitation(application_id: int, *, feedback: bool) -> str:
 
 
 def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
-    """Return the channels of a guild in which people write and which the lists of ids allow; an empty list allows
-    all.
-    """
+    """Return the channels in which people write and which the lists of ids allow; an empty list allows all."""
     return [
         channel
         for channel in guild.channels
@@ -47,9 +45,8 @@ def readable_channels(guild: discord.Guild, allowlist: Collection[int], denylist
 
 
 def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> str | None:
-    """Return one line that names the permissions that the bot lacks, by channel; None if it lacks none.
-
-    A channel that the bot cannot see counts only if the allowlist names it.
+    """Return one line that names the permissions that the bot lacks, by channel; None if it lacks none. A channel that
+    it cannot see counts only if the allowlist names it.
     """
     missing: dict[str, list[str]] = {}
     seen = 0

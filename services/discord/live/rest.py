@@ -11,7 +11,7 @@ import discord
 from discord.http import HTTPClient, MultipartParameters, handle_message_parameters
 from tenacity.wait import wait_base
 
-from clock.shared_calls import SharedCalls
+from clock import SharedCalls
 from model.messages import Message, Place
 from services.discord import wire
 from services.discord.live.calls import (
@@ -27,7 +27,7 @@ from services.discord.live.calls import (
     seconds_to_wait,
     with_retries,
 )
-from services.discord.protocols import LookupFailed, PostFailed
+from services.discord.protocols import PAGE, LookupFailed, PostFailed
 
 T = TypeVar("T")
 
@@ -69,16 +69,10 @@ class RestFetcher:
         return None if payload is None else _decoded(wire.read_message, payload)
 
     async def messages(
-        self,
-        channel_id: int,
-        *,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        around: int | None = None,
+        self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Message]:
         found: list[Message] = []
-        for payload in await self.payloads(channel_id, limit=limit, before=before, after=after, around=around):
+        for payload in await self.payloads(channel_id, before=before, after=after, around=around):
             try:
                 found.append(wire.read_message(payload))
             except wire.OddPayload as odd:
@@ -86,20 +80,12 @@ class RestFetcher:
         return found
 
     async def payloads(
-        self,
-        channel_id: int,
-        *,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        around: int | None = None,
+        self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Mapping[str, Any]]:
         """Like `messages`, but as undecoded payloads; oldest first."""
-        key = ("messages", channel_id, limit, before, after, around)
+        key = ("messages", channel_id, before, after, around)
         page = await self._read(
-            channel_id,
-            key,
-            lambda: self._http.logs_from(channel_id, limit, before=before, after=after, around=around),
+            channel_id, key, lambda: self._http.logs_from(channel_id, PAGE, before=before, after=after, around=around)
         )
         return sorted(map(_mapping, page or ()), key=lambda payload: int(payload["id"]))
 
@@ -117,11 +103,7 @@ class RestFetcher:
         return None if payload is None else _decoded(self._place, payload)
 
     async def active_threads(self, guild_id: int) -> Sequence[Mapping[str, Any]]:
-        """Return the undecoded threads and posts of a guild that are not archived and that the bot can view.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """Return the undecoded threads of a guild that are active and that the bot can view. Raises LookupFailed."""
         found = await self._read(guild_id, ("threads", guild_id), lambda: self._http.get_active_threads(guild_id))
         return [] if found is None else [_mapping(thread) for thread in found["threads"]]
 
@@ -192,12 +174,7 @@ class DiscordPoster:
         return message_id
 
     async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
-        """See `Poster.send`.
-
-        Raises:
-            PostFailed: Discord refused, or could not be reached.
-            ValueError: the nonce is longer than 25 characters, which Discord would refuse.
-        """
+        """See `Poster.send`. Raises ValueError: the nonce is longer than 25 characters, which Discord would refuse."""
         if len(nonce) > MAX_NONCE:
             raise ValueError(f"nonce {nonce!r} is longer than {MAX_NONCE} characters")
         reference = discord.utils.MISSING

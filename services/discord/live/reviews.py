@@ -13,13 +13,13 @@ from discord import ui
 from services.discord.live.calls import FAILURES, reason
 from services.discord.live.interactions import entered_in, on_interactions
 from services.discord.live.rest import DiscordPoster, RestFetcher
-from services.discord.protocols import PostFailed
+from services.discord.protocols import PAGE, PostFailed
 from services.discord.review_cards import MOST_FORM_CHARS, DraftButton, ReviewCard, buttons_on, parse_button, version_of
 from services.discord.text import split
 
 log = logging.getLogger(__name__)
 
-PAGE, PAGES = 100, 10
+PAGES = 10
 
 _LOOKS = {
     "post": ("Post", discord.ButtonStyle.success),
@@ -50,7 +50,7 @@ class DiscordReviews:
     async def find(self, channel_id: int, draft_id: int) -> int | None:
         after = draft_id
         for _ in range(PAGES):
-            page = await self.fetcher.payloads(channel_id, limit=PAGE, after=after)
+            page = await self.fetcher.payloads(channel_id, after=after)
             for payload in page:
                 # A card is known by its buttons, not by its texts: it quotes people, who may write what they like. Only
                 # the bot's own messages count, as other bots could post a card with the same buttons.

@@ -86,17 +86,12 @@ class Client(discord.Client):
             self._seconds_ahead = now() - parsedate_to_datetime(ended.response.headers["Date"]).timestamp()
 
     def discord_time(self) -> float:
-        """Return Discord's time, by its last answer, in seconds since 1970: ids go by it, and this machine's clock may
-        be wrong.
-        """
+        """Return Discord's time by its last answer, in seconds since 1970: ids go by it, and our clock may be wrong."""
         return now() - self._seconds_ahead
 
     async def log_in(self, token: str) -> None:
-        """Make the REST side usable, once. May be called again when it failed.
-
-        Raises:
-            discord.LoginFailure: the token is wrong.
-            discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
+        """Make the REST side usable, once. May be called again when it failed. Raises discord.LoginFailure: the token
+        is wrong; other errors of discord.py and aiohttp, and OSError: Discord could not be asked.
         """
         if self._logged_in:
             return
@@ -110,9 +105,7 @@ class Client(discord.Client):
         self._logged_in = True
 
     def read(self, type_: str, payload: Mapping[str, Any]) -> None:
-        """Let discord.py parse a dispatch that another process received, so that its cache and commands work without a
-        connection.
-        """
+        """Let discord.py parse a dispatch of another process, so that cache and commands work without a connection."""
         read_it = self._connection.parsers.get(type_)
         if read_it is None:
             return
@@ -128,10 +121,7 @@ class Client(discord.Client):
 
     async def concurrent_identifies(self) -> int:
         """Return the number of shards that may begin a session at a time: of those whose numbers are equal modulo this
-        number, only one. Call it after `log_in`.
-
-        Raises:
-            discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
+        number, only one. Call it after `log_in`. Raises as that.
         """
         _, _, limits = await self.http.get_bot_gateway()
         return max(1, int(limits["max_concurrency"]))
@@ -247,9 +237,7 @@ the back-off, the other half is spread over a day."""
 
 
 def pause(failures: int, jitter: Callable[[], float] = random.random) -> float:
-    """Seconds before the next try: 1, 2, 4 … 60, up to half less by `jitter` (0 to 1): many bots must not come back
-    at once.
-    """
+    """Seconds before the next try: 1, 2, 4 … 60, less up to half by `jitter` (0 to 1), that bots return in turn."""
     return min(LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 1)) * (1 - jitter() / 2)
 
 

@@ -1,6 +1,4 @@
-"""Compiles a plan to a query over lines: finds the spelling of its names in the files, and drops conditions if no line
-fits all of them.
-"""
+"""Compiles a plan to a query over lines: names as the files spell them, fewer conditions where no line fits all."""
 
 from __future__ import annotations
 

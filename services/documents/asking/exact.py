@@ -153,9 +153,7 @@ async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
 
 
 def _is_called(leaf: StoredChunk, name: str) -> bool:
-    """Return True if the key of a value, without index, has all words of a name: `ports[0]`, and also `admin_port`, for
-    "ports".
-    """
+    """Return True if the key of a value has all words of a name: `ports[0]`, and also `admin_port`, for "ports"."""
     last = _INDEX.sub("", leaf.key_path or "").rsplit(".", 1)[-1]
     return set(smallest_tokens(name)) <= set(smallest_tokens(last))
 
@@ -321,9 +319,7 @@ async def _find_component(scope: Scope, plan: Plan, logs: Sequence[Document]) ->
 
 
 async def _by_words(scope: Scope, plan: Plan, asked: LineQuery, k: int) -> Findings | None:
-    """Return the lines that contain all words, or all parts of a name. None: there are none, so that passages have to
-    be ranked.
-    """
+    """Return the lines that contain all words, or all parts of a name. None: rank passages, as there are none."""
     total = await scope.total(asked.where)
     # A neighbour of many lines is ambiguous.
     if not total or (plan.asks_for_neighbour and total > k and not plan.start_position):

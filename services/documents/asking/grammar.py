@@ -69,9 +69,7 @@ class Reading:
 
 
 def read(question: str) -> Reading:
-    """Cut a question into phrases. At each position the first kind of the grammar that fits is taken; the last kind is
-    a single word.
-    """
+    """Cut a question into phrases. At each position the first kind that fits is taken; the last is a single word."""
     found = _any_piece().finditer(question)
     return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
 

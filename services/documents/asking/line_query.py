@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
 import re2 as _re2  # pyright: ignore[reportMissingTypeStubs] (it has no types)
 
@@ -34,18 +34,10 @@ class PatternRefused(Exception):
     """A pattern is refused; the message is one clause that says why."""
 
 
-class Match(Protocol):
-    """A match of a pattern in a text."""
-
-    def __getitem__(self, group: int, /) -> str: ...
-
-    def groups(self) -> tuple[str | None, ...]: ...
-
-
 class Pattern(Protocol):
     """A compiled pattern, possibly from a stranger: no text makes it slow."""
 
-    def search(self, text: str, /) -> Match | None: ...
+    def search(self, text: str, /) -> re.Match[str] | None: ...
 
 
 def compile_pattern(pattern: str) -> Pattern:
@@ -92,9 +84,9 @@ Mode = Literal["count", "list", "first", "last", "context"]
 Order = Literal["time", "file"]
 GroupBy = Literal["level", "day", "hour", "component", "thread", "address", "message", "key", "capture"]
 
-MODES: tuple[Mode, ...] = ("count", "list", "first", "last", "context")
-ORDERS: tuple[Order, ...] = ("time", "file")
-GROUPS: tuple[GroupBy, ...] = ("level", "day", "hour", "component", "thread", "address", "message", "key", "capture")
+MODES: tuple[Mode, ...] = get_args(Mode)
+ORDERS: tuple[Order, ...] = get_args(Order)
+GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
 
 MOST_LITERALS = 10
 LONGEST_LITERAL = 200

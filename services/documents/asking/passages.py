@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from model.words import number_of
 from services.documents.asking.plan import Plan, Position
 from services.documents.limits import DocumentKind
-from services.documents.results import Citation
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 
@@ -19,6 +18,16 @@ CONTEXT_LINES = 10
 _JOINED = 2 * CONTEXT_LINES  # matches no further apart are shown in one passage: else their contexts would overlap
 _MOST_SPANNED = 120  # lines that one passage may have
 _YEARLESS = re.compile(r"^000[01]-")
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    doc_id: str
+    source: str
+    line_start: int
+    line_end: int
+    timestamp: str | None
+    chunk_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,4 @@
-"""Reads a question about files into a plan: its files, levels, times and names, and the form of the answer: lines,
-counts or groups.
-"""
+"""Reads a question about files into a plan: files, levels, times, names; and what is wanted: lines, counts, groups."""
 
 from __future__ import annotations
 
@@ -98,9 +96,7 @@ def _names(doc: Document) -> list[str]:
 
 
 def _is_host(text: str) -> bool:
-    """Return True if a text is rather a host such as `api.example.sh` than a file such as `example.py`: it has several
-    dots and no path.
-    """
+    """Return True for a host (`api.example.sh`) rather than a file (`example.py`): it has several dots and no path."""
     return "/" not in text and text.count(".") > _MOST_DOTS
 
 
@@ -255,9 +251,7 @@ def read_mention(piece: Phrase) -> NameMention | None:
 
 
 def _numbered(piece: Phrase) -> NameMention:
-    """Return a labelled number in the spellings of programs: `[4711]`, `:8080`, `job-4711`, or the label elsewhere in
-    the line.
-    """
+    """Return a labelled number as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line."""
     label, number = (piece.match["label"] or piece.match["capitals"]).split()[0], piece.match["number"]
     forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",), (label, number)]
     # A long number is hardly there by chance; one that was filled up with zeros may be.
@@ -566,9 +560,7 @@ def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
 
 
 def _other_groups(text: str) -> Iterator[str]:
-    """Yield nouns to group by other than columns of lines: `user` in "which user failed most often", `host` in "errors
-    per host".
-    """
+    """Yield nouns to group by that are no columns: `user` in "which user failed most", `host` in "per host"."""
     for found in _GROUPED_BY.finditer(text):
         noun = next(filter(None, found.groups()))
         if not (any(said.fullmatch(noun) for said in _COLUMN.values()) or asks_for_lines(noun)):

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from model.words import number_of
 from services.documents.asking import line_query
 from services.documents.asking.line_query import LineQuery, Pattern, QueryRefused
-from services.documents.asking.passages import Scope, ids_of, list_files, time_of, without_placeholder_year
+from services.documents.asking.passages import Citation, Scope, ids_of, list_files, time_of, without_placeholder_year
 from services.documents.asking.times import without_year
 from services.documents.asking.vocabulary import LEVELS
-from services.documents.results import Citation
 from services.documents.store.protocol import LineWhere, StoredLine
 from services.storage import in_thread
 
@@ -117,9 +116,7 @@ class Matches:
 
 
 async def resolve(scope: Scope, query: LineQuery) -> LineQuery:
-    """Adapt the query to its files: without the year if they leave it out, and with FATAL and CRITICAL as synonyms
-    unless the files have the level that is named.
-    """
+    """Adapt the query to its files: no year if they have none; FATAL is CRITICAL and the reverse if one is missing."""
     anything = LineWhere(ids_of(query.documents))
     if query.period is not None:
         timed = await scope.lines(anything, 1, by_time=True)

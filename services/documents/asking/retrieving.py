@@ -59,9 +59,7 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
 
 
 def sort_by_score(plan: Plan, passages: Sequence[CitedPassage]) -> list[CitedPassage]:
-    """Sort passages that were found by meaning by the score that is shown. The first one stays: its rank also depends
-    on words and rareness.
-    """
+    """Sort passages that were found by meaning by the shown score; the first stays, which also fits by words."""
     if plan.mentions or any(passage.score is None for passage in passages):
         return list(passages)
     return [*passages[:1], *sorted(passages[1:], key=lambda passage: -(passage.score or 0.0))]

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from services.documents.asking import grammar
 from services.documents.asking.grammar import Kind, Phrase
+from services.documents.asking.passages import Citation
 from services.documents.asking.plan import NameMention, Position, lines_around, plan_without_files, read_mention
-from services.documents.results import Citation, ConversationContext
 from services.documents.store.protocol import Document
 from services.search import QUERY_STOP_WORDS
 
@@ -54,6 +54,14 @@ _FACTS: tuple[frozenset[Kind], ...] = (
     frozenset({"time"}),
 )
 """Kinds of phrases that in a follow-up question replace those of the question before."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """Earlier questions and answers, which a follow-up question refers to."""
+
+    turns: tuple[tuple[str, str], ...] = ()  # pairs of question and answer, oldest first
+    citations: tuple[Citation, ...] = ()  # of the last tool result; "what came right after it?" refers to them
 
 
 class Rewriter(Protocol):
@@ -156,9 +164,7 @@ def _resolve_by_citations(asked: _FollowUp, cited: tuple[Citation, ...]) -> Reso
 
 
 def _drop_replaced(previous: str, asked: _FollowUp) -> str:
-    """Return the previous question without the phrases that the new one replaces: "and the last WARN?" after "how many
-    ERROR entries".
-    """
+    """Return the previous question without what the new one replaces: "and the last WARN?" after "how many ERROR"."""
     changed = set(asked.facts)
     if asked.plan.severity is None:
         changed.discard("levels")
@@ -204,9 +210,7 @@ def with_citations(context: ConversationContext | None, documents: Sequence[Docu
 
 
 def find_citations(answer: str, documents: Sequence[Document]) -> tuple[Citation, ...]:
-    """Find `app.log:40`, `app.log:40-44` and "line 40 of app.log" in an answer, for files that exist, in their
-    order.
-    """
+    """Find `app.log:40`, `app.log:40-44` and "line 40 of app.log" in an answer, in order, for files that exist."""
     found: dict[int, Citation] = {}
     # The longest name first: what it matched is no other file's.
     for doc in sorted(documents, key=lambda doc: -len(doc.filename)):

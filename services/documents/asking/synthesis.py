@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from services.documents.asking.passages import CitedPassage, Findings
-from services.documents.results import Citation
+from services.documents.asking.passages import Citation, CitedPassage, Findings
 from services.search import query_tokens, tokens
 
 UNVERIFIED = "(unverified)"
@@ -36,9 +35,7 @@ class CheckedAnswer:
 
 
 def check_answer(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> CheckedAnswer:
-    """Mark the citations and quotes of an answer that have no source. `allowed`: other text that may be quoted: the
-    question, headers, computed facts.
-    """
+    """Mark the citations and quotes of an answer that have no source. `allowed`: other text that may be quoted."""
     held = _plain("\n".join([*(passage.text for passage in passages), *allowed]))
     cited: dict[tuple[str, int, int], Citation] = {}
     wrong: list[str] = []

@@ -72,7 +72,7 @@ def read(text: str) -> Period:
     if len(moments) > 1:
         return replace(_between(text, *moments), limits=2)
     side = next((side for side, words in _SIDED if words.match(text)), None)
-    return replace(_sided(text, side, moments[0]), limits=1) if side else _of(text, moments[0])
+    return replace(_before_or_after(text, side, moments[0]), limits=1) if side else _at(text, moments[0])
 
 
 def window(since: str | None, until: str | None) -> Period | None:
@@ -122,7 +122,7 @@ def _period() -> re.Pattern[str]:
     return re.compile(PERIOD, re.IGNORECASE)
 
 
-def _of(text: str, moment: _Moment) -> Period:
+def _at(text: str, moment: _Moment) -> Period:
     clocks = (moment.start, moment.end) if moment.start and moment.end else None
     return Period(text, clocks, (moment.day, moment.day) if moment.day else None)
 
@@ -137,7 +137,7 @@ def _between(text: str, first: _Moment, last: _Moment) -> Period:
     return Period(text, clocks=(first.start, last.end), days=(days[0], days[0]) if days else None)
 
 
-def _sided(text: str, side: str, moment: _Moment) -> Period:
+def _before_or_after(text: str, side: str, moment: _Moment) -> Period:
     """Return the period on one side of a moment. "Before" and "after" exclude a day, "since" and "until" include it."""
     after = side in {"after", "since"}
     if moment.day is None:

@@ -1,6 +1,4 @@
-"""The words in which people ask about files: number words, levels, columns, and the words of logs and configurations
-for the same things.
-"""
+"""The words in which people ask about files, and those of logs and configurations for the same things."""
 
 from __future__ import annotations
 
@@ -232,15 +230,15 @@ def fit(question: str, key_path: str) -> float:
     the path in the question counts, the last one most.
     """
     *owners, last = [name for name in _INDEX.sub("", key_path).split(".") if name] or [""]
-    asked = _asked(question)
-    found = _of(last, asked)
+    asked = _names_in(question)
+    found = _name_fit(last, asked)
     # A list or an environment block: the name above says what the value is.
-    named = sum(_of(owner, asked) for owner in owners) / len(owners) if owners else found
+    named = sum(_name_fit(owner, asked) for owner in owners) / len(owners) if owners else found
     return _LAST_SHARE * found + (1 - _LAST_SHARE) * named
 
 
 @lru_cache(maxsize=256)
-def _asked(question: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def _names_in(question: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Return the names in a question as written, their word stems, and synonyms of its words."""
     written = frozenset(re.findall(r"(?<![\w.-])[\w.-]*\w", question))
     folded = question.casefold()
@@ -248,7 +246,7 @@ def _asked(question: str) -> tuple[frozenset[str], frozenset[str], frozenset[str
     return written, frozenset(smallest_tokens(question)), meant
 
 
-def _of(name: str, asked: tuple[frozenset[str], frozenset[str], frozenset[str]]) -> float:
+def _name_fit(name: str, asked: tuple[frozenset[str], frozenset[str], frozenset[str]]) -> float:
     written, stems, meant = asked
     plain = name.casefold()
     if name in written or (plain in meant and plain in {word.casefold() for word in written}):

@@ -50,9 +50,7 @@ def outline_of(filename: str, text: str) -> Outline:
 
 
 def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) -> list[Chunk]:
-    """Return section chunks of `lines`, which are redacted already, then a chunk for each value in `outline`, redacted
-    here.
-    """
+    """Return a chunk of each section of the redacted `lines`, then of each value in `outline`, redacted here."""
     chunks: list[Chunk] = []
     for section in _sections(lines, outline):
         heading = redacted.part(" › ".join(section.parent)) if section.parent else None
@@ -94,9 +92,7 @@ class _Node:
 
 
 def _sections(lines: Sequence[str], outline: Outline) -> Iterator[_Section]:
-    """Yield sections; every line is in exactly one. Depth first and without recursion, since a file may be nested
-    deep.
-    """
+    """Yield sections; every line is in exactly one. Depth first, without recursion: a file may be nested deep."""
     sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
     waiting = [_tree(lines, outline)]
     while waiting:

@@ -1,6 +1,4 @@
-"""Reads logs: the fields of a line (time, level, program), entries of several lines, and chunks of entries for
-search.
-"""
+"""Reads logs: the fields of a line (time, level, program), entries of several lines, and chunks of entries."""
 
 from __future__ import annotations
 
@@ -146,9 +144,7 @@ _NAMED = re.compile(r"(?:^|\s)(?:component|logger|service|module|target|caller)=
 
 
 def component_of(line: str, end: int, field: LevelField | None, *, timed: bool) -> str | None:
-    """Return the component that wrote the line; None: it names none. `end`: where the time ends; `field`: the severity
-    field.
-    """
+    """Return the component that a line names; None: none. `end`: of its time; `field`: its severity field."""
     syslog = _SYSLOG.match(line, end, end + _COMPONENT_REACH) if timed else None
     if field is None or not field.end or (syslog and syslog.end() <= field.start):
         return syslog[1] if syslog else None
@@ -292,9 +288,7 @@ _VARIABLE = re.compile(
 
 
 def read_log(lines: Sequence[str]) -> tuple[list[Chunk], list[LineRecord]]:
-    """Return the chunks of a log and a record of each line. Windows come first, in the order of the file, then
-    patterns.
-    """
+    """Return the chunks of a log (windows in the order of the file, then patterns) and a record of each line."""
     read = read_log_lines(lines)
     records = _records(lines, read)
     spans = list(windows(read))

@@ -80,9 +80,7 @@ class Outline:
 
     @cached_property
     def names(self) -> dict[Path, str]:
-        """Return the names of list items and elements by their paths: `- name: DB_PASSWORD`, `<add key="DbPassword"
-        value=…>`.
-        """
+        """Return the names of list items and elements by path: `- name: PASSWORD`, `<add key="Password" value=…>`."""
         names: dict[Path, str] = {}
         for leaf in self.leaves:
             if leaf.path and leaf.path[-1] in _NAMES:
@@ -105,9 +103,7 @@ def one_name(key: str) -> str:
 
 
 def words(path: Path, names: Mapping[Path, str]) -> str:
-    """Write a path as words: `services db ports`. A list item goes by its name, if it has one; the index of a plain
-    value is left out.
-    """
+    """Write a path as words, `services db ports`: a list item by its name, the index of a plain value left out."""
     said: list[str] = []
     for at, name in enumerate(path):
         if not name.startswith("["):
@@ -199,9 +195,7 @@ class _Reader:
             self.outline.add(leaf)
 
     def _nested(self, bare: str, number: int) -> bool:
-        """Read a line that opens or closes a block in braces or tags, as web servers have them. Returns True if it
-        did.
-        """
+        """Read a line that opens or closes a block, as web servers have them. Returns False: it is another line."""
         if bare in ("}", "};", "},"):
             del self._blocks[-1:]
             return True
@@ -282,9 +276,7 @@ class _Level:
 
 
 class _Walk:
-    """Makes an outline of what a reader finds in the order of the file: keys, values, and where mappings and lists open
-    and close.
-    """
+    """Makes an outline of the keys, values, begins and ends of mappings and lists that a reader finds in order."""
 
     def __init__(self, text: str, *comments: str) -> None:
         self.outline = Outline(comments=comments)
@@ -368,7 +360,7 @@ def read_json(text: str) -> Outline:
         elif kind == "wrong":
             raise Unreadable(f"line {line}: {found!r} has no place in JSON")
         elif kind == "mark":
-            _mark(walk, found, line, start, end)
+            _read_mark(walk, found, line, start, end)
         elif walk.wants_key:
             walk.key((_plain(kind, found),), line)
         elif walk.documents and not walk.levels:
@@ -381,7 +373,7 @@ def read_json(text: str) -> Outline:
     return walk.outline
 
 
-def _mark(walk: _Walk, mark: str, line: int, start: int, end: int) -> None:
+def _read_mark(walk: _Walk, mark: str, line: int, start: int, end: int) -> None:
     if mark == "," and walk.levels:
         walk.levels[-1].key = None
     elif mark in "}]":
@@ -455,9 +447,9 @@ def read_toml(text: str) -> Outline:
     tables: dict[Path, int] = {}
     for tokens in _statements(text):
         if tokens[0].text == "[":
-            walk.table(_table(tokens, tables), tokens[0].line)
+            walk.table(_path_of_table(tokens, tables), tokens[0].line)
         else:
-            _assigned(walk, tokens)
+            _read_assignment(walk, tokens)
     return walk.outline
 
 
@@ -487,7 +479,7 @@ def _statements(text: str) -> Iterator[list[_Token]]:
         yield tokens
 
 
-def _table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
+def _path_of_table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
     """Return the path of the table that a header begins. `tables` counts the tables of each list."""
     name = _path(tokens)
     if tokens[1].text == "[":
@@ -500,7 +492,7 @@ def _table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
     return name
 
 
-def _assigned(walk: _Walk, tokens: list[_Token]) -> None:
+def _read_assignment(walk: _Walk, tokens: list[_Token]) -> None:
     """Read the keys and values of one statement: a plain value, or those in its lists and inline tables."""
     waiting: list[_Token] = []
     for token in tokens:
@@ -510,17 +502,17 @@ def _assigned(walk: _Walk, tokens: list[_Token]) -> None:
         if token.text == "=":
             walk.key(_path(waiting), waiting[0].line)
         elif waiting:
-            _value_of(walk, waiting)
+            _add_value(walk, waiting)
         waiting = []
         if token.text in "[{":
             walk.open(token.line, token.start, is_list=token.text == "[")
         elif token.text in "]}":
             walk.close(token.line, token.start + 1)
     if waiting:
-        _value_of(walk, waiting)
+        _add_value(walk, waiting)
 
 
-def _value_of(walk: _Walk, tokens: list[_Token]) -> None:
+def _add_value(walk: _Walk, tokens: list[_Token]) -> None:
     first, last = tokens[0], tokens[-1]
     value = " ".join(str(tomllib.loads(f"v = {token.text}")["v"]) if token.quotes else token.text for token in tokens)
     walk.value(value, first.line, last.last, first.start + first.quotes, last.start + len(last.text) - last.quotes)
@@ -611,9 +603,7 @@ _NAMING = frozenset({"name", "key", "id"})
 
 
 def read_xml(text: str) -> Outline:
-    """Return elements, attributes and texts. Raises Unreadable: it is no XML, is nested too deep, or declares
-    entities.
-    """
+    """Return elements, attributes and texts. Raises Unreadable: no XML, nested too deep, or it declares entities."""
     reader = _XmlReader(text)
     try:
         reader.parser.Parse(reader.data, True)

@@ -20,12 +20,12 @@ class _Piece(NamedTuple):
     line: int
 
 
-def prose_chunks(lines: Sequence[str], first_line: int = 1) -> list[Chunk]:
+def prose_chunks(lines: Sequence[str]) -> list[Chunk]:
     """Return passages, cut at line ends; a line that is too long for that is cut at blanks."""
     chunks: list[Chunk] = []
     waiting: list[_Piece] = []
     size = fresh = 0
-    for piece in _pieces(lines, first_line):
+    for piece in _pieces(lines):
         if waiting and size + len(piece.text) > PASSAGE_CHARS and fresh:
             chunks.append(_chunk(len(chunks), waiting))
             waiting = _overlap(waiting)
@@ -38,8 +38,8 @@ def prose_chunks(lines: Sequence[str], first_line: int = 1) -> list[Chunk]:
     return chunks
 
 
-def _pieces(lines: Sequence[str], first_line: int) -> Iterator[_Piece]:
-    for number, line in enumerate(lines, start=first_line):
+def _pieces(lines: Sequence[str]) -> Iterator[_Piece]:
+    for number, line in enumerate(lines, start=1):
         rest = line
         while len(rest) > PASSAGE_CHARS:
             at = rest.rfind(" ", PASSAGE_CHARS // 2, PASSAGE_CHARS) + 1 or PASSAGE_CHARS
@@ -171,9 +171,7 @@ def _parts(begin: int, end: int, headings: Iterator[_Heading]) -> Iterator[_Part
 
 
 def _merged(parts: list[_Part], sizes: list[int]) -> list[_Part]:
-    """Merge small sections into the next one, a small last one into the one before; the larger one gives its
-    heading.
-    """
+    """Merge small sections into the next one, a small last one into the one before; the larger gives its heading."""
     merged: list[_Part] = []
     for part in parts:
         last = merged[-1] if merged else part

@@ -44,10 +44,8 @@ class _Column:
         elif cell.strip():
             self.others += 1
 
-    def described(self) -> tuple[str, list[int]]:
-        """Return range and mean in words, and the lines more than three standard deviations away from it, the farthest
-        first.
-        """
+    def describe(self) -> tuple[str, list[int]]:
+        """Return range and mean in words, and the lines beyond three standard deviations, the farthest first."""
         mean = math.fsum(self.values) / len(self.values)
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / len(self.values))
         cells = zip(self.lines, self.values, strict=True)
@@ -109,9 +107,7 @@ def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
 
 
 def _rows(lines: Sequence[str], separator: str) -> list[_Row]:
-    """Return rows with their lines; a quoted cell may span several. A cell that is never closed counts as not
-    quoted.
-    """
+    """Return rows with their lines. A quoted cell may span several; one that is never closed counts as not quoted."""
     try:
         rows = list(_quoted_rows(lines, separator))
     except csv.Error:
@@ -192,7 +188,7 @@ def _metrics(lines: Sequence[str]) -> list[Chunk]:
 def _with_summary(columns: Sequence[_Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
     """Put a chunk with a summary of the whole table's columns in front of `pieces`."""
     listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MOST_COLUMNS])
-    found = [column.described() for column in columns if len(column.values) > column.others]
+    found = [column.describe() for column in columns if len(column.values) > column.others]
     if found:
         text, lines = "\n".join(text for text, _ in found), tuple(sorted({line for _, far in found for line in far}))
         summary = Chunk(0, ChunkType.ROWS, text, 1, last, lines=lines, extra={"computed": "over the whole file"})

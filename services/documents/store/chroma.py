@@ -23,7 +23,7 @@ from services.documents.store import protocol, writing
 from services.documents.store.collection_files import Folders, OpenFile, SqliteCollections, summary
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Collection, CollectionSummary, StoreUnavailable
-from services.documents.store.writing import Packed, Record, emptied, head_of, joined, piece_names
+from services.documents.store.writing import Packed, Record, head_of, piece_names, read_pieces, without_pieces
 from services.storage import in_thread
 from services.telemetry import connection_problem
 
@@ -101,13 +101,13 @@ class ChromaRecords:
 
     def mark(self, name: str) -> WriteMark | None:
         """Return the version mark of a collection; None: there is no such collection."""
-        return self._looked(name, _mark)
+        return self._on_shelf(name, _mark)
 
     def fetch(self, name: str, now: float) -> tuple[KeptRecords, Packed] | None:
         """Return all of a collection as it was at one moment; None: there is none. `now`: seconds since the epoch.
         Raises StoreUnavailable: it changed at each try before it was read.
         """
-        return self._looked(name, lambda shelf: _fetched(shelf, name, now))
+        return self._on_shelf(name, lambda shelf: _fetch_all(shelf, name, now))
 
     def store(self, name: str, base: KeptRecords | None, after: Packed, now: float) -> KeptRecords | None:
         """Write `after` if the collection still is as in `base`. `now`: as above.
@@ -116,7 +116,7 @@ class ChromaRecords:
         Raises Overtaken: nothing was written.
         """
         try:
-            return _stored(self._shelf(name, make=base is None), base, after, now)
+            return _store_changes(self._shelf(name, make=base is None), base, after, now)
         except Exception as error:
             if not _is_missing(error):
                 raise
@@ -155,7 +155,7 @@ class ChromaRecords:
             found = self._shelves[name] = ask(f"{name}{TAIL}", embedding_function=None)
         return found
 
-    def _looked(self, name: str, look: Callable[[Any], T | None]) -> T | None:
+    def _on_shelf(self, name: str, look: Callable[[Any], T | None]) -> T | None:
         known = name in self._shelves
         try:
             return look(self._shelf(name))
@@ -164,12 +164,12 @@ class ChromaRecords:
                 raise
             self._shelves.pop(name, None)
         # Deleted since it was asked for last; perhaps another of its name has been made.
-        return self._looked(name, look) if known else None
+        return self._on_shelf(name, look) if known else None
 
 
-def _fetched(shelf: Any, name: str, now: float) -> tuple[KeptRecords, Packed] | None:
+def _fetch_all(shelf: Any, name: str, now: float) -> tuple[KeptRecords, Packed] | None:
     for _ in range(TRIES):
-        version, heads, gone = _found(shelf)
+        version, heads, gone = _read_heads(shelf)
         if version is None:
             return None
         mark = _mark_of(version)
@@ -181,25 +181,27 @@ def _fetched(shelf: Any, name: str, now: float) -> tuple[KeptRecords, Packed] | 
         if _mark(shelf) == mark:
             if gone:  # A crash, or a connection that broke, has left them.
                 _drop_documents(shelf, heads, gone, now)
-            packed = _packed(name, version, heads, texts)
+            packed = _pack_records(name, version, heads, texts)
             # A document that has lost a part is rewritten with the next write, or else deleted.
-            whole = {doc_id: head if doc_id in packed.rows else emptied(head) for doc_id, head in heads.items()}
+            whole = {doc_id: head if doc_id in packed.rows else without_pieces(head) for doc_id, head in heads.items()}
             return KeptRecords(mark, whole), packed
     raise StoreUnavailable(f"{name} changes while it is read")
 
 
-def _packed(name: str, version: Record, heads: Mapping[str, Record], texts: Mapping[str, Mapping[str, str]]) -> Packed:
+def _pack_records(
+    name: str, version: Record, heads: Mapping[str, Record], texts: Mapping[str, Mapping[str, str]]
+) -> Packed:
     rows: dict[str, Record] = {}
     vectors: dict[str, Mapping[int, bytes]] = {}
     for doc_id, head in heads.items():
         try:
-            rows[doc_id], vectors[doc_id] = joined(head, texts.get(doc_id, {}))
+            rows[doc_id], vectors[doc_id] = read_pieces(head, texts.get(doc_id, {}))
         except KeyError:
             log.warning("%s: a document in Chroma has lost a part and is left out; post it again", name)
-    return Packed(json.loads(version["collection"]), version["version"], writing.side_by_side(rows), vectors)
+    return Packed(json.loads(version["collection"]), version["version"], writing.merge_rows(rows), vectors)
 
 
-def _stored(shelf: Any, base: KeptRecords | None, after: Packed, now: float) -> KeptRecords | None:
+def _store_changes(shelf: Any, base: KeptRecords | None, after: Packed, now: float) -> KeptRecords | None:
     known: Mapping[str, Record] = {} if base is None else base.heads
     heads: dict[str, Record] = {}
     for doc_id in after.rows:
@@ -207,7 +209,7 @@ def _stored(shelf: Any, base: KeptRecords | None, after: Packed, now: float) -> 
         old = known.get(doc_id)
         # Each reader decides which of two came first: the order alone is no reason to write a document.
         heads[doc_id] = old if old is not None and head | {"order": old["order"]} == old else head
-        for some in _batches(pieces.keys() - set(_names_in(old))):
+        for some in _batches(pieces.keys() - set(_piece_names_of(old))):
             records = {
                 f"{doc_id}:{name}": _PIECE | {"doc_id": doc_id, "name": name, "written": now, "data": pieces[name]()}
                 for name in some
@@ -222,7 +224,7 @@ def _stored(shelf: Any, base: KeptRecords | None, after: Packed, now: float) -> 
         mark = WriteMark(after.version, secrets.token_hex(8))
         written = {f"{doc_id}:head": (changed | gone)[doc_id] for doc_id in some}
         _upsert(shelf, _version_record(mark, after.collection) | written)
-    version, found, left = _found(shelf)
+    version, found, left = _read_heads(shelf)
     for doc_id in changed.keys() & found.keys():
         _drop_pieces(shelf, doc_id, found[doc_id], known.get(doc_id), now)
     _drop_documents(shelf, found, left, now)
@@ -238,8 +240,8 @@ def _drop_pieces(shelf: Any, doc_id: str, head: Record, old: Record | None, now:
 
     Newer pieces that are not in `head` may be another process's, which is about to write its head.
     """
-    live = _names_in(head)
-    dropped = sorted(set(_names_in(old)).difference(live))
+    live = _piece_names_of(head)
+    dropped = sorted(set(_piece_names_of(old)).difference(live))
     if dropped:
         shelf.delete(where={"$and": [_PIECE, {"doc_id": doc_id}, {"name": {"$in": dropped}}]})
     shelf.delete(where={"$and": [_PIECE, {"doc_id": doc_id}, {"name": {"$nin": live}}, _abandoned(now)]})
@@ -258,11 +260,11 @@ def _abandoned(now: float) -> Record:
     return {"written": {"$lt": now - ABANDONED_SECONDS}}
 
 
-def _names_in(head: Record | None) -> list[str]:
+def _piece_names_of(head: Record | None) -> list[str]:
     return [] if head is None else piece_names(head)
 
 
-def _found(shelf: Any) -> tuple[Record | None, dict[str, Record], set[str]]:
+def _read_heads(shelf: Any) -> tuple[Record | None, dict[str, Record], set[str]]:
     """Return the version record, the heads of documents, and the ids of deleted documents."""
     found: list[Record] = shelf.get(where={"kind": {"$in": ["version", "document"]}}, include=["metadatas"])[
         "metadatas"
@@ -299,9 +301,7 @@ def _batches(items: Iterable[str], size: int = AT_ONCE) -> Iterator[list[str]]:
 
 
 def _is_missing(error: Exception) -> bool:
-    """Return True if an error says that the collection does not exist. The client's error classes cannot be imported
-    without the client.
-    """
+    """Return True if the collection does not exist. The client's error classes cannot be imported without it."""
     return type(error).__name__ == "NotFoundError"
 
 
@@ -348,14 +348,14 @@ class ChromaCollections:
         self._held: dict[str, KeptRecords] = {}  # the records that each up-to-date copy was made from
         self._locks: dict[str, asyncio.Lock] = {}
         self._records = (
-            ChromaRecords(lambda: connected(address, request_seconds), disconnect)
+            ChromaRecords(lambda: open_client(address, request_seconds), close_client)
             if connect is None
             else ChromaRecords(lambda: connect(address), lambda _: None)
         )
 
     async def read(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
         async with self._lock(name):
-            await self._brought_up_to_date(name)
+            await self._update_copy(name)
             return await self._copies.read(name, work, nothing)
 
     async def change(
@@ -370,7 +370,7 @@ class ChromaCollections:
         """Write to the copy, then send what changed to Chroma. Tried again if another process wrote first."""
         async with self._lock(name):
             for _ in range(TRIES):
-                base = await self._brought_up_to_date(name)
+                base = await self._update_copy(name)
                 # A failure or cancellation from here on leaves a copy ahead of Chroma: it must not be used.
                 self._held.pop(name, None)
                 result = await self._copies.change(name, work, create, erase=erase)
@@ -401,7 +401,7 @@ class ChromaCollections:
         # Those deleted by other processes, or while this one was not running, go here as well.
         for name in set(await self._copies.names()).difference(names):
             async with self._lock(name):
-                await self._brought_up_to_date(name)
+                await self._update_copy(name)
         return [name for name in names if name.startswith(prefix)]
 
     async def close(self) -> None:
@@ -412,7 +412,7 @@ class ChromaCollections:
         await self._copies.close()
         await in_thread(self._records.close)
 
-    async def _brought_up_to_date(self, name: str) -> KeptRecords | None:
+    async def _update_copy(self, name: str) -> KeptRecords | None:
         """Update the copy with what other processes have written. None: there is no such collection."""
         mark = await self._ask(self._records.mark, name)
         held = self._held.get(name)
@@ -444,7 +444,7 @@ class ChromaCollections:
         return self._locks.setdefault(name, asyncio.Lock())
 
 
-def connected(address: str, seconds: float) -> Any:
+def open_client(address: str, seconds: float) -> Any:
     """Return a client of the server at `address` (`http://host:port`). Blocking.
 
     Raises what the client, sockets and `http.client` raise if there is no server, or it does not answer.
@@ -460,7 +460,7 @@ def connected(address: str, seconds: float) -> Any:
     return client
 
 
-def disconnect(client: Any) -> None:
+def close_client(client: Any) -> None:
     """Close a client. Its own `close` leaves the sockets open."""
     client.close()
     for session in _sessions(client):
@@ -468,9 +468,7 @@ def disconnect(client: Any) -> None:
 
 
 def _wait_for_heartbeat(host: str, port: int, seconds: float, *, safe: bool) -> None:
-    """Wait until the server answers. The client itself asks for several things as soon as it is made, before its time
-    limit can be set.
-    """
+    """Wait until the server answers: the client asks it for several things before its time limit can be set."""
     kind = http.client.HTTPSConnection if safe else http.client.HTTPConnection
     connection = kind(host, port, timeout=seconds)
     try:
@@ -481,9 +479,7 @@ def _wait_for_heartbeat(host: str, port: int, seconds: float, *, safe: bool) -> 
 
 
 def _sessions(client: Any) -> list[Any]:
-    """Return the HTTP sessions of a client: the only way to its time limits and sockets. A second client in it only
-    looks after its database.
-    """
+    """Return a client's HTTP sessions, the only way to time limits and sockets. A second client asks for databases."""
     return [each._server._session for each in (client, client._admin_client)]  # noqa: SLF001 (as above)
 
 

@@ -1,4 +1,4 @@
-"""The SQLite files of collections: opened for their one writer, or read only."""
+"""The SQLite files of collections: opened for their one writer, or read only; and the disk space that they may take."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -14,8 +14,9 @@ from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 import clock
+from services.documents.limits import FileRefused, display_name, format_size
 from services.documents.store import protocol, searching, writing
-from services.documents.store.protocol import Collection, CollectionSummary, StoreUnavailable
+from services.documents.store.protocol import Collection, CollectionSummary, Origin, StoreUnavailable
 from services.storage import confined, in_thread
 
 P = ParamSpec("P")
@@ -208,9 +209,7 @@ class CollectionFiles:
             return there
 
     def copy(self, name: str, target: Path) -> bool:
-        """Copy a collection, as it is at one moment, to the file `target`, which must not exist. False: there is no
-        such collection.
-        """
+        """Copy a collection as it is at one moment to the new file `target`. False: there is no such collection."""
         path = self._path(name)
         with self._writer_of(name):
             if not path.exists():
@@ -407,3 +406,81 @@ async def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
         return await in_thread(work, *args, **kwargs)
     except (sqlite3.Error, OSError) as error:
         raise StoreUnavailable(f"the store of documents cannot be used: {type(error).__name__}") from error
+
+
+# The disk space that they take
+
+PERSONAL_SHARE = 1 / 20
+"""The most that the documents of one person may take of all disk space: 256 MiB of 5 GiB, as much as a thread full of
+logs.
+"""
+
+_SIZES = "SELECT uploader_id, sum(size) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY uploader_id"
+
+
+class DiskFull(StoreUnavailable):
+    """The files and runbooks of all people take what they may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """Bounds the disk space of collections, in all and for each person.
+
+    A collection may hold documents of several people. The size of its file is divided among them in proportion to the
+    sizes of their documents.
+
+    Attributes:
+        folders: those of the collections.
+        most_bytes: the most that all files in them may take.
+    """
+
+    folders: Sequence[Path]
+    most_bytes: int
+    _shares: dict[Path, tuple[tuple[float, ...], dict[int | None, float]]] = field(
+        default_factory=dict[Path, tuple[tuple[float, ...], dict[int | None, float]]], init=False
+    )
+    """By the path of a collection: its sizes and times when it was read, and the bytes that count for each uploader."""
+
+    def check_room(self, origin: Origin) -> None:
+        """Check that there is room for another document. `origin`: who brings it. Blocking.
+
+        Raises:
+            DiskFull: all files together take as much as they may.
+            FileRefused: those of its uploader take as much as one person's may.
+        """
+        found: dict[Path, tuple[int, float]] = {}
+        for path in (each for folder in self.folders for each in folder.rglob("*")):
+            with contextlib.suppress(OSError):  # deleted this very moment
+                stat = path.lstat()
+                found[path] = stat.st_size, stat.st_mtime
+        if sum(size for size, _ in found.values()) >= self.most_bytes:
+            raise DiskFull("no more files and runbooks are taken in (documents.max_disk_bytes)")
+        if origin.uploader_id is None:
+            return
+        taken, most = 0.0, int(self.most_bytes * PERSONAL_SHARE)
+        for gone in [path for path in self._shares if path not in found]:
+            self._shares.pop(gone, None)
+        for path, state in found.items():
+            if path.suffix == SUFFIX:
+                log = found.get(path.with_name(f"{path.name}-wal"))
+                shares = self._shares_of(path, (*state, *(log or (0, 0.0))), has_log=log is not None)
+                taken += shares.get(origin.uploader_id, 0.0)
+        if taken >= most:
+            name = display_name(origin.filename)
+            raise FileRefused(
+                "your_part_is_full", "delete_one", name=name, size=format_size(int(taken)), most=format_size(most)
+            )
+
+    def _shares_of(self, path: Path, state: tuple[float, ...], *, has_log: bool) -> dict[int | None, float]:
+        known = self._shares.get(path)
+        if known is not None and known[0] == state:
+            return known[1]
+        try:
+            with contextlib.closing(open_to_read(path, immutable=not has_log)) as connection:
+                sizes: dict[int | None, int] = dict(connection.execute(_SIZES).fetchall())
+        except sqlite3.Error:  # it is being made, or deleted
+            return {}
+        per_byte = (state[0] + state[2]) / max(1, sum(sizes.values()))
+        shares = {uploader: size * per_byte for uploader, size in sizes.items()}
+        self._shares[path] = state, shares
+        return shares

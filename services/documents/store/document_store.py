@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from services.documents.store import schema, searching, writing
-from services.documents.store.collection_files import Folders, OpenFile, SqliteCollections
-from services.documents.store.disk_space import DiskSpace
+from services.documents.store.collection_files import DiskSpace, Folders, OpenFile, SqliteCollections
 from services.documents.store.protocol import (
     ChunkHit,
     ChunkSearch,
@@ -24,8 +24,10 @@ from services.documents.store.protocol import (
     StoredChunk,
     Unembedded,
 )
-from services.search.embedding import Vectors
+from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 from services.storage import in_thread
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -89,11 +91,9 @@ class DocumentStore:
 
         A repeated call for the same attachment returns the same document.
         """
-
-        def work(connection: sqlite3.Connection) -> Document:
-            return writing.expect(connection, collection.name, origin)
-
-        document = await self.collections.change(collection.name, work, collection, soon=True)
+        document = await self.collections.change(
+            collection.name, lambda at: writing.expect(at, collection.name, origin), collection, soon=True
+        )
         assert document is not None, "a collection that may be made is there"  # noqa: S101 (tells the type checker)
         return document
 
@@ -125,19 +125,14 @@ class DocumentStore:
         )
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
-        """Store vectors by chunk index. With the last one the document becomes `ready`. False: the document does not
-        exist.
-        """
-
-        def work(connection: sqlite3.Connection) -> bool:
-            return writing.embed(connection, doc_id, embedder_id, vectors)
-
-        return bool(await self.collections.change(name, work, soon=True))
+        """Store vectors by chunk index; with the last one the document is `ready`. False: there is no such document."""
+        stored = await self.collections.change(
+            name, lambda at: writing.embed(at, doc_id, embedder_id, vectors), soon=True
+        )
+        return bool(stored)
 
     async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
-        """Return hits, best first: the best by words, the best by meaning, and chunks that contain an identifier
-        literally.
-        """
+        """Return hits, best first: the best by words, the best by meaning, and chunks with an identifier, literally."""
 
         def work(file: OpenFile) -> list[ChunkHit]:
             return searching.search(file.connection, file.frame_for(search.embedder_id), search)
@@ -195,9 +190,7 @@ class DocumentStore:
         return bool(await self.collections.change(name, lambda at: writing.delete_document(at, doc_id), erase=True))
 
     async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
-        """Remove the origins for which `gone` is true, and with the last origin the document. False: none was
-        removed.
-        """
+        """Remove the origins for which `gone` is true, with the last one the document. False: none was removed."""
         return bool(await self.collections.change(name, lambda at: writing.withdraw(at, doc_id, gone), erase=True))
 
     async def delete_collection(self, name: str) -> bool:
@@ -270,3 +263,30 @@ class SharedDocuments:
 
     store: SharedStore
     notes: SharedNotes
+
+
+AT_ONCE = 64  # chunks that are embedded between two writes: a crash loses no more
+
+
+async def embed_document(store: DocumentStore, embedder: Embedder | None, name: str, doc_id: str) -> bool:
+    """Embed the chunks of a document that have no vector yet. Returns True if the document is `ready` then.
+
+    False: the document was deleted meanwhile, or the embedder is missing or fails (then it stays searchable by words).
+    Raises StoreUnavailable: the store cannot be used.
+    """
+    if embedder is None:
+        return False
+    left = await store.unembedded(name, doc_id, embedder.id)
+    if not left:
+        return await store.embed(name, doc_id, embedder.id, {})
+    for start in range(0, len(left), AT_ONCE):
+        some = left[start : start + AT_ONCE]
+        try:
+            vectors = await embedder.embed([chunk.text for chunk in some])
+        except EmbeddingFailed as error:
+            log.warning("%s: keyword search only for a document: %s", name, error)
+            return False
+        found = {chunk.chunk_index: vector for chunk, vector in zip(some, vectors, strict=True)}
+        if not await store.embed(name, doc_id, embedder.id, found):
+            return False
+    return True

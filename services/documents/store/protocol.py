@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from services.documents.limits import ChunkType, DocumentKind, Prepared
+from services.documents.limits import Chunk, DocumentKind, Prepared
 
 if TYPE_CHECKING:  # it imports numpy, which reading a file does without
     from services.search.embedding import Vectors
@@ -192,9 +192,7 @@ class Document:
 
 
 def newest_revisions(documents: Iterable[Document]) -> dict[tuple[str, int | None], str]:
-    """Return, by name and poster, the id of the newest searchable document. `documents`: in the order in which they
-    were added.
-    """
+    """Return the id of the newest searchable document by name and poster. `documents`: in order of arrival."""
     return {
         (doc.filename, origin.uploader_id): doc.doc_id
         for doc in documents
@@ -247,27 +245,15 @@ class ChunkSearch:
     mode: SearchMode = SearchMode.HYBRID
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChunk:
-    """A passage of a document: a field for each column of its table."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunk(Chunk):
+    """A chunk as the store holds it, without `embedded`. `extra` also holds the metadata of its document."""
 
-    chunk_id: str
     doc_id: str
-    index: int
-    type: ChunkType
-    text: str
-    line_start: int
-    line_end: int
-    lines: tuple[int, ...] = ()
-    ts_min: str | None = None
-    ts_max: str | None = None
-    severities: tuple[str, ...] = ()
-    components: tuple[str, ...] = ()
-    heading: str | None = None
-    key_path: str | None = None
-    symbol: str | None = None
-    section_index: int | None = None
-    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def chunk_id(self) -> str:
+        return f"{self.doc_id}:{self.index}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def to_embed(prepared: Prepared) -> list[Chunk]:
     return [chunk for chunk in kept if not (patterned and chunk.type is ChunkType.WINDOW)]
 
 
-def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
+def embedded_text(origin: Origin, chunk: Chunk) -> str:
     """Return the text to embed: `filename › heading or key path` and the text of the chunk.
 
     A line pattern goes without a name: names of files say nothing about what happened.
@@ -191,7 +191,6 @@ def chunk_of(row: Row) -> StoredChunk:
     facts: dict[str, str] = {"filename": filename, **json.loads(doc_extra)}
     facts.pop(_OTHERS, None)
     return StoredChunk(
-        chunk_id=f"{doc_id}:{index}",
         doc_id=doc_id,
         index=index,
         type=ChunkType(kind),

@@ -20,6 +20,7 @@ from services.documents.store.protocol import (
     LineWhere,
     MatchingLines,
     SearchMode,
+    StoredChunk,
     StoredLine,
     Weights,
     newest_revisions,
@@ -72,12 +73,7 @@ class ChunkFrame:
         if known is not None:
             self.postings.move_to_end(word)
             return known
-        found = connection.execute(
-            "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
-        ).fetchall()
-        table = np.array(found, dtype=np.int64).reshape(-1, 2)
-        held = Postings(self.positions(table[:, 0]), table[:, 1].astype(np.float32))
-        self.postings[word] = held
+        held = self.postings[word] = scoring.stored_postings(connection, word, self.rows)
         if len(self.postings) > POSTINGS_KEPT:
             self.postings.popitem(last=False)
         return held
@@ -92,7 +88,6 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Chun
         "WHERE c.embedding IS NOT NULL AND d.embedder = ? ORDER BY c.chunk_no",
         (embedder_id,),
     ).fetchall()
-    vectors = np.frombuffer(b"".join(blob for _, blob in blobs), dtype=np.float32)
     embedded = np.searchsorted(rows, np.array([row for row, _ in blobs], dtype=np.int64))
     return ChunkFrame(
         version,
@@ -100,7 +95,7 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Chun
         np.array([row[1] for row in table], dtype=np.int64),
         np.array([_CODE[row[2]] for row in table], dtype=np.int8),
         np.array([row[3] for row in table], dtype=np.float32),
-        vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32),
+        scoring.stored_vectors([blob for _, blob in blobs]),
         embedded,
     )
 
@@ -152,9 +147,7 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
 
 @lru_cache(maxsize=1024)
 def literally(needle: str) -> re.Pattern[str]:
-    """Return a pattern that matches `needle` as a whole word: 10.0.0.1 is not in 10.0.0.12, nor 503 in 2.503 or
-    job-503.
-    """
+    """Return a pattern for `needle` as a whole word: not 10.0.0.1 in 10.0.0.12, nor 503 in 2.503 or job-503."""
     words = r"\s+".join(re.escape(word) for word in needle.split())
     if needle.isdigit():
         return re.compile(rf"(?<![^\W_])(?<![0-9][.,])(?<![A-Za-z]-){words}(?![^\W_])(?![.,][0-9])")
@@ -212,7 +205,7 @@ def _verbatim(
     return share
 
 
-def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions) -> dict[int, schema.StoredChunk]:
+def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Positions) -> dict[int, StoredChunk]:
     wanted = [int(row) for row in frame.rows[union]]
     rows = connection.execute(
         f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
@@ -285,25 +278,25 @@ def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limi
 
 
 def _condition(where: LineWhere) -> tuple[str, list[object]]:
-    parts = list(_parts(where))
+    parts = list(_conditions(where))
     return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
 
 
-def _parts(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
+def _conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     """Yield the conditions, each with its values."""
     yield f"d.doc_id IN ({schema.marks(len(where.doc_ids))})", where.doc_ids
     if where.first is not None:
         yield "l.line_no >= ?", (where.first,)
     if where.last is not None:
         yield "l.line_no <= ?", (where.last,)
-    yield from _of_times(where)
+    yield from _time_conditions(where)
     if where.severities:
         yield f"l.severity IN ({schema.marks(len(where.severities))})", where.severities
     if where.components:
         any_of = " OR ".join(["lower(l.component) = ? OR holds(l.component, ?)"] * len(where.components))
         yield f"({any_of})", [value for component in where.components for value in (component.casefold(), component)]
     # The word index is faster than reading the lines.
-    for words in _of_words(where):
+    for words in _word_queries(where):
         yield "l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)", (words,)
     for needle in where.holding:
         yield "holds(l.text, ?)", (needle,)
@@ -313,7 +306,7 @@ def _parts(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
         yield "NOT holds(l.text, ?)", (needle,)
 
 
-def _of_times(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
+def _time_conditions(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
     for span, text in ((where.clocks, "l.clock"), (where.instants, f"{_day(where.instants)} || 'T' || l.clock")):
         if span is not None:
             # A span over midnight is two.
@@ -323,7 +316,7 @@ def _of_times(where: LineWhere) -> Iterator[tuple[str, Sequence[object]]]:
         yield f"{_day(where.days)} BETWEEN ? AND ?", where.days
 
 
-def _of_words(where: LineWhere) -> Iterator[str]:
+def _word_queries(where: LineWhere) -> Iterator[str]:
     """Yield queries of the word index."""
     if words := [word for text in (*where.holding, *where.words) for word in tokenizer.smallest_tokens(text)]:
         yield match_of(words)

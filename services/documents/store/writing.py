@@ -369,10 +369,8 @@ def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
         )
 
 
-def side_by_side(rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge documents that several processes added at the same time: number them, and drop those that are there
-    twice.
-    """
+def merge_rows(rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Number documents that several processes added at the same time, and drop those that are there twice."""
     kept: dict[str, Any] = {}
     seen: set[tuple[str, str | None]] = set()
     for doc_id, held in sorted(rows.items(), key=lambda item: (item[1]["order"], item[0])):
@@ -388,14 +386,14 @@ def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[
     """Return the head record of a document, and for each of its pieces a function that packs it when it is needed."""
     held = packed.rows[doc_id]
     body = _json({key: held[key] for key in sorted(held.keys() - {"order", "documents"})}).encode()
-    vectors = {_named(blob): blob for blob in _vector_pieces(packed.vectors.get(doc_id, {}))}
-    name = _named(body)
+    vectors = {_hash_name(blob): blob for blob in _vector_pieces(packed.vectors.get(doc_id, {}))}
+    name = _hash_name(body)
     count = len(body) // PIECE_BYTES + 1
     pieces: dict[str, Callable[[], str]] = {
-        f"{name}.{at}": lambda at=at: _text(zlib.compress(body[at * PIECE_BYTES : (at + 1) * PIECE_BYTES]))
+        f"{name}.{at}": lambda at=at: _base85(zlib.compress(body[at * PIECE_BYTES : (at + 1) * PIECE_BYTES]))
         for at in range(count)
     }
-    pieces.update({name: lambda blob=blob: _text(blob) for name, blob in vectors.items()})
+    pieces.update({name: lambda blob=blob: _base85(blob) for name, blob in vectors.items()})
     head = {
         "kind": "document",
         "doc_id": doc_id,
@@ -409,7 +407,7 @@ def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[
     return head, pieces
 
 
-def emptied(head: Record) -> Record:
+def without_pieces(head: Record) -> Record:
     """Return the same head, without pieces."""
     return {**head, "body": "", "count": 0, "vectors": ""}
 
@@ -419,7 +417,7 @@ def piece_names(head: Record) -> list[str]:
     return [*(f"{head['body']}.{at}" for at in range(head["count"])), *str(head["vectors"]).split()]
 
 
-def joined(head: Record, pieces: Mapping[str, str]) -> tuple[Record, dict[int, bytes]]:
+def read_pieces(head: Record, pieces: Mapping[str, str]) -> tuple[Record, dict[int, bytes]]:
     """Return the rows and the vectors of a document from its pieces. Raises KeyError: a piece is missing."""
     texts = [pieces[name] for name in piece_names(head)]
     body = b"".join(zlib.decompress(base64.b85decode(text)) for text in texts[: head["count"]])
@@ -447,11 +445,11 @@ def _vectors_in(blob: bytes) -> Iterator[tuple[int, bytes]]:
         yield index, vectors[at * width : (at + 1) * width]
 
 
-def _named(content: bytes) -> str:
+def _hash_name(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:_NAME_CHARS]
 
 
-def _text(content: bytes) -> str:
+def _base85(content: bytes) -> str:
     return base64.b85encode(content).decode()
 
 

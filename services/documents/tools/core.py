@@ -17,17 +17,24 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import clock
-from clock.shared_calls import SharedCalls
+from clock import SharedCalls
 from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Findings
 from services.documents.asking.plan import Plan, plan
-from services.documents.asking.rewriting import ResolvedQuestion, Rewriter, with_citations
+from services.documents.asking.rewriting import ConversationContext, ResolvedQuestion, Rewriter, with_citations
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check_answer
-from services.documents.limits import display_name
-from services.documents.results import ConversationContext, QAResult, Status, ToolContext
+from services.documents.limits import FileRefused, display_name
 from services.documents.store.protocol import Document, State, StoreUnavailable
-from services.documents.tools.libraries import DEFAULT_K, MAX_QUESTION_CHARS, MOST_K, KBConfig
+from services.documents.tools.libraries import (
+    DEFAULT_K,
+    MAX_QUESTION_CHARS,
+    MOST_K,
+    KBConfig,
+    QAResult,
+    Status,
+    ToolContext,
+)
 from services.documents.tools.scopes import SearchScope, Shelf
 from services.llm import LLMError
 from services.search import language_of
@@ -150,6 +157,12 @@ def describe_failure(doc: Document) -> str:
     return f"{name} could not be read: {reason}" if reason else f"{name} could not be read"
 
 
+def refusal_text(refused: FileRefused, language: str = "en") -> str:
+    """Return one line for people that says why a file is refused and what to do, in a language (ISO 639-1)."""
+    said = phrases(language)
+    return " ".join(said.say(sentence, **refused.values) for sentence in refused.sentences)
+
+
 async def judge(
     config: KBConfig,
     synthesiser: Synthesiser,
@@ -159,9 +172,7 @@ async def judge(
     visible: Sequence[Document],
     wording: Phrases,
 ) -> QAResult:
-    """Make the result. `documents`: the searched ones. `visible`: all that the asker may see. `wording`: phrases in the
-    asker's language.
-    """
+    """Make the result. `documents`: those searched; `visible`: all that the asker may see."""
     pending = is_pending(visible)
     if not found.passages and not found.facts:
         if pending:
@@ -420,7 +431,9 @@ class DocumentQATool:
             filters=filters,
         )
         key = self._key(asked)
-        result = self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
+        result = self.cache.get(key) or await self._calls.share(
+            key, lambda: self._answer_anew(key, asked, begun, purges)
+        )
         return with_posters(result, scope)
 
     async def scope_for(self, ctx: ToolContext) -> SearchScope | QAResult:
@@ -442,9 +455,7 @@ class DocumentQATool:
         return opened if isinstance(opened, QAResult) else unready_result(opened.visible, wording) or opened
 
     async def with_retries(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
-        """Run a search with a time limit, retries, and a circuit breaker. Returns its result, or a `QAResult` that says
-        that the store does not answer.
-        """
+        """Run a search with time limit, retries and breaker. Returns a `QAResult` if the store does not answer."""
         if not self.breaker.is_open:
             for left in range(STORE_RETRIES, -1, -1):
                 try:
@@ -470,7 +481,7 @@ class DocumentQATool:
         room = most - len(tail) - 2
         return f"{result.answer[: max(room, 0)].rstrip()} …{tail}"[:most]
 
-    async def _fresh(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
+    async def _answer_anew(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
         search_began = time.perf_counter()
         vectors: list[tuple[Vectors, str] | None] = []  # made once, on demand; None: that failed
 

@@ -1,13 +1,16 @@
-"""The settings of the document libraries: the code of the tools is the same for all."""
+"""The settings of the document libraries, and the arguments and results of their tools, which have one code."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal
 
-from services.documents.results import Status, ToolContext
+from services.documents.askers_files import AskersFiles
+from services.documents.asking.passages import Citation
+from services.documents.asking.rewriting import ConversationContext
 from services.documents.store import protocol
 from services.documents.store.protocol import SearchMode, Weights
 from services.knowledge import LibrarySearch, SourceUnavailable, address_in, bare_name, pair_for_model, without_owner
@@ -53,6 +56,19 @@ PARAMETERS: Mapping[str, Any] = {
 }
 """The JSON schema of every tool's arguments. It has no asker or place, which a model must not choose."""
 
+
+class Status(StrEnum):
+    OK = "ok"
+    NOT_FOUND = "not_found"
+    NOT_INDEXED = "not_indexed"
+    INDEXING = "indexing"
+    REFUSED_IRRELEVANT = "refused_irrelevant"
+    DENIED = "denied"
+    RETRIEVAL_ERROR = "retrieval_error"
+    SYNTHESIS_ERROR = "synthesis_error"
+    INVALID = "invalid"
+
+
 NO_RESULT: Mapping[Status, str] = {
     Status.NOT_INDEXED: "Nothing has been stored here yet.",
     Status.INDEXING: "The documents are still being indexed; ask again in a moment.",
@@ -64,6 +80,46 @@ NO_RESULT: Mapping[Status, str] = {
     Status.INVALID: "This tool cannot be used here.",
     Status.OK: "",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """The asker of a question and its place. Set by the bot, never by the model."""
+
+    guild_id: int | None
+    thread_id: int | None
+    asker_id: int
+    team_id: str | None = None
+    conversation: ConversationContext = field(default_factory=ConversationContext)
+    execution_id: str = ""  # the id of the answer in log lines
+    thread_is_public: bool = True
+    asker_can_view: bool = False  # True if the asker can view the thread now; a private one only as its member
+    files: AskersFiles | None = None  # chooses the files that may be used; None: all of the thread
+
+    @property
+    def is_read_by_others(self) -> bool:
+        """Return True if people other than the asker can read the answer."""
+        return self.thread_id is not None and self.thread_is_public
+
+
+@dataclass(frozen=True, slots=True)
+class QAResult:
+    """An answer, or the reason why there is none."""
+
+    answer: str
+    status: Status
+    sources: tuple[str, ...] = ()  # names, each once, the best first
+    chunk_count: int = 0
+    confidence: float = 0.0  # mean cosine of the passages used, between 0 and 1; 0 when nothing was found
+    citations: tuple[Citation, ...] = ()
+    query_used: str = ""
+    plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    cached: bool = False
+    timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    posters: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Who posted each file, by source, if that is neither the asker nor a team member."""
+    unverified: int = 0  # the number of the model's citations and quotes that are in no passage
+
 
 _TITLE_CHARS = 100
 SECTION_CHARS = 3000
@@ -132,9 +188,7 @@ class KBConfig:
         return bool(self.scope)
 
     def get_collection_name(self, scope_id: str | None) -> str:
-        """Return the collection's name for a scope. Raises ValueError: the library needs a scope, and `scope_id` is not
-        valid.
-        """
+        """Return the collection's name for a scope. Raises ValueError: `scope_id` is missing or not valid."""
         if self.scope and not scope_id:
             raise ValueError(f"{self.scope} is needed")
         return self.collection(scope_id or "")
@@ -176,9 +230,7 @@ class KBConfig:
         return self.nothing_yet if reason is Status.NOT_INDEXED else NO_RESULT[reason]
 
     def _shown(self, metadata: Metadata) -> dict[str, str]:
-        """Return the metadata with derived values: source, lines, time of day, a title that differs from the source,
-        two tags.
-        """
+        """Return the metadata with derived values: source, lines, time of day, a title unlike the source, two tags."""
         source, title = self.extract_source_name(metadata), metadata.get("title", "")
         first = metadata.get("line_start", "")
         last = metadata.get("line_end", first)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from services.documents.askers_files import with_distinct_names
 from services.documents.asking.passages import CitedPassage, Findings, Scope
 from services.documents.asking.plan import Plan, Position
 from services.documents.asking.retrieving import (
@@ -17,11 +17,9 @@ from services.documents.asking.retrieving import (
     spread_by_document,
 )
 from services.documents.asking.rewriting import ResolvedQuestion
-from services.documents.naming import with_distinct_names
-from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
-from services.documents.tools.libraries import KBConfig, Published
+from services.documents.tools.libraries import KBConfig, Published, Status, ToolContext
 from services.knowledge import LibrarySearch
 from services.search import Hit, QueryVector
 from services.telemetry import add_people
@@ -30,57 +28,25 @@ RARE_AMONG_HITS = 2
 """A name in more of the hits is a common word."""
 
 
-class SearchScope(Protocol):
-    """The documents that one asker may search now.
-
-    Attributes:
-        name: of the collection, by which cached answers are dropped.
-        version: changes with every change of the content.
-        documents: the documents to search. visible: all that the asker may see, searchable or not. Both are empty for
-            published text, whose sources are no documents of the store.
-        posters: who posted each file of somebody else than the asker and the team, by its name.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> Hashable: ...
-    @property
-    def documents(self) -> tuple[Document, ...]: ...
-    @property
-    def visible(self) -> tuple[Document, ...]: ...
-    @property
-    def posters(self) -> Mapping[str, int]: ...
-
-    async def retrieve(self, plan: Plan, resolved: ResolvedQuestion, k: int, vector: Vector) -> Findings:
-        """Return at most `k` passages for a question, best first, or why there are none. Raises StoreUnavailable."""
-        ...
-
-
-class Shelf(Protocol):
-    """Keeps the document library of a tool."""
-
-    async def open(
-        self, config: KBConfig, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None
-    ) -> SearchScope | Status:
-        """Open the search scope of an asker, or return why there is none. `asker` None: do not check the guild. Raises
-        StoreUnavailable, and ValueError as `KBConfig.get_collection_name`.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class FileScope:
-    """The documents of one collection."""
+    """The documents of one collection.
+
+    Attributes:
+        visible: all that the asker may see, searchable or not; `documents`: those to search.
+        version: changes with every change of the content.
+        posters: who posted each file of somebody else than the asker and the team, by its name.
+    """
 
     config: KBConfig
     scope: Scope
     visible: tuple[Document, ...]
     version: Hashable
-    posters: Mapping[str, int] = field(default_factory=dict[str, int])
+    posters: Mapping[str, int]
 
     @property
     def name(self) -> str:
+        """The name of the collection, by which cached answers are dropped."""
         return self.scope.name
 
     @property
@@ -88,6 +54,7 @@ class FileScope:
         return self.scope.documents
 
     async def retrieve(self, plan: Plan, resolved: ResolvedQuestion, k: int, vector: Vector) -> Findings:
+        """Return at most `k` passages for a question, best first, or why there are none. Raises StoreUnavailable."""
         anchored = await _anchored(self.scope, resolved)
         if anchored is not None:
             return anchored
@@ -109,6 +76,9 @@ class FileShelf:
     async def open(
         self, config: KBConfig, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None
     ) -> FileScope | Status:
+        """Open the search scope of an asker, or return why there is none. `asker` None: do not check the guild. Raises
+        StoreUnavailable, and ValueError as `KBConfig.get_collection_name`.
+        """
         name = config.get_collection_name(scope_id)
         described = await self.store.describe(name)
         if described is None:
@@ -131,7 +101,7 @@ class FileShelf:
 
 @dataclass(frozen=True, slots=True)
 class PublishedScope:
-    """Documentation, or the team's topics, in the search of sources.
+    """Documentation, or the team's topics, in the search of sources, which are no documents of the store.
 
     Attributes:
         sources: the ids of the sources that can be found.
@@ -153,6 +123,7 @@ class PublishedScope:
         return self.config.name
 
     async def retrieve(self, plan: Plan, resolved: ResolvedQuestion, k: int, vector: Vector) -> Findings:
+        """As `FileScope.retrieve`."""
         del resolved  # published text is not cited by lines, to which a follow-up could refer
         embedded = await vector()
         meaning = None if embedded is None else QueryVector(*embedded, calibrated=False)
@@ -203,6 +174,7 @@ class PublishedShelf:
     async def open(
         self, config: KBConfig, scope_id: str, filters: Mapping[str, str], asker: ToolContext | None
     ) -> PublishedScope | Status:
+        """As `FileShelf.open`."""
         del filters, asker
         config.get_collection_name(scope_id)
         await self.search.refresh()
@@ -212,6 +184,12 @@ class PublishedShelf:
         if not sources:
             return Status.NOT_INDEXED
         return PublishedScope(config, published, self.search, sources, scope_id, (id(self.search), self.search.state))
+
+
+SearchScope = FileScope | PublishedScope
+"""What one asker may search in a document library now."""
+Shelf = FileShelf | PublishedShelf
+"""Where the document library of a tool is kept."""
 
 
 def _in_scope(documents: tuple[Document, ...], filters: Mapping[str, str]) -> tuple[Document, ...]:

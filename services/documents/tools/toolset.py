@@ -10,12 +10,11 @@ from typing import Any
 
 from services.documents.asking import line_query, query_lines
 from services.documents.asking.line_query import GROUPS, MODES, MOST_AROUND, MOST_LINES, MOST_TOP, ORDERS, QueryRefused
-from services.documents.asking.passages import CitedPassage
-from services.documents.asking.rewriting import KEPT_TURNS
+from services.documents.asking.passages import Citation, CitedPassage
+from services.documents.asking.rewriting import KEPT_TURNS, ConversationContext
 from services.documents.asking.synthesis import ExtractiveSynthesiser, check_answer
 from services.documents.condensing import ModelRewriter, ModelSynthesiser
 from services.documents.limits import display_name
-from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools.core import STORE_SECONDS, AnswerCache, Breaker, DocumentQATool, with_posters
 from services.documents.tools.libraries import (
@@ -27,6 +26,9 @@ from services.documents.tools.libraries import (
     TEAM,
     USER,
     KBConfig,
+    QAResult,
+    Status,
+    ToolContext,
 )
 from services.documents.tools.scopes import FileScope, FileShelf, PublishedShelf
 from services.knowledge import LibrarySearch, Source
@@ -339,9 +341,7 @@ class Toolset:
         return checked.answer
 
     def valid_citations(self, named: Iterable[str]) -> list[str]:
-        """Return the citations in `named` that the results confirm: `server.log:1045`, or `server.log` if only the file
-        is confirmed.
-        """
+        """Return the citations in `named` that results confirm: `a.log:1045`, or `a.log` if only the file is."""
         sources = {source for _, result in self._found for source in result.sources}
         kept = (_known_citation(one.strip(), sources, self._cited) for one in named)
         return list(dict.fromkeys(each for each in kept if each is not None))

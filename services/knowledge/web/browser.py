@@ -81,8 +81,7 @@ class BrowserFetcher:
         except PlaywrightError as error:
             # Its message quotes the page.
             raise FetchFailed(f"it could not be rendered ({type(error).__name__})") from error
-        text = await self._extraction.text(html.encode(errors="replace"), "text/html; charset=utf-8")
-        return Page(text.text, text.title, None, None)
+        return await self._extraction.text(html.encode(errors="replace"), "text/html; charset=utf-8")
 
     async def aclose(self) -> None:
         if self._browser is not None:

@@ -42,14 +42,13 @@ class CheckedClient:
         max_bytes: int = 2_000_000,
         requests_per_second: float = 2,
         private_hosts: Collection[str] = (),
-        user_agent: str = USER_AGENT,
         resolver: Callable[[], AbstractResolver] = ThreadedResolver,
     ) -> None:
         self._timeout = timeout_seconds
         self._private_hosts = frozenset(map(host_key, private_hosts))
         self._turns = Turns(requests_per_second)
         self._exchange = HttpExchange(
-            max_bytes=max_bytes, private_hosts=self._private_hosts, user_agent=user_agent, resolver=resolver
+            max_bytes=max_bytes, private_hosts=self._private_hosts, user_agent=USER_AGENT, resolver=resolver
         )
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None, *, max_bytes: int | None = None) -> Answer:
@@ -101,11 +100,8 @@ class CheckedClient:
 
 
 def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
-    """Return the address that a redirect leads to, if it may be fetched.
-
-    Raises:
-        FetchFailed: it has no target or one that `check_url` refuses; or it leads from https to http, where anybody
-            on the way could change the text. (An operator can list such a site as http.)
+    """Return the address that a redirect leads to, if it may be fetched. Raises FetchFailed: it has no target or one
+    that `check_url` refuses; or it leads from https to http, where anybody on the way could change the text.
     """
     location = answer.headers.get("Location", "")
     try:
@@ -170,17 +166,10 @@ class Turns:
         self._pauses[key] = max(pause, self._pause)
         self._hosts.pop(key, None)
 
-    @property
-    def limiter_count(self) -> int:
-        """The number of hosts with a rate limiter."""
-        return len(self._hosts)
-
 
 class _Limiter(AsyncLimiter):
-    """A limiter that tolerates rounding errors.
-
-    At the time that it has calculated, 10⁻¹⁶ of a turn may be missing, for which it would wait again, zero seconds. A
-    real clock moves on meanwhile, a virtual one does not.
+    """A limiter that tolerates rounding errors: else it would wait zero seconds for 10⁻¹⁶ of a turn, and a virtual
+    clock does not move on meanwhile.
     """
 
     __slots__ = ()
@@ -199,11 +188,8 @@ _LONGEST_VALIDATOR = 1024
 async def ask(
     client: CheckedClient, url: str, etag: str | None, last_modified: str | None, *, max_bytes: int | None = None
 ) -> Answer | NotModified:
-    """Request a page, unless it is unchanged. A validator that no header can hold is left out.
-
-    Raises:
-        FetchFailed: the answer is no page; the message has the status.
-        FetchTimedOut: the server gave no answer in time.
+    """Request a page, unless it is unchanged. A validator that no header can hold is left out. Raises FetchFailed: the
+    answer is no page; FetchTimedOut: the server gave none in time.
     """
     conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
     sent = {name: value for name, value in conditions.items() if value and _is_storable(value)}

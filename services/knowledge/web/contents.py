@@ -11,7 +11,7 @@ from typing import ParamSpec, Protocol, TypeVar, cast
 from xml.parsers import expat
 
 from clock import WorkRunner, WorkStopped
-from services.knowledge.web_interface import FetchFailed, PageText
+from services.knowledge.web_interface import FetchFailed, Page
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,19 +32,16 @@ _SNIFFED_CHARS = 1024
 
 
 class Extraction:
-    """Extracts text in processes of its own, as a page may be made to break its parser.
-
-    Pitfall 38: parsing a page takes up to seconds, in which the gateway's heartbeat would be late.
+    """Extracts text in processes of its own: a page may be made to break its parser, or take seconds, in which the
+    gateway's heartbeat would be late (pitfall 38).
     """
 
     def __init__(self, run: WorkRunner, *, max_bytes: int) -> None:
         self._run = run
         self._max_bytes = max_bytes
 
-    async def text(self, body: bytes, content_type: str) -> PageText:
-        """Extract the text of a body with `read`; takes no virtual time. Raises FetchFailed: as `read`, or the process
-        was stopped.
-        """
+    async def text(self, body: bytes, content_type: str) -> Page:
+        """Extract the text of a body, in no virtual time. Raises FetchFailed: as `read`, or the process was stopped."""
         return await run_parser(self._run, "its text", read, body, content_type, self._max_bytes)
 
 
@@ -68,11 +65,9 @@ def media_type(content_type: str, body: bytes) -> str:
     return "text/html" if _TAG.search(body[:_SNIFFED_CHARS].decode("ascii", "replace")) else "text/plain"
 
 
-def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
-    """Extract the text and title of `body`. Blocking, for seconds if it is long.
-
-    Raises:
-        FetchFailed: its type is not supported, or it has no text.
+def read(body: bytes, content_type: str, max_bytes: int) -> Page:
+    """Extract the text and title of `body`. Blocking, for seconds if it is long. Raises FetchFailed: its type is not
+    supported, or it has no text.
     """
     kind = media_type(content_type, body)
     found = _CHARSET.search(content_type)
@@ -119,14 +114,14 @@ def parse_xml(
         raise FetchFailed(f"it is no {noun}: its XML breaks off or is wrong in line {line}") from None
 
 
-def _extract(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
+def _extract(kind: str, body: bytes, declared: str | None, max_bytes: int) -> Page:
     if kind in HTML:
         return _read_html(decode(body, declared, html=True))
     if _PLAIN_TEXT.fullmatch(kind):
         text = decode(body, declared)
         if "\0" in text:
             raise FetchFailed(f"it calls itself {kind}, and is not text")
-        return PageText(text, "")
+        return Page(text, "")
     if kind == _PDF:
         return _read_pdf(body, max_bytes)
     raise FetchFailed(f"documents of its type are not read ({kind[:80]!r})")
@@ -144,10 +139,9 @@ class _Element(Protocol):
     def text_content(self) -> str: ...
 
 
-def _read_html(html: str) -> PageText:
-    """Extract the text and title of a page. Blocking, seconds for a large one.
-
-    If trafilatura finds no main text, the text is that of the whole body, which may be empty.
+def _read_html(html: str) -> Page:
+    """Extract the text and title of a page. If trafilatura finds no main text, the text is that of the whole body,
+    which may be empty. Blocking, seconds for a large page.
     """
     import trafilatura  # noqa: PLC0415 (takes longer than the rest of the program)
 
@@ -157,12 +151,12 @@ def _read_html(html: str) -> PageText:
     if tree is None:
         tree = trafilatura.load_html(f"<html><body>{html}</body></html>")
     if tree is None:
-        return PageText("", "")
+        return Page("", "")
     root = cast("_Element", tree)
     main = None
     if sum(1 for _ in root.iter()) <= MAX_ELEMENTS:
         main = trafilatura.extract(tree, output_format="markdown", include_comments=False)
-    return PageText((main or trafilatura.html2txt(tree)).strip(), _title(root))
+    return Page((main or trafilatura.html2txt(tree)).strip(), _title(root))
 
 
 def _without_declaration(html: str) -> str:
@@ -182,12 +176,10 @@ def _title(tree: _Element) -> str:
     return ""
 
 
-def _read_pdf(data: bytes, max_chars: int) -> PageText:
-    """Extract the text of all pages, with a blank line between two.
-
-    Raises:
-        FetchFailed: the extra is missing, or the PDF needs a password or has more than `max_chars` characters.
-        Exception: it is damaged; pypdf has no common class for that.
+def _read_pdf(data: bytes, max_chars: int) -> Page:
+    """Extract the text of all pages, with a blank line between two. Raises FetchFailed: the extra is missing, or the
+    PDF needs a password or has more than `max_chars` characters; Exception: it is damaged; pypdf has no common class
+    for it.
     """
     try:
         from pypdf import PdfReader  # noqa: PLC0415 (of an extra)
@@ -206,7 +198,7 @@ def _read_pdf(data: bytes, max_chars: int) -> PageText:
         if text:
             pages.append(text)
     title = (reader.metadata.title if reader.metadata else None) or ""
-    return PageText("\n\n".join(pages), " ".join(title.split()))
+    return Page("\n\n".join(pages), " ".join(title.split()))
 
 
 _BOMS = (

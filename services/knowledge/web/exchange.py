@@ -93,9 +93,8 @@ def host_key(host: str) -> str:
 
 
 def is_public(address: Address) -> bool:
-    """Return True if `address` is an ordinary address of the public internet.
-
-    An IPv6 address with an embedded IPv4 address (mapped, 6to4, NAT64) counts as that one; Teredo never is public.
+    """Return True for an ordinary address of the public internet. An IPv6 address with an embedded IPv4 address
+    (mapped, 6to4, NAT64) counts as that one; Teredo never is public.
     """
     if isinstance(address, IPv4Address):
         # Some versions of Python count multicast and reserved addresses as global.
@@ -114,9 +113,7 @@ def is_public(address: Address) -> bool:
 
 
 def parse_address(host: str) -> Address | None:
-    """Parse a host that is an address (also `127.1`, `0x7f000001`, `017700000001` or with a final dot); None if it is a
-    name.
-    """
+    """Parse a host that is an address (also `127.1`, `0x7f000001` or with a final dot); None if it is a name."""
     bare = host.rstrip(".")
     with suppress(ValueError):
         return ip_address(bare)
@@ -147,14 +144,6 @@ _CHUNK_BYTES = 65_536
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 """The encodings that aiohttp decompresses, the last two only with their packages. It returns others as they are."""
 
-_REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (aiohttp.ClientConnectorDNSError, "its host name cannot be looked up"),
-    (aiohttp.ClientSSLError, "no secure connection can be made to it"),
-    (aiohttp.ClientPayloadError, "its body is damaged or breaks off"),
-    (aiohttp.ServerDisconnectedError, "the connection was closed before it had answered"),
-    (OSError, "the connection broke off"),
-)
-
 _AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
 """Family, type, protocol, name and address, as from `getaddrinfo`."""
 
@@ -170,9 +159,8 @@ class Answer:
 
 
 class HttpExchange:
-    """Sends requests without cookies, stored passwords or proxies, and follows no redirects.
-
-    `resolver`: makes the resolver of host names, on the running loop.
+    """Sends requests without cookies, stored passwords or proxies, and follows no redirects. `resolver`: makes the
+    resolver of host names, on the running loop.
     """
 
     def __init__(
@@ -191,10 +179,8 @@ class HttpExchange:
     async def ask(
         self, url: URL, headers: Mapping[str, str], body: bytes | None = None, max_bytes: int | None = None
     ) -> Answer:
-        """Request a checked `url`: GET, or with a `body` POST. The caller bounds the time.
-
-        Raises:
-            FetchFailed: it cannot be reached safely, breaks off, or sends more than `max_bytes` (None: the usual).
+        """Request a checked `url`: GET, or with a `body` POST. The caller bounds the time. Raises FetchFailed: it
+        cannot be reached safely, breaks off, or sends more than `max_bytes` (None: the usual).
         """
         public_only = host_key(url.raw_host or "") not in self._private_hosts
         try:
@@ -235,9 +221,8 @@ class HttpExchange:
 
 
 class PublicOnly(AbstractResolver):
-    """A resolver that refuses a name if any of its addresses is not public.
-
-    A name with public and private addresses is a mistake, or an attack on clients that pick at random.
+    """A resolver that refuses a name if any of its addresses is not public: that is a mistake, or an attack on clients
+    that pick at random.
     """
 
     def __init__(self, inner: AbstractResolver) -> None:
@@ -297,12 +282,19 @@ def _describe_error(error: Exception) -> str:
         case aiohttp.ClientConnectorCertificateError():
             verdict = error.certificate_error
             detail = verdict.verify_message if isinstance(verdict, ssl.SSLCertVerificationError) else "not valid"
-            return f"its certificate is not accepted ({detail})"
-        case aiohttp.ClientConnectorDNSError() | aiohttp.ClientSSLError():
-            pass
+            reason = f"its certificate is not accepted ({detail})"
+        case aiohttp.ClientConnectorDNSError():
+            reason = "its host name cannot be looked up"
+        case aiohttp.ClientSSLError():
+            reason = "no secure connection can be made to it"
         case aiohttp.ClientConnectorError():
-            return f"it cannot be reached ({error.os_error.strerror or type(error.os_error).__name__})"
+            reason = f"it cannot be reached ({error.os_error.strerror or type(error.os_error).__name__})"
+        case aiohttp.ClientPayloadError():
+            reason = "its body is damaged or breaks off"
+        case aiohttp.ServerDisconnectedError():
+            reason = "the connection was closed before it had answered"
+        case OSError():
+            reason = "the connection broke off"
         case _:
-            pass
-    reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
-    return next(reasons, f"its answer is not understood ({type(error).__name__})")
+            reason = f"its answer is not understood ({type(error).__name__})"
+    return reason

@@ -116,10 +116,8 @@ def _packet(line: str) -> bytes:
 
 
 def _packets(data: bytes) -> Iterator[bytes]:
-    """Yield the contents of pkt-lines, without the separators.
-
-    Raises:
-        FetchFailed: the data is in another format, is cut off, or is an error of the server.
+    """Yield the contents of pkt-lines, without the separators. Raises FetchFailed: the data is in another format, is
+    cut off, or is an error of the server.
     """
     at = 0
     while at < len(data):

@@ -31,10 +31,8 @@ _MOST_TAGS = 5
 
 
 def read_pack(pack: bytes, commit: str, selection: RepositorySelection) -> RepositoryFiles:
-    """Return the selected files of `commit`, with those contents that are in the pack. Blocking.
-
-    Raises:
-        FetchFailed: it is no pack, it is damaged, or it lacks the commit.
+    """Return the selected files of `commit`, with those contents that are in the pack. Blocking. Raises FetchFailed: it
+    is no pack, it is damaged, or it lacks the commit.
     """
     objects = _objects(pack)
     files = RepositoryFiles(commit)

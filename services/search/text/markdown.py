@@ -22,13 +22,15 @@ from services.search.text.article import (
     Article,
     Block,
     BlockKind,
+    Cell,
     Heading,
     Piece,
+    fenced,
     github_slugs,
     make_article,
     mkdocs_slugs,
+    table_blocks,
 )
-from services.search.text.layout import Cell, fenced, table_blocks
 from services.search.text.markdown_extensions import add_generator_rules
 from services.search.text.markdown_html import INLINE, Tag, add_html_rules, add_inline_rules
 
@@ -488,9 +490,7 @@ def is_mdx(text: str) -> bool:
 
 
 def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
-    """Return the headings and blocks of Markdown without front matter. `keep_lines`: keep the line breaks of
-    paragraphs.
-    """
+    """Return the headings and blocks of Markdown without front matter. `keep_lines`: keep its line breaks."""
     tokens = _parser(mdx=False).parse(clean(text))
     if keep_lines:
         for child in (child for token in tokens for child in token.children or () if child.type == "softbreak"):
@@ -519,16 +519,12 @@ _BARE_TITLE = re.compile(r"[^\W_][^\n.:;!?`|<>={}\[\]]{2,70}\??")
 
 
 def read_web_text(text: str, title: str = "") -> Article:
-    """Read the text that was extracted from a web page: Markdown, often without marks of headings and listings. Line
-    breaks are kept.
-    """
+    """Read the text of a web page: Markdown, often without marks of headings and listings. Line breaks are kept."""
     return make_article(with_bare_titles(markdown_pieces(text, keep_lines=True)), mkdocs_slugs(), title)
 
 
 def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:
-    """Make short lines that do not end like a sentence headings, if there is no heading. The first one becomes the
-    title.
-    """
+    """Make headings of short lines that do not end like a sentence, if there are none. The first is the title."""
     if any(isinstance(piece, Heading) for piece in pieces):
         return list(pieces)
     return [

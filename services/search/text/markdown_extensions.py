@@ -36,27 +36,34 @@ _WHOLE_IMPORT = re.compile(r"import\b[^\"'`]*[\"'][^\"']+[\"']\s*;?")
 _KIND_TITLES = {"warning": "Warning", "danger": "Danger", "caution": "Caution", "deprecated": "Deprecated"}
 """Admonitions that are told from a paragraph without a title of their own."""
 _WITHOUT_TITLE = {"code-group", "code", "html", "group", "raw", "steps", "cards", "grid", "v-pre"}
-_PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
+PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 
 
 def add_generator_rules(md: MarkdownIt, *, mdx: bool) -> None:
     """Add the rules to a parser. `mdx`: statements of JavaScript may stand between the paragraphs."""
     md.block.ruler.before("fence", "too deep", _too_deep)
-    md.block.ruler.before("fence", "indented", _tab_or_admonition, _PARAGRAPHS)
-    md.block.ruler.before("fence", "container", _container, _PARAGRAPHS)
-    md.block.ruler.before("fence", "removed line", _removed_line, _PARAGRAPHS)
+    md.block.ruler.before("fence", "indented", _tab_or_admonition, PARAGRAPHS)
+    md.block.ruler.before("fence", "container", _container, PARAGRAPHS)
+    md.block.ruler.before("fence", "removed line", _removed_line, PARAGRAPHS)
     md.block.ruler.before("fence", "statement", _mdx_statement if mdx else _import_line)
 
 
 def push_title(state: StateBlock, line: int, title: str) -> None:
     """Add a title as a paragraph of its own, which the reader of the tokens makes bold."""
-    title = title.strip()
-    if not title:
-        return
-    state.push("paragraph_open", "p", 1).meta = {"is_title": True}
-    inline = state.push("inline", "", 0)
-    inline.content, inline.map, inline.children = title, [line, line + 1], []
+    if title.strip():
+        push_paragraph(state, line, line + 1, title.strip(), is_title=True)
+
+
+def push_paragraph(state: StateBlock, start: int, end: int, text: str, **meta: bool) -> None:
+    """Add the lines from `start` to `end` as a paragraph with this text."""
+    state.push("paragraph_open", "p", 1).meta = meta
+    push_inline(state, start, end, text)
     state.push("paragraph_close", "p", -1)
+
+
+def push_inline(state: StateBlock, start: int, end: int, text: str) -> None:
+    inline = state.push("inline", "", 0)
+    inline.content, inline.map, inline.children = text, [start, end], []
 
 
 def end_title(state: StateBlock) -> None:
@@ -81,10 +88,7 @@ def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Read deeper nesting than anybody writes as one paragraph: no word is lost, and no stack overflows."""
     if silent or state.level < state.md.options["maxNesting"] - 2:
         return False
-    state.push("paragraph_open", "p", 1)
-    inline = state.push("inline", "", 0)
-    inline.content, inline.map, inline.children = state.getLines(start, end, 0, False), [start, end], []
-    state.push("paragraph_close", "p", -1)
+    push_paragraph(state, start, end, state.getLines(start, end, 0, False))
     state.line = end
     return True
 

@@ -1,6 +1,4 @@
-"""Rules for markdown-it that read HTML, JSX components, templates and attribute lists, as blocks and within a line;
-and fences that nobody closed.
-"""
+"""Rules for markdown-it: HTML, JSX components, templates, attribute lists, and fences that nobody closed."""
 
 from __future__ import annotations
 
@@ -12,13 +10,19 @@ from functools import cache
 from typing import NamedTuple, cast
 
 from markdown_it import MarkdownIt
-from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.fence import fence
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 
-from services.search.text.markdown_extensions import end_title, line_text, push_title
+from services.search.text.markdown_extensions import (
+    PARAGRAPHS,
+    end_title,
+    line_text,
+    push_inline,
+    push_paragraph,
+    push_title,
+)
 
 MAX_TAG_CHARS = 4000
 _MAX_BRACES = 1500
@@ -183,14 +187,13 @@ _ANY_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _TABLE_PART = re.compile(r"<(?P<closing>/?)(?P<part>table|thead|tbody|tfoot|tr|th|td|caption)\b[^<>]*>", re.IGNORECASE)
 _EXPRESSION_CHARS = 20_000
 _LANGUAGE = re.compile(r"(?:language|lang|highlight)-(?:source-)?([\w+#-]+)")
-_PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 
 
 def add_html_rules(md: MarkdownIt, *, mdx: bool) -> None:
     """Add the rules for blocks to a parser. `mdx`: braces hold expressions, and indented text is no code."""
     md.disable("html_block")
     md.block.ruler.at("fence", _fence, {"alt": ["paragraph", "reference", "blockquote", "list"]})
-    md.block.ruler.before("fence", "element", _element, _PARAGRAPHS)
+    md.block.ruler.before("fence", "element", _element, PARAGRAPHS)
     if mdx:
         md.disable("code")
         md.block.ruler.before("fence", "expression", _block_expression)
@@ -232,7 +235,8 @@ def _tag_at(state: StateBlock, at: int, limit: int) -> Tag | None:
     """Read a tag. After one that does not end, the text is not searched again."""
     env = cast("dict[str, int]", state.env)
     if at < env.get("no tag before", 0):
-        limit = min(limit, state.src.find("\n", at) % (len(state.src) + 1))
+        line_end = state.src.find("\n", at)
+        limit = min(limit, line_end) if line_end >= 0 else limit
     tag = read_tag(state.src, at, limit)
     if tag is None and at >= env.get("no tag before", 0):
         env["no tag before"] = at + MAX_TAG_CHARS
@@ -308,14 +312,8 @@ def _push_code(state: StateBlock, inside: str, beginning: str) -> None:
 def _push_heading(state: StateBlock, start: int, tag: Tag, inside: str) -> None:
     opening = state.push("heading_open", tag.element, 1)
     opening.meta = {"anchor": tag.attributes.get("id", "")}
-    _push_inline(state, start, inside)
+    push_inline(state, start, start + 1, _stripped_lines(inside))
     state.push("heading_close", tag.element, -1)
-
-
-def _push_inline(state: StateBlock, start: int, text: str) -> None:
-    inline = state.push("inline", "", 0)
-    inline.content = "\n".join(line.strip() for line in text.splitlines() if line.strip())
-    inline.map, inline.children = [start, start + 1], []
 
 
 def _push_table(state: StateBlock, start: int, inside: str) -> None:
@@ -337,7 +335,7 @@ def _push_table(state: StateBlock, start: int, inside: str) -> None:
         state.push("tr_open", "tr", 1)
         for part, text in cells:
             state.push(f"{part}_open", part, 1)
-            _push_inline(state, start, text)
+            push_inline(state, start, start + 1, _stripped_lines(text))
             state.push(f"{part}_close", part, -1)
         state.push("tr_close", "tr", -1)
     state.push("table_close", "table", -1)
@@ -371,9 +369,11 @@ def _lines_of_tags(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
 
 def _push_prose(state: StateBlock, start: int, text: str) -> None:
     if text:
-        state.push("paragraph_open", "p", 1)
-        _push_inline(state, start, text)
-        state.push("paragraph_close", "p", -1)
+        push_paragraph(state, start, start + 1, _stripped_lines(text))
+
+
+def _stripped_lines(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _unindent(state: StateBlock, start: int, end: int) -> None:

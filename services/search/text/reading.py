@@ -10,12 +10,21 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Protocol, cast
+from typing import Any
 
 from clock import Processes, WorkStopped, wait_in_real_time
 from services.search.text import markdown
-from services.search.text.article import Article, Block, BlockKind, Heading, Piece, Section, make_article, mkdocs_slugs
-from services.search.text.layout import fenced
+from services.search.text.article import (
+    Article,
+    Block,
+    BlockKind,
+    Heading,
+    Piece,
+    Section,
+    fenced,
+    make_article,
+    mkdocs_slugs,
+)
 from services.search.text.markdown import clean, read_web_text, with_bare_titles
 
 _MAX_TITLE_CHARS = 120
@@ -105,7 +114,7 @@ def read_rest(text: str) -> Article:
 
 
 def _has_endless_paragraph(text: str) -> bool:
-    """Return whether a paragraph is longer than people write. The time of docutils grows with the square of its length,
+    """Return whether a paragraph is longer than people write: the time of docutils grows with the square of its length,
     and no other thread runs meanwhile.
     """
     chars, indent = 0, -1
@@ -218,15 +227,6 @@ _MAX_ELEMENTS = 50_000
 seconds for so many, and minutes for four times as many."""
 
 
-class _Element(Protocol):
-    """The methods of lxml's elements that are used here; lxml has no types."""
-
-    def iter(self) -> Iterator[object]: ...
-    def find(self, path: str) -> _Element | None: ...
-    def get(self, name: str) -> str | None: ...
-    def text_content(self) -> str: ...
-
-
 def read_html(text: str) -> Article:
     """Read the main text of a page, its title and its canonical address. Never raises.
 
@@ -241,7 +241,7 @@ def read_html(text: str) -> Article:
     tree = trafilatura.load_html(text if text.startswith("<") else f"<html><body>{text}</body></html>")
     if tree is None:
         return read_web_text(text)  # no page, whatever its name says
-    page = cast("_Element", tree)
+    page: Any = tree  # of lxml, which has no types
     title, permalink = _title(page), _permalink(page)
     main = None
     if sum(1 for _ in page.iter()) <= _MAX_ELEMENTS:
@@ -257,7 +257,7 @@ def read_html(text: str) -> Article:
     return read_web_text(main.strip(), title)._replace(permalink=permalink)
 
 
-def _title(page: _Element) -> str:
+def _title(page: Any) -> str:
     for path in (".//h1", ".//head/title", ".//title"):
         found = page.find(path)
         title = "" if found is None else " ".join(found.text_content().split()).rstrip("¶#").rstrip()
@@ -266,7 +266,7 @@ def _title(page: _Element) -> str:
     return ""
 
 
-def _permalink(page: _Element) -> str:
+def _permalink(page: Any) -> str:
     found = page.find(".//link[@rel='canonical']")
     return "" if found is None else (found.get("href") or "").strip()
 

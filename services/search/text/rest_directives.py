@@ -205,15 +205,9 @@ def _body_with_title(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
 
 
 def _admonition(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    return (
-        [_titled_content(reader, "note", call.title, reader.parsed(call))]
-        if call.direct
-        else _body_with_title(reader, call)
-    )
-
-
-def _rubric(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    return [_titled_content(reader, "title", call.title)]
+    if call.direct:
+        return [_titled_content(reader, "note", call.title, reader.parsed(call))]
+    return _body_with_title(reader, call)
 
 
 def _tab_item(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
@@ -310,11 +304,6 @@ def _unknown(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return _body_with_title(reader, call)
 
 
-def _highlight(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    del reader
-    return [Language(language=call.title)]
-
-
 def _role(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """Note the base of a role, `.. role:: name(base)`; without one the role is plain text."""
     match = _ROLE.match(call.title)
@@ -327,8 +316,7 @@ def _replace(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return reader.inline(" ".join(filter(None, [call.title, " ".join(call.body.split())])))
 
 
-def _unicode(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    del reader
+def _unicode(_: Reader, call: DirectiveCall) -> list[nodes.Node]:
     text = ""
     for code in call.title.partition(" .. ")[0].split():
         try:
@@ -336,15 +324,6 @@ def _unicode(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
         except ValueError:
             text += code
     return [nodes.Text(text)]
-
-
-def _image(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    del reader, call
-    return [nodes.image()]
-
-
-def _figure(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    return [reader.parsed(call)]
 
 
 def _quote(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
@@ -361,10 +340,6 @@ def _only(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     words = call.title.replace("(", " ").replace(")", " ").split()
     hidden = words == ["not", "html"] or (bool(words) and _PAPER_BUILDERS.issuperset(words))
     return [] if hidden else [reader.parsed(call)]
-
-
-def _table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
-    return _captioned(reader, call, [reader.parsed(call)])
 
 
 def _list_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
@@ -414,21 +389,21 @@ _HANDLERS: dict[str, Callable[[Reader, DirectiveCall], list[nodes.Node]]] = {
     "code-tab": _tab_item,
     "csv-table": _csv_table,
     "epigraph": _quote,
-    "figure": _figure,
+    "figure": lambda reader, call: [reader.parsed(call)],
     "group-tab": _body_with_title,
-    "highlight": _highlight,
+    "highlight": lambda _, call: [Language(language=call.title)],
     "highlights": _quote,
-    "image": _image,
+    "image": lambda _reader, _call: [nodes.image()],
     "list-table": _list_table,
     "only": _only,
     "pull-quote": _quote,
     "replace": _replace,
     "role": _role,
     "toctree": _toctree,
-    "rubric": _rubric,
+    "rubric": lambda reader, call: [_titled_content(reader, "title", call.title)],
     "sidebar": _body_with_title,
     "tab": _body_with_title,
-    "table": _table,
+    "table": lambda reader, call: _captioned(reader, call, [reader.parsed(call)]),
     "topic": _body_with_title,
     "unicode": _unicode,
 }

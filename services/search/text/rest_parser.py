@@ -126,7 +126,7 @@ def _make_node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a t
     if role in _TEXT_ROLES:
         return nodes.inline("", title or text)
     if title is not None:
-        return nodes.literal("", title) if _is_code(title) else nodes.inline("", title)
+        return nodes.inline("", title) if " " in title else nodes.literal("", title)
     return _code_node(role, text)
 
 
@@ -168,10 +168,6 @@ def _page_name(path: str) -> str:
 
 def _label_words(label: str) -> str:
     return " ".join(label.replace("-", " ").replace("_", " ").split())
-
-
-def _is_code(title: str) -> bool:
-    return " " not in title
 
 
 _FREE_SECONDS = 1.0
@@ -246,9 +242,7 @@ def _check_at_each_line(document: nodes.document, check: Callable[[], None]) -> 
 
 
 def _number_footnotes(document: nodes.document) -> None:
-    """Give `[#]_` and `[*]_` the labels that a reader sees. With docutils' own way, time grows with the square of
-    their number.
-    """
+    """Label `[#]_` and `[*]_` as a reader sees them. docutils' own time grows with the square of their number."""
     taken = {name for note in document.footnotes for name in note["names"]}
     numbers = (str(number) for number in count(1) if str(number) not in taken)
     symbols = (_SYMBOLS[number % len(_SYMBOLS)] * (1 + number // len(_SYMBOLS)) for number in count())

@@ -6,12 +6,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from docutils import nodes
 
-from services.search.text.article import Article, Block, BlockKind, Section
-from services.search.text.layout import Cell, fenced, list_blocks, table_blocks
+from services.search.text.article import (
+    Article,
+    Block,
+    BlockKind,
+    Cell,
+    Section,
+    fenced,
+    list_blocks,
+    table_blocks,
+)
 from services.search.text.rest_directives import Language, Signature, TitledContent
 from services.search.text.rest_parser import parse_rest
 
@@ -166,22 +174,8 @@ def _link_anonymous(document: nodes.document) -> None:
 _EMPTY = Cell("", ())
 
 
-class Table(NamedTuple):
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-
-def read_table(node: nodes.table, read_cell: Callable[[nodes.Element], Cell]) -> Table:
-    """Return the header and rows of a table; a cell that spans several stands in the first of them."""
-    heads = [row for head in node.findall(nodes.thead) for row in _rows_of(head, read_cell)]
-    rows = [row for body in node.findall(nodes.tbody) for row in _rows_of(body, read_cell)]
-    header = tuple(
-        " ".join(filter(None, (cell.plain for cell in column))) for column in zip_longest(*heads, fillvalue=_EMPTY)
-    )
-    return Table(header, tuple(map(tuple, rows)))
-
-
 def _rows_of(part: nodes.Element, read_cell: Callable[[nodes.Element], Cell]) -> list[list[Cell]]:
+    """Return the cells of each row; of a cell that spans several, the others are empty."""
     rows: list[list[Cell]] = []
     below: dict[int, int] = {}
     for row in part.children:
@@ -234,7 +228,6 @@ class BlockReader:
             nodes.table: self._table,
             nodes.footnote: self._footnote,
             nodes.citation: self._footnote,
-            nodes.section: self._section,
             nodes.system_message: self._refused_text,
             TitledContent: self._titled_content,
             Signature: self._signature,
@@ -243,7 +236,7 @@ class BlockReader:
         }
 
     def read(self, node: nodes.Node) -> list[Block]:
-        """Return the blocks of a node; none if it is invisible."""
+        """Return the blocks of a node; none if it is invisible. A section within a note or a tab is no section here."""
         read = self._readers.get(type(node))
         if read is not None:
             return read(node)
@@ -269,10 +262,6 @@ class BlockReader:
     def _title(self, node: nodes.Element) -> list[Block]:
         text = self._inline.markdown(node, Style.BOLD)
         return [Block(BlockKind.PROSE, f"**{text}**")] if text else []
-
-    def _section(self, node: nodes.Element) -> list[Block]:
-        """Read a section within a note, a tab or an option, which is no section of the document."""
-        return self._read_all(node.children)
 
     def _listing(self, node: nodes.Element) -> list[Block]:
         text = self._inline.lines(node)
@@ -350,7 +339,10 @@ class BlockReader:
 
     def _table(self, node: nodes.table) -> list[Block]:
         titles = [block for child in node.children if isinstance(child, nodes.title) for block in self._title(child)]
-        header, rows = read_table(node, self._cell)
+        heads = [row for head in node.findall(nodes.thead) for row in _rows_of(head, self._cell)]
+        rows = [row for body in node.findall(nodes.tbody) for row in _rows_of(body, self._cell)]
+        columns = zip_longest(*heads, fillvalue=_EMPTY)
+        header = [" ".join(filter(None, (cell.plain for cell in column))) for column in columns]
         return titles + table_blocks(header, rows, rich=any(_is_rich(cell) for row in rows for cell in row))
 
     def _cell(self, node: nodes.Element) -> Cell:
@@ -443,9 +435,7 @@ def read_article(text: str) -> Article:
 
 
 class _OpenSection:
-    """A section that is being read. `needs_blocks`: without blocks it is left out, as it has no heading or has sections
-    below it.
-    """
+    """A section that is being read. `needs_blocks`: it has no heading or has sections below; empty, it is left out."""
 
     def __init__(self, headings: tuple[str, ...], anchor: str, *, needs_blocks: bool = False) -> None:
         self.headings = headings

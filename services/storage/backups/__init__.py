@@ -7,6 +7,5 @@ files, below `data/`, then `millrace-backup.json`, which lists each with its siz
 # pyright: reportUnusedImport=false
 from services.storage.backups import writing
 from services.storage.backups.manifest import BadBackup
-from services.storage.backups.pruning import prune, series_of
-from services.storage.backups.restoring import FolderInUse, restore
+from services.storage.backups.restoring import FolderInUse, prune, restore, series_of
 from services.storage.backups.writing import BackupRefused, CopyOrder, CopyProgress, DamagedDatabase, back_up

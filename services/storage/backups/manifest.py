@@ -114,9 +114,7 @@ def _check(files: Sequence[str], folders: Sequence[str]) -> None:
 
 
 def is_safe_path(path: str) -> bool:
-    """Return True if a relative path stays inside the folder, avoids the names of the lock and of restores, and is
-    short enough for every command.
-    """
+    """Return True if a path stays inside the folder, has no reserved name, and is short enough for every command."""
     steps = path.split("/")
     if _UNSAFE.search(path) or steps[0].casefold() in RESERVED:  # some systems ignore the case
         return False

@@ -16,7 +16,7 @@ import time
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 from urllib.parse import quote
 
@@ -44,9 +44,7 @@ def is_database(path: Path, head: bytes) -> bool:
 
 
 def is_database_companion(path: Path) -> bool:
-    """Return True if SQLite keeps a file beside a database (`-wal`, `-shm`, `-journal`): a copy of the database
-    contains it already.
-    """
+    """Return True if SQLite keeps a file beside a database (`-wal`, …), whose copy contains it already."""
     base = next((path.name.removesuffix(suffix) for suffix in _COMPANION_SUFFIXES if path.name.endswith(suffix)), None)
     if not base:
         return False
@@ -80,7 +78,9 @@ def copy_database(source: Path, target: Path) -> None:
         else:
             problem = None
         # Deleted and made anew meanwhile; or written, although SQLite was told that it is immutable.
-        changed = not _same_file(source, before) or (complete and _signature(source) != confined.signature_of(before))
+        after = source.stat()
+        written = complete and confined.signature_of(after) != confined.signature_of(before)
+        changed = written or not os.path.samestat(after, before)
         if not changed and problem is None:
             return
         target.unlink(missing_ok=True)
@@ -100,12 +100,9 @@ def _copy_once(source: Path, target: Path, mode: str) -> None:
             raise sqlite3.DatabaseError(str(result))
 
 
-@contextlib.contextmanager
-def _connect(path: Path, mode: str) -> Generator[sqlite3.Connection]:
-    with contextlib.closing(
-        sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-    ) as connection:
-        yield connection
+def _connect(path: Path, mode: str) -> contextlib.closing[sqlite3.Connection]:
+    address = f"file:{quote(str(path))}?{mode}"
+    return contextlib.closing(sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None))
 
 
 def _has_companion(path: Path, suffix: str) -> bool:
@@ -113,15 +110,6 @@ def _has_companion(path: Path, suffix: str) -> bool:
         return path.with_name(path.name + suffix).stat().st_size > 0
     except FileNotFoundError:
         return False
-
-
-def _signature(path: Path) -> confined.Signature:
-    return confined.signature_of(path.stat())
-
-
-def _same_file(path: Path, before: os.stat_result) -> bool:
-    """Raises FileNotFoundError: the file was deleted."""
-    return os.path.samestat(path.stat(), before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +133,10 @@ class CopyOrder:
     excluded: Sequence[Path] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedFile:
-    """A file to be copied, and its name in the backup."""
-
-    path: Path
-    name: str
-
-
 @dataclass(slots=True)
 class Selection:
-    """Iterates over the files of a folder in the order of the copy.
-
-    Attributes:
-        folders: the empty folders, by their names in the backup.
-        left_out: the names of files that are not copied, each with its reason in brackets.
+    """Iterates over the files of a folder in the order of the copy. Afterwards: the names of the empty `folders`, and
+    of files that are not copied, each with its reason in brackets.
     """
 
     root: Path
@@ -168,7 +145,11 @@ class Selection:
     left_out: list[str] = field(default_factory=list[str], init=False)
     _done: set[Path] = field(default_factory=set[Path], init=False)
 
-    def __iter__(self) -> Iterator[SelectedFile]:
+    def name_of(self, path: Path) -> str:
+        """Return the name of a file in the backup."""
+        return path.relative_to(self.root).as_posix()
+
+    def __iter__(self) -> Iterator[Path]:
         """Yield each file once, as it is at that moment. Raises OSError: a folder cannot be read."""
         last = set(self.order.last)
         self._done = {*self.order.excluded, *last}
@@ -179,18 +160,18 @@ class Selection:
         for path in self.order.last:
             yield from self._walk_once(path)
 
-    def _walk_once(self, path: Path) -> Iterator[SelectedFile]:
+    def _walk_once(self, path: Path) -> Iterator[Path]:
         if path.is_relative_to(self.root) and path not in self._done:
             yield from self._walk(path)
             self._done.add(path)
 
-    def _walk_folder(self, folder: Path) -> Iterator[SelectedFile]:
+    def _walk_folder(self, folder: Path) -> Iterator[Path]:
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 (names only)
         except FileNotFoundError:
             return  # it was deleted meanwhile
         if not names and folder != self.root:
-            self.folders.add(folder.relative_to(self.root).as_posix())
+            self.folders.add(self.name_of(folder))
         for name in names:
             path = folder / name
             is_skipped = folder == self.root and name in RESERVED
@@ -198,8 +179,8 @@ class Selection:
                 continue
             yield from self._walk(path)
 
-    def _walk(self, path: Path) -> Iterator[SelectedFile]:
-        name = path.relative_to(self.root).as_posix()
+    def _walk(self, path: Path) -> Iterator[Path]:
+        name = self.name_of(path)
         try:
             mode = path.lstat().st_mode
         except FileNotFoundError:
@@ -219,7 +200,7 @@ class Selection:
             self.left_out.append(f"{name} (no ordinary file)")
             return
         if not is_database_companion(path):
-            yield SelectedFile(path, name)
+            yield path
 
 
 _READ_BYTES = 1024 * 1024
@@ -237,12 +218,8 @@ class BackupRefused(Exception):
 
 @dataclass(slots=True)
 class CopyProgress:
-    """The progress of a backup or restore; read by other threads.
-
-    Attributes:
-        files: the number of copied files.
-        size: of the copied files, in bytes before packing.
-        total: the number of all files; None while it is unknown.
+    """The progress of a backup or restore; read by other threads: the number of copied files, their size in bytes
+    before packing, and the number of all files; None: it is unknown.
     """
 
     files: int = 0
@@ -252,12 +229,8 @@ class CopyProgress:
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """The result of a backup.
-
-    Attributes:
-        size: of the backup, in bytes.
-        left_out: the names of files that are not in it, each with its reason in brackets.
-        damaged: the names of databases that could not be copied, each with its reason in brackets.
+    """The result of a backup: its size in bytes; the names of files that are not in it, and of databases that could not
+    be copied, each with its reason in brackets.
     """
 
     manifest: Manifest
@@ -330,10 +303,7 @@ def clear_leftovers(folder: Path) -> None:
 @contextlib.contextmanager
 def temporary_backup(file: Path) -> Generator[int]:
     """Open a temporary file that becomes `file` at the end of the block, or is deleted if the block raises. Yields the
-    descriptor.
-
-    Its name is always the same, so that a file left by a killed process is used again. A lock keeps other processes
-    away from it.
+    descriptor. The name is always the same, so that one of a killed process is used again, and locked.
     """
     temporary = file.with_name(f"{files.LEFTOVER_PREFIX}{file.name}")
     try:
@@ -403,32 +373,33 @@ class BackupWriter:
 
     def write(self, output: _Output, made_at: str) -> Manifest:
         with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-            for selected in self.selection:
+            for path in self.selection:
                 with contextlib.suppress(FileNotFoundError):  # deleted since it was selected
-                    self.copy(archive, selected)
-            parents = {parent for each in self.copied for parent in _parents(each.path)}
+                    self.copy(archive, path)
+            parents = {str(parent) for each in self.copied for parent in PurePosixPath(each.path).parents}
             folders = tuple(sorted(self.selection.folders - parents))
             written = Manifest(made_at, tuple(self.copied), folders)
             archive.writestr(_make_entry(NAME), manifest.render(written))
         return written
 
-    def copy(self, archive: zipfile.ZipFile, selected: SelectedFile) -> None:
-        with selected.path.open("rb") as file:
+    def copy(self, archive: zipfile.ZipFile, path: Path) -> None:
+        name = self.selection.name_of(path)
+        with path.open("rb") as file:
             # Appends are made under this lock, so the length is that of whole appends. The content before it never
             # changes, and a replaced file is another file.
             size = size_under_lock(file)
-            if not is_database(selected.path, file.read(len(SQLITE_HEADER))):
+            if not is_database(path, file.read(len(SQLITE_HEADER))):
                 file.seek(0)
-                self._add(archive, selected.name, file, size)
+                self._add(archive, name, file, size)
                 return
         copy = self.file.with_name(f"{_COPY_PREFIX}{self.file.name}")
         copy.unlink(missing_ok=True)
         try:
-            copy_database(selected.path, copy)
+            copy_database(path, copy)
             with copy.open("rb") as file:
-                self._add(archive, selected.name, file, os.fstat(file.fileno()).st_size)
+                self._add(archive, name, file, os.fstat(file.fileno()).st_size)
         except DamagedDatabase as error:
-            self.damaged.append(f"{selected.name} ({error})")
+            self.damaged.append(f"{name} ({error})")
         finally:
             for suffix in ("", *_COMPANION_SUFFIXES):
                 copy.with_name(copy.name + suffix).unlink(missing_ok=True)
@@ -466,8 +437,3 @@ def size_under_lock(file: BinaryIO) -> int:
     finally:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def _parents(path: str) -> list[str]:
-    steps = path.split("/")[:-1]
-    return ["/".join(steps[: number + 1]) for number in range(len(steps))]

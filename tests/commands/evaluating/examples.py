@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from commands.evaluating.judging import QuestionResult
 from commands.evaluating.questions import EvalQuestion
+from commands.evaluating.runs import QuestionResult
 from model.outcomes import OutcomeKind
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from commands.evaluating import steps
-from commands.evaluating.judging import QuestionResult
+from commands.evaluating.runs import QuestionResult
 from commands.evaluating.steps import question_result
 from model.outcomes import OutcomeKind
 from model.steps import DECISIONS, DecisionInfo

@@ -10,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assembly import Unusable
-from commands.evaluating.judging import QuestionResult, measure
 from commands.evaluating.questions import EvalQuestion
 from commands.evaluating.runs import (
     EvalRun,
+    QuestionResult,
     SavedRun,
     expected_text,
     read_run,
     read_unfinished,
     render_result,
-    render_summary,
     result_text,
 )
 from model.outcomes import OutcomeKind
@@ -54,7 +53,7 @@ def test_what_is_written_is_read_again(
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     got_by_key = {each.key: got for each, got in asked}
     assert read_run(path, "--baseline") == SavedRun(got_by_key, dict.fromkeys(got_by_key, "k"))
-    path.write_text(path.read_text(encoding="utf-8") + render_summary(measure(asked), {}, {}, {}), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8") + '{"summary": {}}', encoding="utf-8")
     assert read_run(path, "--baseline").finished
 
 
@@ -84,14 +83,14 @@ def test_a_run_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     path, price = tmp_path / "run.jsonl", Price(1.0, 0.0)
     one, other, third, fourth = (question(text, sources=("kb:a",)) for text in ("one", "other", "third", "fourth"))
     first = EvalRun([one, other, third, fourth], price, path, key="k")
-    first.resume(read_unfinished(path, "--save"))
+    first.resume(read_unfinished(path))
     first.add(other, answer("kb:a", llm_calls=2, tokens={"gate": (1_000_000, 5)}))
     first.add(one, SILENCE)
     first.add(third, FAILURE)
     with path.open("a") as file:
         file.write('{"question": "fou')
     again = EvalRun([one, other, third, fourth], price, path, key="k")
-    again.resume(read_unfinished(path, "--save"))
+    again.resume(read_unfinished(path))
     assert ([each.text for each in again.left], again.resumed) == (["third", "fourth"], 2)
     assert str(again.count) == "2 of 4 questions, 1,000,005 tokens, cost 1.0000"
     again.add(fourth, SILENCE)
@@ -105,10 +104,10 @@ def test_a_run_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
         None,
     ]
     with pytest.raises(Unusable, match="holds a finished run"):
-        read_unfinished(path, "--save")
+        read_unfinished(path)
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
     changed = EvalRun([one], price, path, key="other knowledge")
-    changed.resume(read_unfinished(path, "--save"))
+    changed.resume(read_unfinished(path))
     assert changed.left == [one]
 
 
@@ -117,8 +116,8 @@ def test_a_run_in_which_something_failed_is_not_finished(tmp_path: Path) -> None
     run = EvalRun([question(silent=True)], None, path, key="k")
     run.add(question(silent=True), FAILURE)
     run.finish('{"summary": {}}')
-    assert not read_unfinished(path, "--save").finished
-    assert read_unfinished(tmp_path / "none", "--save") == read_unfinished(None, "--save") == SavedRun()
+    assert not read_unfinished(path).finished
+    assert read_unfinished(tmp_path / "none") == read_unfinished(None) == SavedRun()
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ pytestmark = pytest.mark.real_time
 async def test_messages_come_decoded_and_oldest_first(discord_server: DiscordServer, fetcher: RestFetcher) -> None:
     channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     written = [await discord_server.say(channel, ada, str(n)) for n in range(5)]
-    assert [each.text for each in await fetcher.messages(channel.id, limit=3)] == ["2", "3", "4"]
+    assert [each.text for each in await fetcher.messages(channel.id)] == ["0", "1", "2", "3", "4"]
     assert [each.id for each in await fetcher.messages(channel.id, after=written[2].id)] == [
         written[3].id,
         written[4].id,
     ]
     assert [each.text for each in await fetcher.messages(channel.id, before=written[1].id)] == ["0"]
-    assert written[2].id in [each.id for each in await fetcher.messages(channel.id, around=written[2].id, limit=3)]
+    assert written[2].id in [each.id for each in await fetcher.messages(channel.id, around=written[2].id)]
     one = await fetcher.message(channel.id, written[0].id)
     assert one is not None
     assert (one.text, one.author.id, one.author.role_ids) == ("0", ada.id, None)

@@ -16,9 +16,9 @@ from services.assistant.describing import (
 )
 from services.assistant.extractive.describing import ExtractiveDescriber, describe
 from services.llm import prompting
-from services.llm.prompting import parse
 from services.llm.usage import Usage
 from services.search.text.article import Article, Block, BlockKind, Section
+from tests.prompt_sections import parse
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 
 GUIDE = """\

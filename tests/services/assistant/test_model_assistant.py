@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar, Unpack
 
 import pytest
 from pydantic import BaseModel
@@ -16,11 +16,11 @@ from services.assistant.answering import (
     SelectionResult,
     VerificationResult,
 )
-from services.documents.results import ToolContext
+from services.documents.tools.libraries import ToolContext
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import Source
-from services.llm.endpoint import CallOptions
 from services.llm.prompting import Prompt
+from services.llm.structured import AskOptions
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
 
@@ -41,20 +41,10 @@ class ScriptedAsker:
         self.asked: list[tuple[str, Prompt]] = []
         self.offered: list[tuple[list[str], ToolLimits | None]] = []
 
-    async def ask(
-        self,
-        step: str,
-        prompt: Prompt,
-        model: type[M],
-        usage: Usage,
-        *,
-        options: CallOptions | None = None,
-        tools: Sequence[Tool] = (),
-        limits: ToolLimits | None = None,
-    ) -> M:
+    async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         self.asked.append((step, prompt))
-        if tools:
-            self.offered.append(([tool.name for tool in tools], limits))
+        if tools := more.get("tools"):
+            self.offered.append(([tool.name for tool in tools], more.get("limits")))
         usage.add(step, prompt_tokens=2, completion_tokens=1)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):

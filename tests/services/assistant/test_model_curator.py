@@ -16,12 +16,13 @@ from services.assistant.curator import (
 )
 from services.assistant.prompts import PAIR_CHARS, TURN_CHARS
 from services.knowledge.index_file import IndexEntry
-from services.llm.prompting import Field, Prompt, parse
+from services.llm.prompting import Field, Prompt
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker
 from services.team.archive import PairTurn as Said
 from services.team.decisions import Actor, Remark
 from services.team.topics import Correction
+from tests.prompt_sections import parse
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 from tests.team import kept, named, pair
 

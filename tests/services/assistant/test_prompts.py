@@ -11,8 +11,9 @@ from services.assistant.prompts import OFFERED_CHARS, Choice, Tasks, beginning, 
 from services.documents.lookup import OwnRunbook
 from services.knowledge.library import Source
 from services.llm import prompting
-from services.llm.prompting import Field, Prompt, parse
+from services.llm.prompting import Field, Prompt
 from settings import AnswerSettings
+from tests.prompt_sections import parse
 
 TASKS = Tasks(
     {"gate": "Judge.", "select": "Choose.", "generate": "Answer.", "later": "Shorten.", "verify": "Check."},

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from model.messages import Author, Message, Place, Reference
-from services.discord.protocols import LookupFailed
+from services.discord.protocols import PAGE, LookupFailed
 
 EPOCH = 1_700_000_000.0
 ANNA, BEN, TESS = Author(101, "anna"), Author(102, "ben"), Author(201, "tess")
@@ -48,24 +48,18 @@ class FullList:
         return self._of(channel_id).get(message_id)
 
     async def messages(
-        self,
-        channel_id: int,
-        *,
-        limit: int = 100,
-        before: int | None = None,
-        after: int | None = None,
-        around: int | None = None,
+        self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Message]:
         self._call(f"messages before={before} after={after} around={around}")
         ids = sorted(self._of(channel_id))
         if around is not None:
-            older = [i for i in ids if i < around][-(limit // 2) :]
-            newer = [i for i in ids if i > around][: limit // 2 - (around in ids)]
+            older = [i for i in ids if i < around][-(PAGE // 2) :]
+            newer = [i for i in ids if i > around][: PAGE // 2 - (around in ids)]
             ids = [*older, *(i for i in ids if i == around), *newer]
         elif after is not None:
-            ids = [i for i in ids if i > after][:limit]
+            ids = [i for i in ids if i > after][:PAGE]
         else:
-            ids = [i for i in ids if before is None or i < before][-limit:]
+            ids = [i for i in ids if before is None or i < before][-PAGE:]
         return [self.messages_there[i] for i in ids]
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from pydantic import BaseModel
 
 from services.documents.condensing import CondensedAnswer, RewrittenQuestion
-from services.documents.ingesting import embed_document
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
-from services.documents.results import ToolContext
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
-from services.documents.store.document_store import DocumentStore, sqlite_store
+from services.documents.store.document_store import DocumentStore, embed_document, sqlite_store
 from services.documents.store.protocol import Collection, Document, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
+from services.documents.tools.libraries import ToolContext
 from services.documents.tools.toolset import ToolModel, build
 from services.knowledge.library_search import LibrarySearch
-from services.llm.endpoint import CallOptions, LLMError
+from services.llm.endpoint import LLMError
 from services.llm.prompting import Prompt
-from services.llm.tools import Tool, ToolLimits
+from services.llm.structured import AskOptions
 from services.llm.usage import Usage
 from services.search.embedding import Embedder
 from tests.hashing import HashingEmbedder
@@ -135,9 +134,8 @@ def context(
     *,
     guild: int | None = GUILD,
     public: bool = True,
-    team: bool = False,
 ) -> ToolContext:
-    return ToolContext(guild, thread, asker, thread_is_public=public, asker_can_view=True, asker_is_team=team)
+    return ToolContext(guild, thread, asker, thread_is_public=public, asker_can_view=True)
 
 
 class ScriptedAsker:
@@ -148,17 +146,7 @@ class ScriptedAsker:
         self._rewrites = list(rewrites)
         self.asked: list[tuple[str, str, str]] = []
 
-    async def ask(
-        self,
-        step: str,
-        prompt: Prompt,
-        model: type[M],
-        usage: Usage,
-        *,
-        options: CallOptions | None = None,
-        tools: Sequence[Tool] = (),
-        limits: ToolLimits | None = None,
-    ) -> M:
+    async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         self.asked.append((step, prompt.system, prompt.user))
         script = self._rewrites if step == "rewrite" else self._answers
         answer = script.pop(0)

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from clock import Processes, WorkStopped
-from services.documents.ingesting import ingest, refusal_text
+from services.documents import refusal_text
 from services.documents.limits import FileLimits, FileRefused
-from services.documents.reading import DocumentRedactors
+from services.documents.reading import DocumentRedactors, prepare_document
 from services.documents.store.protocol import NewDocument, Origin
 from services.storage import in_thread
 
@@ -45,7 +45,7 @@ def seen(new: NewDocument) -> list[object]:
 async def test_a_document_is_the_same_whoever_reads_it(processes: Processes, name: str, text: str) -> None:
     origin = Origin(name, uploader_id=7, extra={"title": "The title"})
     read = [
-        await ingest(run, origin, text.encode(), limits=LIMITS, title="The title", redactors=REDACTORS)
+        await run(prepare_document, origin, text.encode(), LIMITS, "The title", REDACTORS)
         for run in (processes.run, in_thread)
     ]
     here, there = map(seen, read)
@@ -57,7 +57,7 @@ async def test_a_document_is_the_same_whoever_reads_it(processes: Processes, nam
 
 async def test_a_refusal_speaks_every_language_afterwards(processes: Processes) -> None:
     with pytest.raises(FileRefused) as caught:
-        await ingest(processes.run, Origin("a.log"), b"x" * 100_001, limits=LIMITS, redactors=REDACTORS)
+        await processes.run(prepare_document, Origin("a.log"), b"x" * 100_001, LIMITS, None, REDACTORS)
     assert "is the most" in refusal_text(caught.value)
     assert refusal_text(caught.value, "de") != refusal_text(caught.value)
 
@@ -67,6 +67,6 @@ async def test_pitfall_64_a_file_that_is_hostile_is_given_up() -> None:
     opened = Processes(seconds=60, memory_bytes=1_000_000)
     try:
         with pytest.raises(WorkStopped, match="memory"):
-            await ingest(opened.run, Origin("a.log"), (LOG * 50).encode(), limits=FileLimits(), redactors=REDACTORS)
+            await opened.run(prepare_document, Origin("a.log"), (LOG * 50).encode(), FileLimits(), None, REDACTORS)
     finally:
         await opened.close()

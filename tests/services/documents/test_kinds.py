@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from services.documents.limits import DocumentKind
-from services.documents.reading.kinds import classify
+from services.documents.reading.preparing import classify
 
 LOG = DocumentKind.LOG
 REPORT = DocumentKind.ERROR_REPORT

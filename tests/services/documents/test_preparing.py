@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from services.documents.ingesting import refusal_text
+from services.documents import refusal_text
 from services.documents.limits import KINDS, DocumentKind, FileLimits, FileRefused, check_file
 from services.documents.reading.preparing import prepare
 

@@ -145,7 +145,7 @@ def test_a_page_is_due_when_its_site_says_so_or_when_its_time_has_come(lastmod: 
     facts = UrlFacts(url, at, None, None, "success", "2026-01-04T00:00:00Z", "monday")
     record = UrlRecord.new(at, url=facts).with_content(hash_text("Rye"))
     now = from_rfc3339(at) + days * 86_400
-    assert is_due(url, record, frozenset({stored_name(url)}), now, RefreshSchedule(), lastmod) is due
+    assert is_due(record, frozenset({stored_name(url)}), now, RefreshSchedule(), lastmod) is due
 
 
 @pytest.mark.parametrize(

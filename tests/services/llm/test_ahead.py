@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from clock import now
-from services.llm import prefetching
+from services.llm import structured
 from services.llm.endpoint import BadOutput, TimedOut, Unavailable
-from services.llm.prefetching import PrefetchingAsker
 from services.llm.prompting import Prompt
+from services.llm.structured import PrefetchingAsker
 from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
@@ -136,7 +136,7 @@ async def test_no_more_are_under_way_than_may_be() -> None:
 
 
 async def test_answers_that_nobody_asks_for_are_dropped_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefetching, "KEPT", 2)
+    monkeypatch.setattr(structured, "KEPT", 2)
     model = Numbering()
     asker = PrefetchingAsker(model, 8)
     for number in range(4):

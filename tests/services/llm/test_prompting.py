@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.llm.prompting import Field, clean, conversation_rules, fold, id_field, one_line, parse, section, system
+from services.llm.prompting import Field, clean, conversation_rules, fold, id_field, one_line, section, system
+from tests.prompt_sections import parse
 from tests.services.quickly import QUICKLY
 
 HOSTILE = [

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from services.llm.endpoint import BadOutput, Endpoint, Method, Reply, Request, RequestedCall, Unavailable
-from services.llm.prompting import Prompt, parse
+from services.llm.prompting import Prompt
 from services.llm.recording import ReplayEndpoint, to_json
 from services.llm.resilience import ChatEndpoint
 from services.llm.structured import StructuredLLM
@@ -20,6 +20,7 @@ from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
+from tests.prompt_sections import parse
 from tests.services.llm.asking import (
     GOOD,
     ScriptedEndpoint,

@@ -21,6 +21,7 @@ from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
 from services.privacy.forgetting import (
     ForgetResult,
+    TeamData,
     forget,
     has_archived_text,
     limits_pseudonym,
@@ -109,7 +110,7 @@ def kept(folder: DataFolder) -> dict[Path, bytes]:
 
 def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: DataFolder) -> None:
     """Pitfall 49."""
-    assert forget(folder, folder.team_raw, ADA) == ForgetResult(1, 1, 1, 1, 2)
+    assert forget(TeamData(folder, folder.team_raw), ADA) == ForgetResult(1, 1, 1, 1, 2)
     everything = b"".join(kept(folder).values()).decode()
     for trace in ("does not light up", "updated it yesterday", REWRITTEN, pseudonym(KEY, ADA)):
         assert trace not in everything
@@ -127,7 +128,7 @@ def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: Data
 def test_counts_that_an_earlier_program_kept_by_the_ids_of_people_go(folder: DataFolder) -> None:
     """Pitfall 49."""
     files.replace(folder.usage, json.dumps({"day": 20_000, "answers": 3, "chains": {str(ADA): [1.0]}}).encode())
-    forget(folder, folder.team_raw, ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     assert str(ADA) not in folder.usage.read_text()
     assert read_spent(folder.usage) == Spent(20_000, 3)
 
@@ -141,7 +142,7 @@ def test_a_reply_that_is_half_posted_is_dropped_and_others_stay(folder: DataFold
     seen = dataclasses.replace(started, post=post(13, BOB, "How?"), people=(ADA, BOB))
     (folder.outbox / f"{seen.id}.json").write_bytes(render_started(seen))
     (folder.outbox / "9.json").write_text("{")
-    done = forget(folder, folder.team_raw, ADA)
+    done = forget(TeamData(folder, folder.team_raw), ADA)
     assert done.posts == 3
     assert [line for line in done.left if line.startswith(f"{folder.outbox}/{seen.id}.json: a reply to somebody else")]
     files.remove(folder.outbox / f"{seen.id}.json")
@@ -161,7 +162,7 @@ def test_drafts_for_somebody_and_those_with_their_words_end(folder: DataFolder) 
     for draft in (made_draft(11, asker_id=ADA), made_draft(12, asker_id=BOB), *others):
         files.replace(folder.drafts / f"{draft.id}.json", render_draft(draft))
     files.replace(folder.drafts / "9.json", b"{")
-    forget(folder, folder.team_raw, ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     left = {draft.id: draft for draft in read_drafts(folder.drafts)}
     assert {number: draft.decided_by for number, draft in left.items() if not draft.end} == {12: 0, 15: FORGOTTEN}
     over = [draft for draft in left.values() if draft.end]
@@ -176,7 +177,7 @@ def test_drafts_for_somebody_and_those_with_their_words_end(folder: DataFolder) 
 def test_who_decided_is_nobody_any_more_and_what_was_decided_stays(folder: DataFolder) -> None:
     for by in (ADA, BOB, "ana"):
         AuditLog(folder.audit).note(1.0, str(by), "post draft", ADA)
-    done = forget(folder, folder.team_raw, ADA, contents=FolderContents(ours=[folder.team_raw]))
+    done = forget(TeamData(folder, folder.team_raw), ADA, contents=FolderContents(ours=[folder.team_raw]))
     assert not any("audit" in line for line in done.left)
     assert [(each.by, each.about) for each in read_audit(folder.audit)] == [
         ("", str(ADA)),
@@ -188,27 +189,27 @@ def test_who_decided_is_nobody_any_more_and_what_was_decided_stays(folder: DataF
 def test_the_archive_tells_who_has_written_until_they_are_forgotten(folder: DataFolder) -> None:
     assert has_archived_text(folder.team_raw, ADA)
     assert not has_archived_text(folder.team_raw, 999)
-    forget(folder, folder.team_raw, ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     assert not has_archived_text(folder.team_raw, ADA)
     assert has_archived_text(folder.team_raw, BOB)
 
 
 def test_a_second_run_finds_nothing_and_writes_nothing(folder: DataFolder) -> None:
-    forget(folder, folder.team_raw, ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     before = kept(folder)
-    done = forget(folder, folder.team_raw, ADA)
+    done = forget(TeamData(folder, folder.team_raw), ADA)
     assert not done.anything
     assert kept(folder) == before
 
 
 def test_whoever_is_not_known_changes_nothing(folder: DataFolder) -> None:
     before = kept(folder)
-    assert not forget(folder, folder.team_raw, 999).anything
+    assert not forget(TeamData(folder, folder.team_raw), 999).anything
     assert kept(folder) == before
 
 
 def test_a_folder_that_holds_nothing_is_left_without_anything(tmp_path: Path) -> None:
-    assert forget(DataFolder(tmp_path), tmp_path / "raw", ADA) == ForgetResult()
+    assert forget(TeamData(DataFolder(tmp_path), tmp_path / "raw"), ADA) == ForgetResult()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -231,10 +232,10 @@ def test_after_a_crash_running_it_again_finishes_the_work(
         patch.setattr(files, "replace", cut)
         if writes < 4:
             with pytest.raises(KeyboardInterrupt):
-                forget(folder, folder.team_raw, ADA)
+                forget(TeamData(folder, folder.team_raw), ADA)
         else:
-            forget(folder, folder.team_raw, ADA)
-    forget(folder, folder.team_raw, ADA)
+            forget(TeamData(folder, folder.team_raw), ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     everything = b"".join(kept(folder).values()).decode()
     for trace in ("does not light up", "updated it yesterday", REWRITTEN, pseudonym(KEY, ADA)):
         assert trace not in everything
@@ -243,7 +244,7 @@ def test_after_a_crash_running_it_again_finishes_the_work(
 def test_copies_that_a_crash_left_behind_go_as_well(folder: DataFolder) -> None:
     leftover = folder.team_raw / f"{files.LEFTOVER_PREFIX}1-1"
     leftover.write_text(QUESTION)
-    forget(folder, folder.team_raw, ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     assert not leftover.exists()
 
 
@@ -257,7 +258,7 @@ def test_what_is_damaged_stays_and_is_reported(folder: DataFolder) -> None:
     (folder.team_topics / "light.txt").write_text("x")
     for path in (folder.feedback, folder.posts, folder.llm_recordings / "today.jsonl", folder.decisions):
         files.append(path, b"[1]\n{half")
-    done = forget(folder, folder.team_raw, ADA)
+    done = forget(TeamData(folder, folder.team_raw), ADA)
     assert raw.read_bytes().startswith(damage)
     assert raw.read_bytes().endswith(truncated)
     assert [line.removeprefix(f"{folder.root}/") for line in done.left] == [
@@ -273,7 +274,7 @@ def test_what_is_damaged_stays_and_is_reported(folder: DataFolder) -> None:
 
 def test_texts_too_short_to_tell_whose_they_are_drop_no_exchange_and_are_reported(folder: DataFolder) -> None:
     files.append(folder.team_raw / "2026-W06.txt", archive.render(pair((77, "yes"), (TEAM, "Fine."))).encode())
-    done = forget(folder, folder.team_raw, 77)
+    done = forget(TeamData(folder, folder.team_raw), 77)
     assert (done.turns, done.exchanges) == (1, 0)
     [line] = done.left
     assert "1 text of theirs not searched for" in line
@@ -281,7 +282,7 @@ def test_texts_too_short_to_tell_whose_they_are_drop_no_exchange_and_are_reporte
 
 def test_without_a_key_for_pseudonyms_votes_stay_as_nobody_can_tell_whose_they_are(folder: DataFolder) -> None:
     folder.feedback_key.unlink()
-    done = forget(folder, folder.team_raw, ADA)
+    done = forget(TeamData(folder, folder.team_raw), ADA)
     assert (done.votes, done.questions) == (0, 1)
     assert not folder.feedback_key.exists()
 
@@ -289,7 +290,7 @@ def test_without_a_key_for_pseudonyms_votes_stay_as_nobody_can_tell_whose_they_a
 def test_a_vote_about_an_answer_that_is_noted_no_more_is_found_by_its_question(folder: DataFolder) -> None:
     """Pitfall 67."""
     files.replace(folder.posts, render_post(post(200, BOB, BOBS)))
-    assert forget(folder, folder.team_raw, ADA).questions == 1
+    assert forget(TeamData(folder, folder.team_raw), ADA).questions == 1
     assert "does not light up" not in folder.feedback.read_text()
 
 
@@ -299,8 +300,8 @@ def test_exchanges_that_say_whose_words_they_hold_are_found_without_them(folder:
     current_people.set({ADA, BOB})
     path.write_text(exchange("gate", "Wie?") + path.read_text())
     current_people.set(None)
-    assert forget(folder, folder.team_raw, 999).exchanges == 0
-    assert forget(folder, folder.team_raw, ADA).exchanges == 3
+    assert forget(TeamData(folder, folder.team_raw), 999).exchanges == 0
+    assert forget(TeamData(folder, folder.team_raw), ADA).exchanges == 3
     assert "Wie?" not in path.read_text()
 
 
@@ -352,7 +353,7 @@ def test_short_and_repeated_lines_identify_nobody(text: str) -> None:
 def test_a_gate_that_answered_with_nothing_usable_is_dropped_all_the_same(folder: DataFolder) -> None:
     path = folder.llm_recordings / "today.jsonl"
     path.write_text(exchange("gate", asked(QUESTION), "I would rather not.") + exchange("gate", asked(BOBS)))
-    assert forget(folder, folder.team_raw, ADA).exchanges == 1
+    assert forget(TeamData(folder, folder.team_raw), ADA).exchanges == 1
 
 
 @QUICKLY
@@ -389,7 +390,7 @@ def test_a_rebuild_that_was_cut_off_keeps_no_copy(folder: DataFolder) -> None:
     topic = folder.regeneration / "topics" / "lamps.txt"
     topic.parent.mkdir(parents=True)
     topic.write_text(QUESTION)
-    forget(folder, folder.team_raw, ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     assert not folder.regeneration.exists()
 
 
@@ -421,7 +422,7 @@ def test_what_an_earlier_program_has_stored_cannot_be_told_apart_and_is_named(tm
     ours = archive.render(pair((ADA, QUESTION), (TEAM, "Turn it round.")))
     path = raw / "2026-W05.txt"
     path.write_text(earlier + ours)
-    done = forget(DataFolder(tmp_path / "data"), raw, ADA)
+    done = forget(TeamData(DataFolder(tmp_path / "data"), raw), ADA)
     assert done.turns == 1
     said = "1 conversation stored by an earlier program, which did not note who wrote what"
     assert done.left == [f"{path}: {said}"]
@@ -450,7 +451,7 @@ def test_how_their_questions_ended_goes_and_what_got_no_reply_is_found_in_record
     day = folder.outcomes / "2026-09-21.jsonl"
     files.append(day, end(ADA, unanswered) + end(BOB, BOBS) + b"{damaged\n")
     files.append(folder.llm_recordings / "today.jsonl", exchange("gate", asked(unanswered)).encode())
-    done = forget(folder, folder.team_raw, ADA)
+    done = forget(TeamData(folder, folder.team_raw), ADA)
     assert (done.ends, done.exchanges) == (1, 3)
     assert f"{day}: 1 damaged line" in done.left
     assert unanswered not in b"".join(kept(folder).values()).decode()

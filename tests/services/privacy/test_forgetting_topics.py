@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> DataFolder:
 
 
 def take_out(folder: DataFolder, user_id: int, team: TeamLibrary | None = None) -> ForgetResult:
-    return forget(folder, folder.team_raw, user_id, team or opened(folder.root))
+    return forget(TeamData(folder, folder.team_raw, team or opened(folder.root)), user_id)
 
 
 def everything(folder: DataFolder) -> str:
@@ -200,7 +200,7 @@ def test_without_the_library_topics_are_named_and_its_next_opening_takes_the_wor
     folder: DataFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pitfall 49."""
-    done = forget(folder, folder.team_raw, ADA)
+    done = forget(TeamData(folder, folder.team_raw), ADA)
     assert done.left == [f"{folder.team_topics}: not looked through"]
     library = opened(folder.root)
     assert is_whole(folder.root, library)
@@ -340,7 +340,7 @@ def test_a_crash_while_a_topic_is_renamed_leaves_it_to_the_next_run(
 def test_a_topic_that_the_operator_names_keeps_its_name_and_is_named(
     folder: DataFolder, called_by_her: TeamLibrary
 ) -> None:
-    done = forget(folder, folder.team_raw, ADA, called_by_her, named_by_operator=["lamp-blorptang"])
+    done = forget(TeamData(folder, folder.team_raw, called_by_her, ["lamp-blorptang"]), ADA)
     (line,) = done.left
     assert "the name of the topic lamp-blorptang has a word of theirs" in line
     assert "lamp-blorptang" in called_by_her.topics
@@ -373,7 +373,7 @@ def test_what_was_said_about_others_stays(folder: DataFolder) -> None:
 
 
 def test_without_a_library_it_goes_as_well(folder: DataFolder) -> None:
-    forget(folder, folder.team_raw, ADA)
+    forget(TeamData(folder, folder.team_raw), ADA)
     assert remarks(folder) == [(), (), (archive.REMOVED, archive.REMOVED)]
     assert is_whole(folder.root, opened(folder.root))
 

@@ -17,8 +17,8 @@ from services.llm import Field, Prompt, id_field, section
 from services.llm.endpoint import Reply, Request, RequestedCall, Round
 from services.llm.recording import render
 from services.privacy.forgetting import TeamData, forget, forget_in_all_servers
-from services.privacy.own_words import OwnWords
 from services.privacy.recordings import drop_llm_calls, published_in
+from services.privacy.text_match import OwnWords
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
@@ -162,7 +162,7 @@ def test_what_others_repeated_of_a_person_goes_line_by_line_and_is_counted(tmp_p
     ]
     path, day = written(folder, lines), folder.outcomes / "2026-09-21.jsonl"
     files.append(day, end(BOB, f"Is that so?\n{OWN}") + end(ADA, OWN))
-    done = forget(folder, folder.team_raw, ADA)
+    done = forget(TeamData(folder, folder.team_raw), ADA)
     first, second, third = kept(path)
     assert OWN not in path.read_text() + day.read_text()
     assert json.loads(first["response"]["text"]) == {"answer": "As you say:\n[removed]\nLook there."}

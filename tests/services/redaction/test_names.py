@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from services.documents.limits import FileLimits, Prepared
 from services.documents.reading.preparing import prepare
-from services.documents.results import Status
 from services.documents.store import protocol
 from services.documents.store.collection_files import Folders
 from services.documents.store.document_store import sqlite_store
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
-from services.documents.tools.libraries import CASE_EVIDENCE
+from services.documents.tools.libraries import CASE_EVIDENCE, Status
 from services.documents.tools.scopes import FileShelf
 
 NAMES = (

@@ -13,6 +13,26 @@ from services.telemetry.logs import LineFormatter
 TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38
 KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA0000000000\nabc=\n-----END RSA PRIVATE KEY-----"
 redact = Redactor().text
+PREFIXES = [
+    "npm_",
+    "pypi-AgE",
+    "dop_v1_",
+    "shpat_",
+    "whsec_",
+    "glsa_",
+    "glrt-",
+    "dckr_pat_",
+    "gsk_",
+    "xai-",
+    "nvapi-",
+    "tskey-auth-",
+    "sntrys_",
+    "figd_",
+    "lin_api_",
+    "hvs.",
+    "ya29.",
+    "ATATT3x",
+]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +51,21 @@ redact = Redactor().text
         ("github_pat_" + "a" * 50, "[redacted: api key]"),
         ("xoxb-1234567890-abcdef", "[redacted: api key]"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "[redacted: api key]"),
+        *((each + "a1B2" * 16, "[redacted: api key]") for each in PREFIXES),
+        ("SG." + "aB1" * 7 + "." + "cD2" * 14, "[redacted: api key]"),
+        ("the bot 110201543:AA" + "Hb1" * 11 + ", is it right?", "the bot [redacted: api key], is it right?"),
+        ("https://x.webhook.office.com/webhookb2/a-1@b-2/IncomingWebhook/c3/d-4", "[redacted: webhook]"),
+        ("https://hooks.zapier.com/hooks/catch/123456/abcdefg", "[redacted: webhook]"),
+        ("Set-Cookie: sid=aB3dE5fG7hI9jK1l; HttpOnly", "Set-Cookie: sid=[redacted: secret]; HttpOnly"),
+        (
+            "https://a.blob.core/c?sv=1&sig=aB3dE5f%2FG7%3D&se=2",
+            "https://a.blob.core/c?sv=1&sig=[redacted: secret]&se=2",
+        ),
+        ("client-key-data: LS0tLS1CRUdJTg==", "client-key-data: [redacted: secret]"),
+        ("machine x login bob password aB3dE5fG7h", "machine x login bob password [redacted: secret]"),
+        ("curl -u admin:aB3dE5fG7h http://x", "curl -u admin:[redacted: secret] http://x"),
+        ('{"auth": "YWRtaW46aHVudGVyMg=="}', '{"auth": "[redacted: secret]"}'),
+        ("postgres://app:Tr0ub@dor3@xyz@db/x?a=b@c", "postgres://[redacted: secret]@db/x?a=b@c"),
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [redacted: secret]"),
         ('{"Authorization": "Bot abc.def"}', '{"Authorization": "Bot [redacted: secret]"}'),
         ("curl -H 'authorization:abcdef'", "curl -H 'authorization:[redacted: secret]'"),

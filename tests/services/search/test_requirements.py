@@ -50,6 +50,13 @@ def test_what_is_asked_for_is_in_what_is_quoted(question: str, has_it: str, has_
     assert not meets(has_it_not, requirements_of(question))
 
 
+def test_words_that_are_nothing_without_their_endings_are_not_counted() -> None:
+    required = requirements_of("how many seats, and how many ie licences can I have?")
+    assert required.counted == {"seat", "licence"}
+    assert meets("There are no more than 40 licences.", required)
+    assert not meets("Nothing in this text has a number beside what is counted, but for 40.", required)
+
+
 @pytest.mark.parametrize(
     "question", ["which .. version is it?", "what version of -- is needed?", "which ... versions?"]
 )

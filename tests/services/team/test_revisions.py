@@ -58,9 +58,45 @@ def test_an_answer_goes_with_the_last_question_of_the_user_whom_it_is_to(
     assert " ".join(each.turn.text for each in after).replace(REMOVED, "-") == wanted
 
 
-def test_an_edit_changes_what_the_team_said_and_nothing_else() -> None:
-    edits = [Revision(number, f"new{number}") for number in (1, 2, 3)]
-    assert left("a1 s2 a3", *edits) == "a1 new2 a3"
+def test_an_edit_changes_what_the_team_said() -> None:
+    assert left("a1 s2 a3", Revision(2, "new2"), Revision(3, "a3 new3")) == "a1 new2 a3"
+
+
+ASKED = "How do I install it?\nMy number is 4711-42, and my name Anna."
+
+
+@pytest.mark.parametrize(
+    ("edited", "wanted"),
+    [
+        (ASKED, ASKED),
+        (f"EDIT: solved, thanks! {ASKED}", ASKED),
+        ("How do I install it?", "How do I install it?\n…"),
+        ("How do I install it now, Anna?\nAnna.", "How do I install … Anna."),
+        ("How do I install it? … My name is\nAnna.", "How do I install it?\nMy … is … name Anna."),
+        ("…", REMOVED),
+        ("Is that safe?", REMOVED),
+    ],
+)
+def test_what_a_user_edits_out_is_left_out_and_nothing_is_added(edited: str, wanted: str) -> None:
+    revision = Revision(1, edited)
+    turn = revision.apply_to(PairTurn(Speaker.USER, ASKED))
+    assert turn.text == wanted
+    assert revision.apply_to(turn) == turn
+    assert Revision(1, ASKED).apply_to(turn) == turn
+
+
+def test_an_answer_to_what_was_edited_is_no_longer_certain_and_goes_with_all_of_its_question() -> None:
+    asked, *rest = said("a1 s2 a3 s4")
+    messages = [
+        replace(asked, turn=PairTurn(Speaker.USER, ASKED)),
+        *(replace(each, addressee_id=ANN.id) for each in rest),
+    ]
+    edited = apply_revisions(messages, {1: Revision(1, "How do I install it?")})
+    assert [each.turn for each in edited[1:]] == [each.turn for each in rest]
+    answers = [each for each in edited if each.turn.speaker is Speaker.TEAM]
+    assert [each.addressee_id for each in answers] == [each.author_id for each in answers]
+    rewritten = apply_revisions(messages, {1: Revision(1, "Is that safe?")})
+    assert [each.turn.text for each in rewritten] == [REMOVED, REMOVED, "a3", "s4"]
 
 
 def test_what_was_removed_is_not_brought_back() -> None:

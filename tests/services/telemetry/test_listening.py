@@ -38,7 +38,7 @@ class Echo(asyncio.Protocol):
         if data.startswith(b"!"):
             self._connections.on_login(peer)
         elif data:
-            self._connections.on_answer(peer)
+            self._connections.on_request_read(peer)
         self._transport.write(data)
 
 

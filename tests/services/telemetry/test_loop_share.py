@@ -36,7 +36,7 @@ async def test_a_few_requests_do_not_wait_and_many_take_their_share() -> None:
 @pytest.mark.virtual_sockets
 async def test_a_flood_of_scrapes_takes_its_share() -> None:
     loop, count = asyncio.get_running_loop(), 600
-    async with serve_metrics("127.0.0.1", 0, lambda: None, lambda: b"", "text/plain") as port:
+    async with serve_metrics("127.0.0.1", 0, lambda: None, lambda: b"") as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         began, answered = loop.time(), 0
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * count)

@@ -11,8 +11,8 @@ from model.conversations import Conversation, Role, Turn
 from operators.answering import earlier_in
 from services.assistant.answering import AnswerResult
 from services.conversations import phrases
+from services.documents.asking.rewriting import ConversationContext
 from services.documents.lookup import UnreadableFile
-from services.documents.results import ConversationContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools.toolset import Toolset
 from services.llm.usage import Usage

@@ -9,8 +9,8 @@ import pytest
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.query_lines import addresses
 from services.documents.asking.synthesis import check_answer
-from services.documents.results import QAResult
 from services.documents.store.document_store import DocumentStore
+from services.documents.tools.libraries import QAResult
 from tests.services.documents import cases
 
 AUTH = """\

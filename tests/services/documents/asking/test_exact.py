@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.results import QAResult, Status
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
+from services.documents.tools.libraries import QAResult, Status
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 

@@ -10,8 +10,14 @@ from functools import cache
 import pytest
 
 from services.documents.asking import grammar
-from services.documents.asking.rewriting import find_citations, is_acceptable, resolve, with_citations
-from services.documents.results import Citation, ConversationContext
+from services.documents.asking.passages import Citation
+from services.documents.asking.rewriting import (
+    ConversationContext,
+    find_citations,
+    is_acceptable,
+    resolve,
+    with_citations,
+)
 from tests.services.documents.asking.planning import documents
 
 TURNS = (("What happened to blk_42 in data.log?", "It was deleted at 10:02."),)

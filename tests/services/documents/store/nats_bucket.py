@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from services.documents.store import SharedStore, SqliteCollections
+from tests.loopback.nats_server import delete_all_streams
 from tests.services.documents import cases
 from transport.connection import Address, connect
-from transport.document_store import open_bucket_store
-from transport.streams import Layout, create_streams, delete_all_streams
+from transport.document_store import CollectionReplicas
+from transport.streams import Layout, create_streams
 
 
 @asynccontextmanager
@@ -19,5 +20,5 @@ async def opened(address: str, folder: Path) -> AsyncGenerator[SharedStore]:
     client = await connect(Address((address,)), "test")
     await delete_all_streams(client)
     await create_streams(client, Layout())
-    yield open_bucket_store(client, folder, SqliteCollections(cases.folders(folder)))
+    yield SharedStore(CollectionReplicas(client, folder, SqliteCollections(cases.folders(folder))))
     await client.close()

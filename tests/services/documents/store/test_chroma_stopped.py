@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import clock
-from services.documents.results import Status
 from services.documents.store.chroma import ABANDONED_SECONDS, ChromaCollections, chroma_store
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import ChunkSearch, State, StoreUnavailable
 from services.documents.tools import libraries
+from services.documents.tools.libraries import Status
 from tests.services.documents import cases
 from tests.services.documents.store import chroma_server, imitated_chroma
 

@@ -12,7 +12,7 @@ import pytest
 from services.documents.store import chroma
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import ChunkSearch, NewDocument, Origin, State, StoreUnavailable
-from services.documents.store.writing import side_by_side
+from services.documents.store.writing import merge_rows
 from tests.services.documents import cases
 from tests.services.documents.store import imitated_chroma
 from tests.services.documents.store.conftest import NewStore
@@ -181,7 +181,7 @@ def test_documents_that_two_have_taken_in_are_numbered_anew_and_the_first_of_two
         "a": row("a", None, 1),
         "e": row("e", None, 9),
     }
-    numbered = side_by_side(rows)
+    numbered = merge_rows(rows)
     assert {doc_id: held["order"] for doc_id, held in numbered.items()} == {"a": 1, "b": 2, "d": 3, "e": 9}
 
 

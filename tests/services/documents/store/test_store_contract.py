@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.ingesting import embed_document
-from services.documents.store.document_store import DocumentStore
+from services.documents.store.document_store import DocumentStore, embed_document
 from services.documents.store.protocol import (
     ChunkSearch,
     Collection,

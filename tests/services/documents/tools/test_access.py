@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.results import Status, ToolContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
+from services.documents.tools.libraries import Status, ToolContext
 from services.documents.tools.scopes import PublishedShelf
 from services.documents.tools.toolset import query_file
 from tests.hashing import HashingEmbedder

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.results import Citation, ConversationContext, QAResult, Status
+from services.documents.asking.passages import Citation
+from services.documents.asking.rewriting import ConversationContext
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
+from services.documents.tools.libraries import QAResult, Status
 from services.llm.endpoint import BadOutput, Unavailable
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases

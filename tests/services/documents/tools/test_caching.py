@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
-from services.documents.results import QAResult, Status
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
 from services.documents.tools.core import AnswerCache, DocumentQATool, normalised
+from services.documents.tools.libraries import QAResult, Status
 from services.documents.tools.scopes import FileShelf
 from services.search.embedding import EmbeddingFailed, Vectors
 from tests.hashing import HashingEmbedder

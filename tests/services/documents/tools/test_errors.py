@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.results import QAResult, Status
 from services.documents.store.collection_files import SqliteCollections
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import CollectionSummary, Origin, StoreUnavailable
 from services.documents.tools import libraries
 from services.documents.tools.core import Breaker, DocumentQATool
+from services.documents.tools.libraries import QAResult, Status
 from services.documents.tools.toolset import build
 from services.knowledge import LibrarySearch
 from services.search.embedding import EmbeddingFailed, Vectors

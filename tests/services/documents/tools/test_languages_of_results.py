@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.results import Status
 from services.documents.store.document_store import DocumentStore
-from services.documents.tools.libraries import CASE
+from services.documents.tools.libraries import CASE, Status
 from tests.services.documents import cases
 
 QUESTION = "Warum geht der Drucker im Keller nicht mehr?"

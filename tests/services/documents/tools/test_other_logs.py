@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.ingesting import embed_document
-from services.documents.results import QAResult, Status
 from services.documents.store import protocol
-from services.documents.store.document_store import DocumentStore
+from services.documents.store.document_store import DocumentStore, embed_document
 from services.documents.store.protocol import Collection
 from services.documents.tools import libraries
+from services.documents.tools.libraries import QAResult, Status
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.results import Status
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
+from services.documents.tools.libraries import Status
 from services.knowledge.library_search import LibrarySearch
 from services.search.passage_store import PassageStore
 from tests.hashing import HashingEmbedder

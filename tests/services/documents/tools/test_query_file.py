@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from services.documents.asking import line_query
-from services.documents.results import QAResult, Status
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoredLine
+from services.documents.tools.libraries import QAResult, Status
 from services.documents.tools.toolset import Toolset, query_file
 from tests.services.documents import cases
 

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.ingesting import embed_document
-from services.documents.results import Status, ToolContext
-from services.documents.store.document_store import DocumentStore
+from services.documents.store.document_store import DocumentStore, embed_document
 from services.documents.store.protocol import Collection, SearchMode, Weights
 from services.documents.tools import libraries
 from services.documents.tools.core import DocumentQATool
-from services.documents.tools.libraries import LIBRARIES, KBConfig
+from services.documents.tools.libraries import LIBRARIES, KBConfig, Status, ToolContext
 from services.documents.tools.scopes import FileShelf
 from services.documents.tools.toolset import Toolset, build
 from services.search.embedding import Vectors

@@ -11,7 +11,7 @@ import pytest
 
 from clock import Processes, WorkStopped
 from services.knowledge.web.contents import Extraction, decode, read
-from services.knowledge.web_interface import FetchFailed, PageText
+from services.knowledge.web_interface import FetchFailed, Page
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of
 
@@ -50,17 +50,17 @@ def test_pages_are_known_by_their_type_or_looks(kind: str) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ("<html><body>Just this.</body></html>", PageText("Just this.", "")),
-        ("<html><h1>Name</h1><body><div>Menu</div></body></html>", PageText("# Name Menu", "Name")),
-        ("<html><body>One\0two</body></html>", PageText("One\ufffdtwo", "")),
-        ("Just this.", PageText("Just this.", "")),
-        ("<p>Just this.</p>", PageText("Just this.", "")),
-        ("<ul><li>One<li>Two</ul>", PageText("One Two", "")),
-        ("<h1>Name</h1>", PageText("# Name", "Name")),
-        ("<?xml version='1.0'?><div><p>Just this.</p></div>", PageText("Just this.", "")),
+        ("<html><body>Just this.</body></html>", Page("Just this.", "")),
+        ("<html><h1>Name</h1><body><div>Menu</div></body></html>", Page("# Name Menu", "Name")),
+        ("<html><body>One\0two</body></html>", Page("One\ufffdtwo", "")),
+        ("Just this.", Page("Just this.", "")),
+        ("<p>Just this.</p>", Page("Just this.", "")),
+        ("<ul><li>One<li>Two</ul>", Page("One Two", "")),
+        ("<h1>Name</h1>", Page("# Name", "Name")),
+        ("<?xml version='1.0'?><div><p>Just this.</p></div>", Page("Just this.", "")),
     ],
 )
-def test_where_there_is_no_main_text_all_text_is_taken(body: str, text: PageText) -> None:
+def test_where_there_is_no_main_text_all_text_is_taken(body: str, text: Page) -> None:
     found = read(body.encode(), "text/html", MAX)
     assert (" ".join(found.text.split()), found.title) == (text.text, text.title)
 
@@ -102,7 +102,7 @@ def test_a_page_that_is_nested_very_deep_ends_as_text_or_error() -> None:
     ],
 )
 def test_text_is_taken_as_it_is(kind: str, body: str) -> None:
-    assert read(body.encode(), kind, MAX) == PageText(body, "")
+    assert read(body.encode(), kind, MAX) == Page(body, "")
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/octet-stream", "text/css", "video/mp4", "nonsense"])
@@ -239,7 +239,7 @@ def pdf(*texts: str, title: str = "", extra: bytes = b"") -> bytes:
 def test_a_pdf_is_read_page_by_page(kind: str) -> None:
     pytest.importorskip("pypdf", reason="needs the extra `pdf`")
     body = pdf("The wheel turns.", "", "The stones turn.", title="The  Mill")
-    assert read(body, kind, MAX) == PageText("The wheel turns.\n\nThe stones turn.", "The Mill")
+    assert read(body, kind, MAX) == Page("The wheel turns.\n\nThe stones turn.", "The Mill")
 
 
 def test_a_pdf_without_text_is_an_error() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from services.documents.ingesting import embed_document
+from services.documents.store.document_store import embed_document
 from services.documents.store.protocol import State
 from services.search import embedding
 from services.search.embedding import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, PackagedEmbedder, Vectors

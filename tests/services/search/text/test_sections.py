@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search.text import Article, Block, BlockKind, Section
-from services.search.text.layout import fenced
+from services.search.text.article import fenced
 
 
 def section(*headings: str, text: str = "") -> Section:

@@ -238,10 +238,10 @@ def test_what_is_appended_or_replaced_later_does_not_change_the_copy(
 def test_a_file_that_goes_while_the_others_are_copied_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = writing.BackupWriter.copy
 
-    def copy(copying: writing.BackupWriter, archive: zipfile.ZipFile, found: writing.SelectedFile) -> None:
-        if found.name == "state/posts.jsonl":
-            found.path.unlink()
-        real(copying, archive, found)
+    def copy(copying: writing.BackupWriter, archive: zipfile.ZipFile, path: Path) -> None:
+        if path == root / "state" / "posts.jsonl":
+            path.unlink()
+        real(copying, archive, path)
 
     monkeypatch.setattr(writing.BackupWriter, "copy", copy)
     copied(root)

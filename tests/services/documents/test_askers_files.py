@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.naming import names_for, with_distinct_names
+from services.documents.askers_files import names_for, with_distinct_names
 from services.documents.store.protocol import Document, Origin, State
 
 ADA, EVE, BOB = 311, 312, 313

@@ -1,15 +1,105 @@
-"""The form in which the team answers a gap."""
+"""The forms of operators: decisions about the answers that wait for approval, with their page, and answers to gaps."""
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from aiohttp import web
+
+from dashboard.access import AdmittedRequest
+from dashboard.display import DisplayRules, ago, link_to, minute, plain
 from model.messages import is_snowflake
 from reporting.report import Gap
+from services.conversations import Draft, DraftAction
+from services.knowledge import bare_name
 from services.storage import in_thread
 from services.team import SAME_WORDING, LessonForm, LessonRefused, Taught, asker_among, share_of_wording
 from services.telemetry import PartOutcome
+
+log = logging.getLogger(__name__)
+
+
+class DraftList(Protocol):
+    """The drafts of all processes."""
+
+    async def waiting(self) -> Sequence[Draft]:
+        """Return the drafts that have not ended, oldest first."""
+        ...
+
+    async def decide(self, draft_id: int, action: DraftAction, *, operator: str, text: str = "", seen: str = "") -> str:
+        """Note who decided, and decide as the review channel does. `seen`: see `DraftRequest`. Returns a line."""
+        ...
+
+
+class DraftView(NamedTuple):
+    """A draft as it is shown. `question`, `answer`: empty if texts are not shown."""
+
+    id: int
+    held: str
+    until: str
+    age: str
+    who: str
+    where: str
+    question: str
+    answer: str
+    sources: tuple[str, ...]
+    confidence: str
+    version: str
+    edited: bool
+    may_be_kept: bool
+    is_posting: bool
+    link: str
+    review_link: str
+
+
+def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
+    post, guild_id = draft.reply.post, draft.reply.guild_id
+    reviewed = link_to(guild_id, draft.review_channel_id, draft.review_id) if draft.review_id else ""
+    return DraftView(
+        id=draft.id,
+        held=minute(draft.held_at),
+        until=minute(draft.until),
+        age=ago(draft.held_at, at),
+        who=showing.person(post.asker_id),
+        where=showing.place(post.asked_in),
+        question=showing.question(post.question),
+        answer=showing.text(draft.text),
+        sources=tuple(plain(bare_name(each)) for each in post.sources),
+        confidence=f"{draft.confidence:.2f}",
+        version=draft.version,
+        edited=draft.edited_by is not None,
+        may_be_kept=draft.may_be_kept,
+        is_posting=draft.end is not None,
+        link=link_to(guild_id, post.asked_in, draft.id),
+        review_link=reviewed,
+    )
+
+
+_EMPHASIS = re.compile(r"\*(\w+)\*")
+
+
+def adapted_to_dashboard(told: str, text: str, showing: DisplayRules) -> str:
+    """Return the sentence about a decision, which is written for Discord, with pseudonyms and without markup. `text`:
+    what the operator has sent; where the sentence ends with it, it stays as it is.
+    """
+    said = told.removesuffix(text)
+    return _EMPHASIS.sub(r"\1", showing.with_pseudonyms(said)) + told[len(said) :]
+
+
+async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList, showing: DisplayRules) -> str:
+    """Carry out the form of a draft. Returns one sentence about it."""
+    form = await request.post()
+    action, draft_id = DraftAction(request.match_info["action"]), int(request.match_info["id"])
+    log.info("dashboard: %s: %s the draft %d", visit.operator.name, action, draft_id)
+    # A browser sends the line ends of a text area as CR and LF.
+    text = str(form.get("text", "")).replace("\r\n", "\n")
+    seen = str(form.get("seen", ""))
+    told = await drafts.decide(draft_id, action, operator=visit.operator.name, text=text, seen=seen)
+    return adapted_to_dashboard(told, text, showing)
+
 
 MOST_LOOKED_UP = 20
 """The most questions of a gap that Discord is asked for, to fill in one."""

@@ -1,14 +1,16 @@
-"""Names for the files of a thread, so that files of one name by several people can be told apart."""
+"""The files of a thread as one asker has them: under which names, and of which of them an answer may be made."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
+from typing import NamedTuple
 
 from model.words import one_line
+from services.documents.asking.plan import find_files
 from services.documents.store.protocol import Document, newest_revisions
 
 _BEFORE_ENDING = re.compile(r"(?<=\w)(?=\.[A-Za-z]\w*(?:\.\d+)?$)|$")
@@ -56,3 +58,52 @@ def _folded(filename: str) -> str:
 def _numbered(filename: str, taken: set[str]) -> str:
     numbered = (_BEFORE_ENDING.sub(f"-{number}", filename, count=1) for number in count(2))
     return next(name for name in numbered if _folded(name) not in taken)
+
+
+class AskerMessage(NamedTuple):
+    """A message of the asker. `reply_to_id`: the id of the message that it replies to."""
+
+    id: int
+    text: str
+    reply_to_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskersFiles:
+    """Chooses the files of a thread for one asker.
+
+    Attributes:
+        poster_ids: the people whose files are used by themselves: the asker, and team members who posted files.
+        messages: what the asker wrote in this conversation.
+    """
+
+    poster_ids: frozenset[int]
+    messages: tuple[AskerMessage, ...] = ()
+
+    def choose(self, documents: Sequence[Document]) -> tuple[Document, ...]:
+        """Return the documents of which an answer may be made. `documents`: all of a thread, under their names for the
+        asker.
+
+        A file of somebody else is used if the asker, after it was posted, has replied to its message or named it. The
+        name of a file of their own, or without the ending, does not count: people choose the names of their files.
+        """
+        own = [doc for doc in documents if self.is_trusted(doc)]
+        taken = {doc.filename.casefold() for doc in own}
+        others = [doc for doc in documents if doc not in own and doc.filename.casefold() not in taken]
+        meant = {doc.doc_id for doc in own} | {doc.doc_id for doc in others if self._is_meant(doc, documents)}
+        return tuple(doc for doc in documents if doc.doc_id in meant)
+
+    def is_trusted(self, doc: Document) -> bool:
+        """Return True if the asker or a team member has posted the file."""
+        return not self.poster_ids.isdisjoint(doc.poster_ids)
+
+    def _is_meant(self, doc: Document, documents: Sequence[Document]) -> bool:
+        posted_in = {origin.message_id for origin in doc.origins if origin.message_id is not None}
+        later = [message for message in self.messages if any(message.id > each for each in posted_in)]
+        return any(message.reply_to_id in posted_in or _says_name(message.text, doc, documents) for message in later)
+
+
+def _says_name(text: str, doc: Document, documents: Sequence[Document]) -> bool:
+    """Return True if a text has the whole name of a file. A name without an ending needs a noun, such as `log`."""
+    last = doc.filename.casefold().rsplit("/", 1)[-1]
+    return last in text.casefold() and doc.doc_id in find_files(text, documents).doc_ids
