@@ -15,6 +15,7 @@ from model.conversations import Image
 from model.events import Deleted, Edited
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
+from operators.doubting import Doubt
 from operators.step import is_expected
 from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
 from services.conversations import Context, PersonalWork, Withdrawn, find_addressees
@@ -92,10 +93,12 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
     return extracted
 
 
-def revisions_of(event: Deleted | Edited, context: Context) -> tuple[Revision, ...]:
-    """Return how the messages of an event read now. An edit that leaves nothing, or nothing that may be captured, is a
-    deletion.
+def revisions_of(event: Deleted | Edited | Doubt, context: Context) -> tuple[Revision, ...]:
+    """Return how the messages of an event read now, or that they are doubted. An edit that leaves nothing, or nothing
+    that may be captured, is a deletion.
     """
+    if isinstance(event, Doubt):
+        return (Revision(event.message_id, is_doubt=True),)
     if isinstance(event, Deleted):
         return tuple(map(Revision, event.message_ids))
     message = context.after_edit(event)

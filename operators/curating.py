@@ -30,7 +30,7 @@ from services.team import (
     Topic,
     allowed_remarks,
     allowed_removals,
-    is_certainly_addressed,
+    may_replace,
     merge_decisions,
     of_asker_and_team,
     parts_by_topic,
@@ -133,9 +133,9 @@ def curate(
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
         replaces = bool(result.remove_ids or result.superseded_parts)
-        is_certain = is_certainly_addressed(pair)
+        is_certain = may_replace(pair)
         if replaces and not is_certain:
-            log.info("%s replaces nothing: it is not certain whom the team answers", pair.id)
+            log.info("%s replaces nothing: it is doubted, or it is not certain whom the team answers", pair.id)
         removed = allowed_removals(pair, existing, result.remove_ids if is_certain else ())
         at = time()
         if result.skip:

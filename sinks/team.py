@@ -33,6 +33,7 @@ from services.team import (
     archive_files,
     captured_messages,
     pair_link_line,
+    with_doubts,
 )
 from services.telemetry import number_of
 
@@ -122,23 +123,25 @@ class RawArchive:
             return None if added is None else await self._add(added)
 
     async def revise(self, revisions: Sequence[Revision]) -> Sequence[Pair]:
-        """Store again each conversation that holds an edited or deleted message, with its text as it reads now: readers
-        use the last capture. Captures that still wait are stored with the new texts too. An edit by somebody who has
-        opted out counts as a deletion.
+        """Store again each conversation that holds an edited, deleted or doubted message, as it reads now: readers use
+        the last capture. Captures that still wait are stored with the changes too. An edit by somebody who has opted
+        out counts as a deletion.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
         self.captures.revise(revisions)
-        by_message = {each.message_id: each for each in revisions}
+        by_message = {each.message_id: each for each in revisions if not each.is_doubt}
+        doubted = {each.message_id for each in revisions if each.is_doubt}
         async with self._turn:
             changed: list[_Waiting] = []
-            for pair in await run_blocking(archive_files.last_captures, self.folder, by_message):
+            for pair in await run_blocking(archive_files.last_captures, self.folder, doubted | by_message.keys()):
                 messages = captured_messages(pair)
                 edited = (each for each in messages if each.message_id in by_message)
                 withheld = {
                     each.message_id: Revision(each.message_id) for each in filter(self.captures.is_withheld, edited)
                 }
                 revised = apply_revisions(messages, by_message | withheld, pair.kind.opening)
+                revised = with_doubts(revised, doubted)
                 if revised != tuple(messages):
                     changed.append(_Waiting(Capture(None, pair.conversation_id, revised), pair.id))
             await self._store(changed)
@@ -239,6 +242,7 @@ class RawArchive:
             message_ids=tuple(each.message_id for each in capture.messages),
             author_ids=tuple(each.author_id for each in capture.messages),
             turns=tuple(each.turn for each in capture.messages),
+            doubted_ids=tuple(each.message_id for each in capture.messages if each.is_doubted),
         )
         return archive.with_addressees(pair, [each.addressee_id for each in capture.messages])
 

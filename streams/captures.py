@@ -23,6 +23,7 @@ from model.events import Deleted, Edited, Event
 from model.outcomes import Outcome
 from model.servers import Servers
 from operators.capturing import Extracted, extract, retry_pending, revisions_of, without_withdrawn
+from operators.doubting import Doubt
 from operators.step import failure_of, is_expected
 from services.assistant import CaptureJob
 from services.conversations import Context, PersonalWork
@@ -146,9 +147,9 @@ MOST_WAITING = 10_000
 
 
 def revised_captures(
-    events: Observable[Event], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
+    events: Observable[Event | Doubt], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
 ) -> Observable[Pair]:
-    """Capture conversations again, as they read now, if one of their messages was edited or deleted.
+    """Capture conversations again, as they read now, if one of their messages was edited, deleted or doubted.
 
     events  --m1---(m1→edit)--(m2→delete)--(m3→delete)-(m1→delete)--|
     pairs   ----------p1--------------------------------------p2-|      m2 was in no capture; m3 and m1 were in one
@@ -157,14 +158,14 @@ def revised_captures(
     what comes after a revision waits, and is handled together; so does what cannot be written (a full disk). When
     `events` end, nothing waits any more.
     """
-    waiting: dict[int | None, dict[int, Revision]] = {}
+    waiting: dict[int | None, dict[tuple[int, bool], Revision]] = {}
     ended = asyncio.Event()
     pauses, retries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), Backoff(FIRST_PAUSE, LONGEST_PAUSE)
     not_before = -inf
 
-    def add(event: Deleted | Edited) -> None:
+    def add(event: Deleted | Edited | Doubt) -> None:
         try:
-            revisions = {each.message_id: each for each in revisions_of(event, context)}
+            revisions = by_message(revisions_of(event, context))
             if revisions:
                 waiting.setdefault(guild_of(event.channel_id), {}).update(revisions)
         except Exception as error:  # noqa: BLE001 (one event must not end the branch)
@@ -187,10 +188,10 @@ def revised_captures(
             if not unwritable or ended.is_set() or len(revisions) > MOST_WAITING:
                 log_unrevised((each.message_id for each in revisions), error)
                 return ()
-            waiting[guild_id] = {each.message_id: each for each in revisions} | waiting.get(guild_id, {})
+            waiting[guild_id] = by_message(revisions) | waiting.get(guild_id, {})
             pause = retries.pause()
             not_before = now() + pause
-            log.warning("what was deleted or edited: %s; tried again in %g s", error, pause)
+            log.warning("what was deleted, edited or doubted: %s; tried again in %g s", error, pause)
             return ()
         retries.reset()
         if pairs:
@@ -200,16 +201,20 @@ def revised_captures(
         return pairs
 
     return events.pipe(
-        of_type(Deleted, Edited),
+        of_type(Deleted, Edited, Doubt),
         ops.do_action(add, on_completed=ended.set),
         coalesce(lambda _: unfold(revise_next)),
         concat_map_iterable(lambda pairs: pairs),
     )
 
 
+def by_message(revisions: Iterable[Revision]) -> dict[tuple[int, bool], Revision]:
+    return {(each.message_id, each.is_doubt): each for each in revisions}
+
+
 def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
     log.error(
-        "messages %s were deleted or edited, and what was captured of them stays: %s; see --kb remove",
+        "messages %s were deleted, edited or doubted, and what was captured of them stays: %s; see --kb remove",
         ", ".join(map(str, message_ids)),
         error,
         exc_info=None if is_expected(error) else error,

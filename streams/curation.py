@@ -293,7 +293,7 @@ class CurationQueue:
         pair = self._changed_pair
         if pair is None:
             return None
-        decision = self._withdrawn(pair, "something in it was edited or deleted")
+        decision = self._withdrawn(pair, "something in it was edited, deleted or doubted")
         self._outdate()
         await write_decision(self._services.library, decision, pair, on_written=self._look_if_possible)
         return decision

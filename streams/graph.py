@@ -13,7 +13,7 @@
  inquiries                     ignored                      captures
      │ one asker at a time        │                             │ in order
 gather, permit ► evidence◄─ events│            extract → summarise images → archive sink
-gate, select,    chunk → embed    │              edits, deletions ──┤
+gate, select,    chunk → embed    │      edits, deletions, doubts ──────┤
 load             → collections    │                             │ one pair at a time, in the background
 retrieve ◄───────────┘            │             curation: classify → integrate → topic sink
 generate, …                       │                                      → describe → index
@@ -41,6 +41,7 @@ from dataflow import fork, of_type, supervise
 from model.events import Event, Posted, Reaction
 from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from operators.doubting import doubts
 from operators.inferred_votes import inferred_votes
 from operators.route import Routed, cut, ignored, route
 from operators.screen import Screened, follow, screen
@@ -72,8 +73,12 @@ def routing(parts: Observable[Part], s: Services) -> Observable[Routed]:
     return parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
 
 
-def revisions(events: Observable[Event], s: Services, sinks: Sinks) -> Observable[Pair]:
-    return revised_captures(events, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
+def revisions(
+    events: Observable[Event], parts: Observable[Part], s: Services, sinks: Sinks, rules: Rules
+) -> Observable[Pair]:
+    doubted = parts.pipe(doubts(s.history, s.tracker, s.people, rules.screen.withheld), supervise("doubts"))
+    changes = rx.merge(events, doubted)
+    return revised_captures(changes, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
 
 
 def graph(
@@ -99,7 +104,7 @@ def graph(
     files = evidence(events, gathered, ended, s.evidence, rules.evidence).pipe(supervise("evidence"))
     jobs, image_services = routed.pipe(of_type(CaptureJob)), s.servers.map(lambda each: each.image_services)
     capturing = captures(jobs, s.context, sinks.archive, image_services, s.gauge, may_wait=rules.captures_may_wait)
-    revised = revisions(events, s, sinks)
+    revised = revisions(events, parts, s, sinks, rules)
     remote = store_remote_captures(remote_captures, sinks.archive, sinks.revise)
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
@@ -138,7 +143,7 @@ def import_graph(events: Observable[Event], services: Services, sinks: Sinks, ru
     results = rx.merge(
         captured.pipe(supervise("captures")),
         # This branch emits no outcomes. It is merged so that the graph waits for its end.
-        revisions(events, s, sinks).pipe(of_type(Outcome)),
+        revisions(events, parts, s, sinks, rules).pipe(of_type(Outcome)),
         screened.pipe(of_type(Ignored, Removed)),
         routed.pipe(of_type(Ignored, Outcome)),
         others.pipe(ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED))),

@@ -352,6 +352,16 @@ class History:
         is_whole = len(found) < most or found[0].id <= message_id
         return [each for each in found if each.id >= message_id] if is_whole else None
 
+    def written_before(self, message: Message, seconds: float) -> Iterator[Message]:
+        """Yield the messages in memory that were written in the same place within so many seconds before a message, the
+        newest first, up to one that is not known.
+        """
+        for earlier in self._timeline(message.channel_id).before(message.id):
+            if earlier is None or message.at - earlier.at > seconds:
+                return
+            if not earlier.is_system:
+                yield earlier
+
     def deleted_between(self, place_id: int, low: int, high: int) -> Sequence[int]:
         """Return the ids from `low` up to `high` of messages that were deleted in a place in this session."""
         return [each for each, place in self._gone.items() if place == place_id and low <= each < high]

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     )
     from services.knowledge.source_repositories import hosted_address
     from services.knowledge.topic_files import (
+        DOUBTED,
         INDENT,
         MARKER,
         UNREAD,

@@ -47,6 +47,8 @@ _SPEAKERS = frozenset(Speaker)
 _TO = " (to "
 UNREAD = " (unread)"
 """Follows the label of a turn that the team had no time to read before it answered."""
+DOUBTED = " (doubted)"
+"""Follows the label of a turn of the team that somebody has doubted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,8 @@ class TopicBlock:
 
     Each correction has a line `superseded`. If several users wrote, a line before these has a label for each turn:
     `speakers: User A, Team (to User A), User B`. So has a pair with a turn that was `UNREAD`: `speakers: User, User
-    (unread), Team`. A pair that needs no question has `speakers: Team`, without labels.
-    This distinguishes it from an answer whose asker was forgotten. Turns of forgotten people are omitted.
+    (unread), Team`, and one with a turn that is `DOUBTED`. A pair that needs no question has `speakers: Team`, without
+    labels. This distinguishes it from an answer whose asker was forgotten. Turns of forgotten people are omitted.
 
     Attributes:
         timestamp: the time when the pair was stored, as in its id.
@@ -428,6 +430,7 @@ def _split(turns: Iterable[tuple[str, PairTurn]], needs_question: bool, most_cha
                 yield from _close(current, needs_question)
                 context = _question_with_context(current) if _needs_context("\n".join(remarks)) else ""
                 current = _OpenExchange(_unanswered(current), context if to == current.to else "")
+            current.is_clear = current.is_clear and not label.endswith(DOUBTED)
             current.statements.append(text)
             if remarks and not stated:
                 continue  # it asks back about what comes next
@@ -487,7 +490,7 @@ def _unanswered(current: _OpenExchange) -> list[_Asked]:
 
 def _addressee(label: str) -> str:
     """Return the label of the user whom the team speaks to. `User` is the only user, or nobody if there are several."""
-    return label.partition(_TO)[2].removesuffix(")") or Speaker.USER.value
+    return label.removesuffix(DOUBTED).partition(_TO)[2].removesuffix(")") or Speaker.USER.value
 
 
 def _is_courtesy(said: str) -> bool:

@@ -34,7 +34,15 @@ if TYPE_CHECKING:
         without_greeting,
         words_to_search,
     )
-    from services.search.replies import is_answer, is_formality, says_it_worked, statements
+    from services.search.replies import (
+        corrects,
+        is_answer,
+        is_formality,
+        may_correct,
+        may_doubt,
+        says_it_worked,
+        statements,
+    )
     from services.search.retrieval import (
         MIN_CONFIDENCE_TO_NAME,
         NOTHING,

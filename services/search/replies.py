@@ -1,5 +1,5 @@
-"""Reads the wording of replies: the sentences that state something, whether they are enough of an answer, and whether
-the asker says that an answer worked.
+"""Reads the wording of replies: the sentences that state something, whether they are enough of an answer, whether the
+asker says that an answer worked, and whether somebody doubts or corrects it.
 
 Statements are recognised in English. In other languages a sentence asks if it ends with a question mark, and states
 otherwise. Thanks are recognised in the eight languages that the bot speaks.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from services.search.questions import is_question, words_to_search
+from services.search.questions import asking_sentences, is_question, words_to_search
 from services.search.tokenizer import terms
 
 # Statements
@@ -301,3 +301,75 @@ def _gives_thanks(text: str) -> bool:
         return False
     before = text[: found.start()]
     return _REQUESTS.search(before) is None and not is_question(before)
+
+
+# Doubts
+
+_CONTRADICTS = _any(
+    r"\b(?:no|nope|nah|not|never|cannot|none|nothing|wrong(?:ly)?|incorrect|untrue|false|mistaken?|actually|instead|rather"
+    r"|still|anyway|however|careful|caution|beware|danger\w*|unsafe|insecure|harmful|destructive|(?:delet|wip|los|overwrit|eras)es"
+    r"|lost|breaks|broken?|corrupts|crash(?:es|ed)?|fail(?:s|ed)?|outdated|obsolete"
+    r"|deprecated|used to|unless|nonsense|bad (?:idea|advice)|correction|are you sure"
+    r"|(?:will|would|could|may|might) (?:\w+ )?(?:delete|wipe|lose|overwrite|erase|break|corrupt|crash|fail|remove)"
+    r"|(?:it|that|this|which) (?:\w+ )?(?:deleted|wiped|overwrote|erased|corrupted|removed)"
+    r"|nicht|kein\w*|falsch|trotzdem|falso|pas|faux|não|errado|нет|не|неверно)\b|n['’]t\b|不|没|沒|違|ない",
+)
+_REFERENCE = r"(?:that|this|these|those|it|they|them|you|your)\b"
+_BEGINS_WITH_REFERENCE = _begins(_REFERENCE, after=r"(?:[\w'’]+\W+){0,3}")
+_AGREES = re.compile(
+    r"(?:yes|yep|yeah|yup|right|exactly|correct|indeed|agreed|true|same(?:\s(?:here|for\sme))?|me\stoo|ok(?:ay)?|ah+|oh+|i\ssee"
+    r"|got\sit|gotcha|understood|(?:that\s)?makes\ssense|good\s(?:to\sknow|answer|one|point|catch)|will\s(?:do|try)|done|this|that|\^+|nice|cool|great"
+    r"|perfect|awesome|sounds\sgood|ja|genau|sí|oui|sim|да|[\W_])+",
+    re.IGNORECASE,
+)
+_ADDS = _begins(
+    r"(?:[\w'’]+\s){0,3}(?:also|as\swell)|(?:and|plus|additionally|furthermore|btw|by\sthe\sway|fyi|in\saddition|see|here"
+    r"|there(?:['’]s|\sis|\sare)|(?:(?:the|our)\s)?docs|more|yes|yep|yeah|right|exactly|indeed|agreed|\+1|i\sagree|works\sfor\sme|https?://)(?!\w)",
+)
+_CORRECTS = _begins(
+    r"(?:no|nope|nah|wrong|incorrect|actually|careful|beware|caution|correction|do\snot|don['’]?t|never|scratch\sthat"
+    r"|not\s(?:quite|really|exactly|any\s?more|true|right|correct|so|sure)|nein|falsch|non|faux|não|нет)\b(?!\s(?:problem|worries))",
+    r"(?:that|this|it)(?:['’]s|\sis|\swas)\s(?:not|wrong|incorrect|outdated|deprecated|obsolete|no\slonger)\b",
+    r"(?:that|this|it)\s(?:won['’]t|will\snot|does\s?n[o'’]t|only|used\sto|deletes|wipes|breaks)\b",
+    after=r"(?:(?:hm+|uh+|um+|oh|ah|wait|sorry|well|hey|hold\son)\W+)*",
+)
+_BUT = re.compile(r"\b(?:but|however|although|except|aber|pero|mais|mas|но)\b", re.IGNORECASE)
+
+
+def may_doubt(text: str, *, is_clear: bool = False) -> bool:
+    """Return whether what a user says about an answer may doubt it: that it did not work; a statement, or a report of
+    trouble, that contradicts; a question that does so and begins with a reference to it; in thanks, what follows "but".
+    `is_clear`: only what says that it did not work, and what `corrects`, which are clear in themselves.
+    """
+    worked = says_it_worked(text)
+    if worked is False:
+        return True
+    if worked:
+        return any(bool(statements(each)) or may_doubt(each) for each in _BUT.split(text, maxsplit=1)[1:])
+    if is_clear:
+        return corrects(text)
+    if text.rstrip(_CLOSING_MARKS).endswith(_QUESTION_ENDS) or asking_sentences(text)[0]:
+        return _contradicts(text) and _BEGINS_WITH_REFERENCE.match(text) is not None
+    return _contradicts(text) and _AGREES.fullmatch(text) is None
+
+
+def may_correct(text: str) -> bool:
+    """Return whether what a colleague says in reply to an answer may correct it. False for an addition ("also see the
+    docs"), agreement and courtesy.
+    """
+    if corrects(text):
+        return True
+    if says_it_worked(text) or _AGREES.fullmatch(text) or is_formality(text):
+        return False
+    if not statements(text):
+        return _contradicts(text) and text.rstrip(_CLOSING_MARKS).endswith(_QUESTION_ENDS)
+    return _contradicts(text) or _ADDS.match(text) is None
+
+
+def corrects(text: str) -> bool:
+    """Return whether a message begins by denying what was said before it ("no, use …")."""
+    return _CORRECTS.match(text) is not None
+
+
+def _contradicts(text: str) -> bool:
+    return _CONTRADICTS.search(text) is not None

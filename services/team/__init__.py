@@ -28,8 +28,8 @@ from services.team.archive import (
     PairTurn,
     Speaker,
     has_several_askers,
-    is_certainly_addressed,
     labelled_turns,
+    may_replace,
     names_users,
     of_asker_and_team,
     utterances_of,
@@ -50,6 +50,7 @@ from services.team.captures import (
     captured_messages,
     leave_out,
     pair_link_line,
+    with_doubts,
 )
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark

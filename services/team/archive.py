@@ -17,7 +17,8 @@ A block of the archive:
 
 A line `addressee_ids` may follow `author_ids`: `addressee_ids: 0, 0, 311` says that the third turn, of the team, is to
 the user 311. The id of a turn's own author: it is not certain to whom the turn of the team is; or the turn of a user is
-no part of the question that was answered. Without the line, `_addressees_of_earlier` finds them.
+no part of the question that was answered. Without the line, `_addressees_of_earlier` finds them. A line `doubted_ids`
+after these has the ids of those messages of the team that somebody has doubted.
 
 The further lines of a message are indented by two spaces. So only structure begins in column 0, and no text can imitate
 it. The only empty line of a block is its last, so a block that a crash truncated is recognised.
@@ -45,7 +46,7 @@ from typing import NamedTuple
 from clock import rfc3339
 from model.conversations import READING_SECONDS, ConversationKind, kind_of
 from model.messages import snowflake_time
-from services.knowledge import INDENT, MARKER, UNREAD, PairTurn, Speaker, render_block
+from services.knowledge import DOUBTED, INDENT, MARKER, UNREAD, PairTurn, Speaker, render_block
 
 # Ids and timestamps
 
@@ -134,7 +135,7 @@ UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody
 
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
-_ADDRESSEES = "addressee_ids"
+_ADDRESSEES, _DOUBTED = _OPTIONAL_HEADERS = ("addressee_ids", "doubted_ids")
 _EARLIER_HEADERS = ("id", "timestamp", "conversation_id", "message_ids")
 _END_OF_TIME = "9999-"  # time stamps strictly increase, so a block from their last year would end all capture
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
@@ -149,6 +150,7 @@ class Pair:
         conversation_id: an id of one of `KINDS`.
         message_ids, author_ids, turns: one each for every message, in the same order.
         addressee_ids: whom each turn is to, if the other fields do not say so (`with_addressees`); else empty.
+        doubted_ids: the messages of the team that somebody has doubted, in order.
         key: the instant of the id, which identifies and orders pairs.
     """
 
@@ -160,6 +162,7 @@ class Pair:
     author_ids: tuple[int, ...]
     turns: tuple[PairTurn, ...]
     addressee_ids: tuple[int, ...] = ()
+    doubted_ids: tuple[int, ...] = ()
     key: Decimal = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -198,9 +201,10 @@ def is_exchange(kind: ConversationKind, turns: Iterable[PairTurn]) -> bool:
 
 def render(pair: Pair) -> str:
     """Return the block of a pair, with the empty line that ends it; blocks directly follow each other."""
-    ids = filter(None, (pair.message_ids, pair.author_ids, pair.addressee_ids))
-    values = pair.id, pair.timestamp, pair.said_at, pair.conversation_id, *(", ".join(map(str, each)) for each in ids)
-    return render_block(zip((*_HEADERS, _ADDRESSEES), values, strict=False), pair.turns)
+    lists = pair.message_ids, pair.author_ids, pair.addressee_ids, pair.doubted_ids
+    values = pair.id, pair.timestamp, pair.said_at, pair.conversation_id, *(", ".join(map(str, ids)) for ids in lists)
+    headers = zip((*_HEADERS, *_OPTIONAL_HEADERS), values, strict=True)
+    return render_block(((name, value) for name, value in headers if value), pair.turns)
 
 
 def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str], tuple[PairTurn, ...]]:
@@ -242,6 +246,7 @@ def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
         author_ids=tuple(pair.author_ids[at] for at in kept),
         turns=tuple(pair.turns[at] for at in kept),
         addressee_ids=(),
+        doubted_ids=tuple(each for each in pair.doubted_ids if each in messages),
     )
     return with_addressees(part, [to_ids[at] for at in kept])
 
@@ -322,11 +327,23 @@ def _pair_in(piece: str) -> Pair | Malformed:
     try:
         if _is_earlier(lines):
             return _earlier(lines[:blank])
-        has_addressees = any(line.startswith(f"{_ADDRESSEES}: ") for line in lines[len(_HEADERS) : len(_HEADERS) + 1])
-        values, turns = parse_block((*_HEADERS, _ADDRESSEES) if has_addressees else _HEADERS, lines[:blank])
+        names = {line.partition(": ")[0] for line in lines[len(_HEADERS) : len(_HEADERS) + len(_OPTIONAL_HEADERS)]}
+        optional = [name for name in _OPTIONAL_HEADERS if name in names]
+        values, turns = parse_block((*_HEADERS, *optional), lines[:blank])
         pair_id, timestamp, said_at, conversation_id, *ids = values
-        message_ids, author_ids, *to = map(_snowflakes, ids)
-        return Pair(pair_id, timestamp, said_at, conversation_id, message_ids, author_ids, turns, *to)
+        message_ids, author_ids, *others = map(_snowflakes, ids)
+        found = dict(zip(optional, others, strict=True))
+        return Pair(
+            pair_id,
+            timestamp,
+            said_at,
+            conversation_id,
+            message_ids,
+            author_ids,
+            turns,
+            found.get(_ADDRESSEES, ()),
+            found.get(_DOUBTED, ()),
+        )
     except Malformed as error:
         return error
 
@@ -431,8 +448,12 @@ def without_questions(rows: Iterable[_Row], gone: AbstractSet[int]) -> tuple[int
     return tuple(found)
 
 
-def is_certainly_addressed(pair: Pair) -> bool:
-    """Return True if it is certain to whom each message of the team is. Else a pair replaces no other."""
+def may_replace(pair: Pair) -> bool:
+    """Return True if a pair may replace others: it is certain to whom each message of the team is, and nobody has
+    doubted one.
+    """
+    if pair.doubted_ids:
+        return False
     if not pair.kind.is_on_discord:  # one person may have written both the question and the answer
         return True
     return not any(turn.speaker is Speaker.TEAM and to == author != UNKNOWN for _, author, turn, to in _rows(pair))
@@ -449,20 +470,20 @@ def labels_of(pair: Pair) -> tuple[str, ...]:
 
     With one asker, to whom all is certainly said, the labels are `User` and `Team`. Else they are `User A`, `User B`
     and so on, in the order of their first words, and `Team (to User A)` if it is certain whom the team speaks to.
-    `UNREAD` ends the label of a user's turn that is no part of the question.
+    `UNREAD` ends the label of a user's turn that is no part of the question, and `DOUBTED` that of a turn of the team
+    that somebody has doubted.
     """
     askers, is_plain = _askers(pair), not names_users(pair)
     user_label = {author: f"{Speaker.USER} {_letter(at)}" for at, author in enumerate(askers)}
     if is_plain:
         user_label = dict.fromkeys(askers, Speaker.USER.value)
     labels: list[str] = []
-    for _, author, turn, to in _rows(pair):
+    for message_id, author, turn, to in _rows(pair):
         if turn.speaker is Speaker.USER:
             labels.append(f"{user_label[author]}{UNREAD}" if to == author != UNKNOWN else user_label[author])
-        elif is_plain or to not in user_label:
-            labels.append(Speaker.TEAM.value)
-        else:
-            labels.append(f"{Speaker.TEAM} (to {user_label[to]})")
+            continue
+        label = Speaker.TEAM.value if is_plain or to not in user_label else f"{Speaker.TEAM} (to {user_label[to]})"
+        labels.append(f"{label}{DOUBTED}" if message_id in pair.doubted_ids else label)
     return tuple(labels)
 
 

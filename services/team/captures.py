@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -37,14 +37,18 @@ KEPT_IN_THREADS = 10_000  # ids of the newest stored messages in threads
 
 @dataclass(frozen=True, slots=True)
 class CapturedMessage:
-    """One message of a capture. `addressee_id`: as `archive.addressees_of` returns it. It is not compared: what is said
-    is the same.
+    """One message of a capture.
+
+    Attributes:
+        addressee_id: as `archive.addressees_of` returns it. It is not compared: what is said is the same.
+        is_doubted: whether somebody has doubted this message of the team.
     """
 
     message_id: int
     author_id: int
     turn: PairTurn
     addressee_id: int = field(default=archive.UNKNOWN, compare=False, repr=False)
+    is_doubted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +81,20 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The new text of a message that was edited or deleted.
+    """The new text of a message that was edited or deleted; or that it is doubted.
 
     Attributes:
         text: None: the message was deleted.
         author_id: `archive.UNKNOWN` if the author is not known.
         placeholders: the number of lines at the end of the text that stand for attachments.
+        is_doubt: True: somebody doubts the message, which reads as before. It has no text and no author.
     """
 
     message_id: int
     text: str | None = None
     author_id: int = archive.UNKNOWN
     placeholders: int = 0
+    is_doubt: bool = False
 
     def apply_to(self, turn: PairTurn, opening: str = "") -> PairTurn:
         """Return the turn with the new text, without the `opening` of its kind. Of a user's, what was edited out is
@@ -146,6 +152,14 @@ def apply_revisions(
     }
     left = _remove_unasked(after) if REMOVED in changed.values() else after
     return _without_questions(left, changed.keys())
+
+
+def with_doubts(messages: Iterable[CapturedMessage], doubted: Container[int]) -> tuple[CapturedMessage, ...]:
+    """Return messages, those of the team marked that are `doubted`."""
+    return tuple(
+        replace(each, is_doubted=True) if each.message_id in doubted and each.turn.speaker is Speaker.TEAM else each
+        for each in messages
+    )
 
 
 def _without_questions(messages: Iterable[CapturedMessage], gone: AbstractSet[int]) -> tuple[CapturedMessage, ...]:
@@ -223,7 +237,8 @@ def _join_messages(
         keeps_text = each.turn.text == REMOVED or (is_user and each.message_id < answered)
         if keeps_text or not is_user:
             to = apart.get(each.message_id, each.addressee_id)
-            found[each.message_id] = replace(each, turn=each.turn if keeps_text else new.turn, addressee_id=to)
+            turn, is_doubted = each.turn if keeps_text else new.turn, each.is_doubted or new.is_doubted
+            found[each.message_id] = replace(each, turn=turn, addressee_id=to, is_doubted=is_doubted)
         else:
             found[each.message_id] = new
     return tuple(found[message_id] for message_id in sorted(found))
@@ -252,7 +267,7 @@ class CapturedImage:
 
 def captured_messages(pair: Pair) -> list[CapturedMessage]:
     rows = zip(pair.message_ids, pair.author_ids, pair.turns, archive.addressees_of(pair), strict=True)
-    return [CapturedMessage(*each) for each in rows]
+    return [CapturedMessage(*each, is_doubted=each[0] in pair.doubted_ids) for each in rows]
 
 
 def digest_of_messages(messages: tuple[CapturedMessage, ...]) -> bytes:
@@ -313,6 +328,7 @@ class Captures:
         """
         self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
         self._revisions = BoundedDict[int, Revision](KEPT_REVISIONS)
+        self._doubted = BoundedDict[int, None](KEPT_REVISIONS)
         self._in_threads = BoundedDict[int, None](KEPT_IN_THREADS)
         self._kept = kept
         # The newest are last:
@@ -363,11 +379,14 @@ class Captures:
     def revise(self, revisions: Iterable[Revision]) -> None:
         """Remember revisions, for later captures of their messages."""
         for each in revisions:
-            self._revisions[each.message_id] = each
+            if each.is_doubt:
+                self._doubted[each.message_id] = None
+            else:
+                self._revisions[each.message_id] = each
 
     def with_revisions(self, capture: Capture) -> Capture:
-        """Return a capture that is not stored yet with revised texts and without withheld messages."""
-        messages = leave_out(capture.messages, self.is_withheld)
+        """Return a capture that is not stored yet with revised texts and doubts, and without withheld messages."""
+        messages = with_doubts(leave_out(capture.messages, self.is_withheld), self._doubted)
         return replace(capture, messages=apply_revisions(messages, self._revisions, capture.kind.opening))
 
     def is_withheld(self, message: CapturedMessage) -> bool:
@@ -477,6 +496,7 @@ class _Said(_Record):
     message_id: _Id
     author_id: _Id
     addressee_id: _Id = archive.UNKNOWN
+    is_doubted: bool = False
     speaker: Speaker
     text: str
 
@@ -506,6 +526,7 @@ def render_pending(waiting: PendingCapture) -> bytes:
         "said": [
             {"message_id": str(each.message_id), "author_id": str(each.author_id)}
             | ({"addressee_id": str(each.addressee_id)} if each.addressee_id else {})
+            | ({"is_doubted": True} if each.is_doubted else {})
             | asdict(each.turn)
             for each in capture.messages
         ],
@@ -538,7 +559,9 @@ def parse_pending(data: bytes) -> PendingCapture:
     except ValueError as error:
         raise DamagedCapture(f"its first line: {why_invalid(error)}") from None
     messages = tuple(
-        CapturedMessage(each.message_id, each.author_id, PairTurn(each.speaker, each.text), each.addressee_id)
+        CapturedMessage(
+            each.message_id, each.author_id, PairTurn(each.speaker, each.text), each.addressee_id, each.is_doubted
+        )
         for each in head.said
     )
     lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in messages}

@@ -228,8 +228,10 @@ def _is_exchange(pair: Pair) -> bool:
     return archive.is_exchange(pair.kind, (turn for turn in pair.turns if turn.text != REMOVED))
 
 
-def has_changed_text(pair: Pair, earlier: Pair) -> bool:
-    """Return True if a text of an earlier capture was changed or removed."""
+def has_changed(pair: Pair, earlier: Pair) -> bool:
+    """Return True if a text of an earlier capture was changed or removed, or is doubted since."""
+    if not set(pair.doubted_ids).issubset(earlier.doubted_ids):
+        return True
     texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
     turns = zip(earlier.message_ids, earlier.turns, strict=True)
     return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in turns)
@@ -430,11 +432,11 @@ class TeamLibrary:
             return self.reader.later_capture(pair)
 
     def outdated_pair(self) -> Pair | None:
-        """Return a pair in a topic if an undecided later capture in memory has changed its text."""
+        """Return a pair in a topic if an undecided later capture in memory has changed it (`has_changed`)."""
         with self._lock:
             for pair in self.reader.waiting(self.fold.placement.is_undecided):
                 for held in self.fold.captures(pair):
-                    if held.key < pair.key and has_changed_text(pair, held):
+                    if held.key < pair.key and has_changed(pair, held):
                         return held
             return None
 

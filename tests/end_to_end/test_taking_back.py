@@ -29,7 +29,11 @@ def decisions(data: Path) -> str:
     ("how", "filed"),
     [
         ("channel hidden", False),  # what was filed while it was public stays
-        *((how, filed) for how in ("answer deleted", "question deleted", "answer edited") for filed in (False, True)),
+        *(
+            (how, filed)
+            for how in ("answer deleted", "question deleted", "answer edited", "answer doubted")
+            for filed in (False, True)
+        ),
     ],
 )
 @pytest.mark.usefixtures("hurried_discord")
@@ -66,6 +70,8 @@ async def test_what_is_taken_back_is_quoted_to_nobody(
                 await server.delete(asked)
             case "answer edited":
                 await server.edit(answered, BETTER)
+            case "answer doubted":
+                await server.say(place, kid, "no, that deletes all that is in it", reply_to=answered)
             case _:
                 server.deny(place, server.guild.everyone, Permission.VIEW_CHANNEL)
         wanted = 1 if how == "channel hidden" else 2
@@ -77,6 +83,7 @@ async def test_what_is_taken_back_is_quoted_to_nobody(
         assert "blorptang" not in said
         assert ("the code that you were given" in said) == (how == "answer edited")
         topics = "".join(path.read_text() for path in (data / "team-knowledge" / "topics").glob("*.txt"))
-        assert "blorptang" not in topics
+        assert ("blorptang" in topics) == (how == "answer doubted")
+        assert ("Team (doubted)" in topics) == (how == "answer doubted")
     finally:
         assert await bot.stop() == 0

@@ -520,6 +520,20 @@ async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_
     assert not raw.holds([snowflake(99)])
 
 
+async def test_what_is_doubted_is_captured_again_once_and_stays_so_after_a_restart(tmp_path: Path) -> None:
+    raw = RawArchive(tmp_path, Captures(), lambda: START + 60)
+    await raw.keep(capture(1))
+    asked, answer = capture(1).messages[0], capture(1).messages[-1]
+    assert await raw.revise([Revision(asked.message_id, is_doubt=True)]) == []
+    [again] = await raw.revise([Revision(answer.message_id, is_doubt=True)])
+    assert again.doubted_ids == (answer.message_id,)
+    restarted = RawArchive(tmp_path, Captures(pairs_in(tmp_path)), lambda: START + 60)
+    assert await restarted.revise([Revision(answer.message_id, is_doubt=True)]) == []
+    more = CapturedMessage(snowflake(4), STAFF.id, PairTurn(Speaker.TEAM, "More."))
+    await restarted.keep(replace(capture(1), messages=(*capture(1).messages, more)))
+    assert [each.doubted_ids for each in pairs_in(tmp_path)] == [(), *[(answer.message_id,)] * 2]
+
+
 @pytest.mark.parametrize("author", [ANN, STAFF])
 async def test_what_somebody_writes_into_an_old_message_after_an_opt_out_is_not_stored(
     tmp_path: Path, author: Author

@@ -25,7 +25,7 @@ from services.team import archive, corrections, overview, rebuilding
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, Actor, Decision
-from services.team.library import TeamLibrary, has_changed_text
+from services.team.library import TeamLibrary, has_changed
 from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, Described, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
@@ -761,8 +761,14 @@ async def test_while_the_tokens_of_the_day_are_used_up_no_model_is_asked_and_wha
 
 async def test_what_was_forgotten_is_not_taken_back_by_a_later_capture(tmp_path: Path) -> None:
     forgotten = taken_back(pair(1), 1)
-    assert not has_changed_text(taken_back(pair(1), 2, text="more."), forgotten)
-    assert has_changed_text(taken_back(pair(1), 2, text="more."), pair(1))
+    assert not has_changed(taken_back(pair(1), 2, text="more."), forgotten)
+    assert has_changed(taken_back(pair(1), 2, text="more."), pair(1))
+
+
+def test_what_is_doubted_has_changed_once() -> None:
+    doubted = replace(pair(2), doubted_ids=pair(2).message_ids[-1:])
+    assert has_changed(doubted, replace(doubted, doubted_ids=()))
+    assert not has_changed(doubted, doubted)
 
 
 async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_it_is_restored(tmp_path: Path) -> None:

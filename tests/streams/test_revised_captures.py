@@ -10,6 +10,7 @@ from reactivex import Observable
 
 from model.events import Deleted, Edited, Posted
 from operators.capturing import revisions_of
+from operators.doubting import Doubt
 from services.conversations.context import Context, ContextRules
 from services.team import Pair, PairTurn, Revision, Speaker
 from services.team.archive_files import ArchiveUnwritable
@@ -18,6 +19,7 @@ from streams.captures import RemoteRevisions, revised_captures, store_remote_cap
 from tests.marbles import play
 from tests.talk import ANN, CHANNEL, GUILD, STAFF, START, Talk
 from tests.team import pair
+from transport.captures import decode_revisions, encode_revisions
 
 TALK = Talk()
 POSTED = Posted(START, TALK.says(ANN, "How?"))
@@ -86,8 +88,9 @@ async def test_what_could_not_be_captured_again_is_told_and_holds_up_nothing(
     caplog: pytest.LogCaptureFixture, error: Exception, *, traced: bool
 ) -> None:
     assert await play("-d---|", Desk(error).revised, values=VALUES) == "-----|"
-    assert f"messages 5, 6 were deleted or edited, and what was captured of them stays: {error}; see --kb remove" in (
-        caplog.messages
+    assert (
+        f"messages 5, 6 were deleted, edited or doubted, and what was captured of them stays: {error}; see --kb remove"
+        in (caplog.messages)
     )
     assert ("Traceback" in caplog.text) == traced
 
@@ -107,6 +110,26 @@ async def test_what_is_deleted_while_the_disk_is_full_is_captured_again_when_the
     values = VALUES | {"f": Deleted(START, CHANNEL.id, (7,))}
     assert "o" in await play("-d-f----------|", revised, values=values, show=lambda _: "o")
     assert [told for _, told in desk.told] == [[5, 6], [5, 6], [5, 6, 7], [5, 6, 7]]
+
+
+async def test_a_doubt_is_kept_beside_an_edit_of_the_same_message() -> None:
+    desk, told = Desk(), list[Revision]()
+
+    async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        told.extend(revisions)
+        return await desk.revise(guild_id, revisions)
+
+    def revised(events: Observable[Any]) -> Observable[Any]:
+        context = Context(TALK.history, TALK.people, TALK.tracker, ContextRules())
+        return revised_captures(events, context, revise, lambda _: GUILD)
+
+    values = VALUES | {"x": Doubt(CHANNEL.id, POSTED.message.id)}
+    await play("-d-(ex)-|", revised, values=values, show=lambda _: "o")
+    assert [(each.message_id, each.is_doubt) for each in told[2:]] == [
+        (POSTED.message.id, False),
+        (POSTED.message.id, True),
+    ]
+    assert decode_revisions(encode_revisions(told)) == tuple(told), "so it goes over NATS"
 
 
 @pytest.mark.parametrize("error", [None, ArchiveUnwritable("the disk is full")])

@@ -100,15 +100,19 @@ async def test_one_writer_gets_what_was_said_in_order_and_once(client: Client) -
     await writer.handed.release()
 
 
-async def test_edits_and_deletions_come_once_and_stay_until_they_are_stored(client: Client) -> None:
+async def test_edits_deletions_and_doubts_come_once_and_stay_until_they_are_stored(client: Client) -> None:
     giving, writer = CaptureSender(client), Writer(client, "one")
     edited, deleted = Revision(50, "use --restore now", 2, 1), Revision(60)
-    await giving.send_revisions(9, [edited, deleted])
+    doubted = Revision(50, is_doubt=True)
+    await giving.send_revisions(9, [edited, doubted, deleted])
     await giving.send_revisions(None, [deleted])
     assert await writer.handed.take()
     writer.handed.begin()
     await until(lambda: len(writer.revised) == 2)
-    assert [(each.guild_id, each.revisions) for each in writer.revised] == [(9, (edited, deleted)), (None, (deleted,))]
+    assert [(each.guild_id, each.revisions) for each in writer.revised] == [
+        (9, (edited, doubted, deleted)),
+        (None, (deleted,)),
+    ]
     await until_left(client, 2)
     for each, is_stored in zip(writer.revised, (True, False), strict=True):
         each.on_handled(is_stored)

@@ -74,7 +74,8 @@ class Subject:
         answered_terms: the terms of the team.
         asked_details, answered_details: what each side's words have of `_DETAIL`; a word that comes again is followed
             by its count.
-        askers_known: whether it is known of each question whom the team answered (`Exchange.asker_known`).
+        is_certain: whether it is known of each question whom the team answered (`Exchange.asker_known`), and nobody
+            has doubted an answer.
         shows: whether the team's words show code or a link, which are in no terms.
         corrects: whether they say that something has changed.
         words: the words, in lower case, of the first sentence that asks, or else of the first one, in its order. A new
@@ -87,7 +88,7 @@ class Subject:
     answered_terms: tuple[str, ...]
     asked_details: tuple[str, ...]
     answered_details: tuple[str, ...]
-    askers_known: bool
+    is_certain: bool
     shows: bool
     corrects: bool
     words: tuple[str, ...]
@@ -122,7 +123,7 @@ def subject_of(pair: Pair) -> Subject:
         tuple(answered),
         _details(each.question for each in found),
         _details(each.answer for each in found),
-        all(each.asker_known for each in found),
+        not pair.doubted_ids and all(each.asker_known for each in found),
         any(_SHOWN.search(each.answer) for each in found),
         any(_CORRECTS.search(each.answer) for each in found),
         next((each for each in words if len(each) >= _TELLING), max(words, key=len, default=())),
@@ -307,11 +308,11 @@ class ExtractiveCurator:
         olds = [(each.id, old) for each, old in zip(topic_pairs, subjects, strict=True)]
         # What was taught in so many words replaces the answer to the same question, whatever that says.
         is_deliberate = not pair.kind.is_on_discord
-        # An answer whose asker is not known is never quoted, so it must not stand for one that may be.
-        said_before = (_says_all_of(old, new) for _, old in olds if old.askers_known or not new.askers_known)
+        # What is doubted, or to an unknown asker, is never quoted, so it must not stand for an answer that may be.
+        said_before = (_says_all_of(old, new) for _, old in olds if old.is_certain or not new.is_certain)
         if not is_deliberate and any(said_before):
             return IntegrationResult(skip=True, remove_ids=[])
-        if not new.askers_known:
+        if not new.is_certain:
             return IntegrationResult(skip=False, remove_ids=[])
         repeats = [old_id for old_id, old in olds if _asks_all_of(new, old) and _says_all_of(new, old)]
         same = {old_id: old for old_id, old in olds if old_id not in repeats and _asks_the_same(new, old)}

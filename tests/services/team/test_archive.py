@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -160,6 +161,14 @@ def test_a_block_whose_addressees_do_not_fit_is_reported_and_skipped(
     told = render(a_pair()).replace(authors, f"{authors}addressee_ids: {ids}\n")
     assert parse(told + render(a_pair(second=58))) == [a_pair(second=58)]
     assert why in caplog.text
+
+
+@pytest.mark.parametrize("to_ids", [(), (0, 1)])
+def test_a_block_names_what_is_doubted_with_and_without_addressees(to_ids: tuple[int, ...]) -> None:
+    first = a_pair()
+    pair = replace(first, addressee_ids=to_ids, doubted_ids=first.message_ids[-1:])
+    assert parse(render(pair)) == [pair]
+    assert f"\ndoubted_ids: {pair.message_ids[-1]}\n{first.turns[0].speaker}: " in render(pair)
 
 
 def test_headers_alone_are_no_block(caplog: pytest.LogCaptureFixture) -> None:

@@ -64,6 +64,15 @@ def test_reading_gives_back_what_was_written(one: PendingCapture) -> None:
     assert written.partition(b"\n")[0].count(b'"addressee_id":"') == len(to_ids) - to_ids.count(UNKNOWN)
 
 
+def test_a_doubt_is_written_with_the_message() -> None:
+    messages = (
+        CapturedMessage(1, 2, PairTurn(Speaker.USER, "How?")),
+        CapturedMessage(3, 4, PairTurn(Speaker.TEAM, "So.")),
+    )
+    waiting = PendingCapture(0, Capture(None, "reply_1", (messages[0], replace(messages[1], is_doubted=True))), ())
+    assert parse_pending(render_pending(waiting)) == waiting
+
+
 @pytest.mark.parametrize(
     ("said_of_it", "conversation_id"),
     [

@@ -130,6 +130,24 @@ def test_what_is_stored_already_stays_in_its_place() -> None:
     assert kept(captures, capture("a1 s3")) == f"reply_1: a1 {REMOVED} s3"
 
 
+def doubted(captures: Captures, words: str) -> str:
+    """Join and remember; tell what is doubted."""
+    joined = captures.join(capture(words))
+    ids = tuple(each.message_id for each in joined.messages if each.is_doubted)
+    captures.remember(replace(pair(joined.messages, joined.conversation_id), doubted_ids=ids))
+    return " ".join(each.turn.text for each in joined.messages if each.is_doubted)
+
+
+def test_a_doubt_comes_before_the_capture_and_stays_when_the_conversation_goes_on() -> None:
+    captures = Captures()
+    captures.revise([Revision(2, is_doubt=True), Revision(1, is_doubt=True), Revision(2, "new2")])
+    assert doubted(captures, "a1 s2 s3") == "new2", "what a user says is not doubted"
+    assert doubted(captures, "a1 s2 s3 a4 s5") == "new2"
+    again = Captures([pair("a1 s2", "reply_1")])
+    again.revise([Revision(2, is_doubt=True)])
+    assert doubted(again, "a1 s2 s3") == "s2", "it was stored before"
+
+
 def test_a_person_who_is_forgotten_leaves_no_edit_behind() -> None:
     captures = Captures()
     captures.revise([Revision(1, "my name", ANN.id)])

@@ -20,6 +20,7 @@ from services.team.archive import (
     has_several_askers,
     labelled_turns,
     labels_of,
+    may_replace,
     utterances_of,
 )
 from services.team.topics import Topic, exchanges_of, topic_block
@@ -142,6 +143,20 @@ ANSWER = "Yes, that is completely fine, and we recommend it."
 def test_what_the_team_answers_among_several_users_is_found_and_not_quoted(said: list[tuple[int, str]]) -> None:
     [(_, text, quotable)] = sections(talk(*said))
     assert (text, quotable) == (ANSWER, False)
+
+
+def test_an_answer_that_was_doubted_is_found_and_not_quoted_and_costs_no_other_its_quote() -> None:
+    said = talk((ANN, ASKED), (KIM, ANSWER), (ANN, "How do I print labels of a returned parcel at home?"), (KIM, FIRST))
+    plain = sections(said)
+    assert [quotable for *_, quotable in plain] == [True, True]
+    first = replace(said, doubted_ids=said.message_ids[1:2])
+    assert labels_of(first)[1] == "Team (doubted)"
+    assert sections(first) == [(*plain[0][:2], False), plain[1]]
+    assert may_replace(said)
+    assert not may_replace(first)
+    several = replace(talk((BEN, OTHER), (ANN, ASKED), (KIM, ANSWER), to=(UNKNOWN, UNKNOWN, ANN)), doubted_ids=(2,))
+    assert labels_of(several)[-1] == "Team (to User B) (doubted)"
+    assert not any(quotable for *_, quotable in sections(several))
 
 
 def test_an_answer_after_a_question_back_is_found_below_the_words_of_the_user_to_whom_it_is_given() -> None:

@@ -1,0 +1,121 @@
+"""Answers of the team that somebody doubts or corrects afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from reactivex import Observable
+
+from dataflow.basics import concat_map_iterable
+from model.messages import Author, AuthorType, Message, Part
+from services.conversations import ConversationTracker, History, People
+from services.discord import render
+from services.search import corrects, may_correct, may_doubt, says_it_worked, statements
+
+HEARD_SECONDS = 600.0
+"""A message without a Discord reply may be about an answer given so long before, as in conversations (`answer_gap`)."""
+ASKER_SECONDS = 3_600.0
+"""Whoever was answered may come back so long after the answer. Their question is looked for as long before that."""
+MOST_READ = 200
+"""At most so many earlier messages of the place are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Somebody doubts a message of the team."""
+
+    channel_id: int
+    message_id: int
+
+
+def doubts(
+    history: History, tracker: ConversationTracker, people: People, withheld: Callable[[Message], bool]
+) -> Callable[[Observable[Part]], Observable[Doubt]]:
+    """Emit the team's messages that a part may doubt, by its words (`services/search/replies.py`) and by whom it is to.
+
+        --[A: how?]--[T: so]--[A: still broken]--[B: thanks]--[U→T: no, use …]--|
+        [ doubts                                                                ]
+        ----------------------d--------------------------------d----------------|
+
+    It is about an answer if it is a Discord reply to it; or if it addresses nobody else, and
+
+    - its author asked what was answered in the hour before, and goes on with the conversation; or has said nothing
+      since the answer, and doubts it clearly;
+    - or it mentions a member of the team who has answered in the ten minutes before, and doubts that clearly;
+    - or it is by another member of the team, begins with a correction, and nothing else was said since the answer.
+
+    What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
+    sent it.
+    """
+
+    def found(part: Part) -> Iterable[Doubt]:
+        by_team = part.author_type is AuthorType.TEAM_MEMBER
+        doubted = (doubted_by(message, part.guild_id, by_team=by_team) for message in part.messages)
+        return [Doubt(part.place.id, message_id) for message_id in dict.fromkeys(doubted) if message_id is not None]
+
+    def doubted_by(message: Message, guild_id: int | None, *, by_team: bool) -> int | None:
+        said, reply = text_of(message), message.reply_to
+        if reply is not None:
+            target = None if reply.gone else history.known(message.channel_id, reply.message_id)
+            is_doubted = target is not None and is_by_team(target) and (may_correct if by_team else may_doubt)(said)
+            return reply.message_id if is_doubted else None
+        members = {user_id for user_id, _ in message.mentions} - {message.author.id, people.bot_id}
+        if not all(people.is_team(Author(user_id, ""), guild_id) for user_id in members):
+            return None
+        if by_team:
+            return just_answered(message) if corrects(said) and not members else None
+        return answer_to_asker(message, said, members) or answer_by(members, message, said)
+
+    def answer_to_asker(message: Message, said: str, members: set[int]) -> int | None:
+        """Return the last answer to the author of a message, if `said` doubts it. If the message mentions `members`,
+        one of these must have given it.
+        """
+        earlier, conversation_of = read_before(message, 2 * ASKER_SECONDS), tracker.conversation_of
+        own = [each for each in earlier if each.author.id == message.author.id]
+        if not own:
+            return None
+        conversation = conversation_of(own[0].id)
+        own = [each for each in own if conversation_of(each.id) == conversation]
+        later = (each for each in earlier if each.id > own[-1].id and conversation_of(each.id) == conversation)
+        answer = next(filter(answers, later), None)
+        if answer is None or message.at - answer.at > ASKER_SECONDS or (members and answer.author.id not in members):
+            return None
+        since = [text_of(each) for each in own if each.id > answer.id]
+        is_next = conversation_of(message.id) == conversation
+        if since and not is_next:
+            return None
+        # Thanks end a matter; so does a while in which nothing was said.
+        return answer.id if may_doubt(said, is_clear=not is_next or any(map(says_it_worked, since))) else None
+
+    def answer_by(members: set[int], message: Message, said: str) -> int | None:
+        """Return the last answer of one of the `members` whom a message mentions, if `said` clearly doubts it."""
+        if not members or not may_doubt(said, is_clear=True):
+            return None
+        near = (each for each in read_before(message, HEARD_SECONDS) if each.author.id in members)
+        return next((each.id for each in near if answers(each) and tracker.helps_user(each.id)), None)
+
+    def just_answered(message: Message) -> int | None:
+        """Return the answer of a colleague since which nothing was said in other conversations."""
+        earlier = [each for each in read_before(message, HEARD_SECONDS) if each.author.id != message.author.id]
+        at = next((at for at, each in enumerate(earlier) if answers(each)), None)
+        if at is None or not tracker.helps_user(earlier[at].id):
+            return None
+        conversations = {tracker.conversation_of(each.id) for each in earlier[: at + 1]}
+        return earlier[at].id if len(conversations) == 1 else None
+
+    def read_before(message: Message, seconds: float) -> list[Message]:
+        """Return the earlier messages of a place, the newest first."""
+        found = (each for each in history.written_before(message, seconds) if not withheld(each))
+        return [each for _, each in zip(range(MOST_READ), found, strict=False)]
+
+    def answers(message: Message) -> bool:
+        return is_by_team(message) and bool(statements(text_of(message)))
+
+    def text_of(message: Message) -> str:
+        return render(message, history.names)
+
+    def is_by_team(message: Message) -> bool:
+        return people.is_team(message.author, history.guild_of(message))
+
+    return concat_map_iterable(found)

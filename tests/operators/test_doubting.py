@@ -1,0 +1,142 @@
+"""Which answers of the team are doubted by what is said later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from model.messages import Author, Message, Place
+from operators.doubting import ASKER_SECONDS, HEARD_SECONDS, Doubt, doubts
+from tests.marbles import play, watch
+from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk
+
+CAT = Author(3, "cat")
+
+
+class Answered(Talk):
+    """Ann asks, and is answered after a minute."""
+
+    def __init__(self, place: Place = CHANNEL) -> None:
+        super().__init__()
+        self.place = place
+        self.question = self.says(ANN, "How do I reset the demo server?", place=place, second=10)
+        self.answer = self.says(STAFF, "Run `demo reset`, it asks for the port.", place=place, second=70)
+
+    async def doubted(self, *messages: Message, withheld: frozenset[int] = frozenset()) -> list[str]:
+        operator = doubts(self.history, self.tracker, self.people, lambda each: each.author.id in withheld)
+        seen = await watch("p|", operator, values={"p": self.part(*messages)})
+        names = {self.answer.id: "answer"}
+        return [names.get(each.message_id, "another") for _, each in seen if isinstance(each, Doubt)]
+
+    async def doubted_by(
+        self, author: Author, text: str, second: float = 120, to: Message | None = None, mentions: Sequence[Author] = ()
+    ) -> bool:
+        message = self.says(author, text, place=self.place, second=second, to=to, mentions=mentions)
+        return await self.doubted(message) == ["answer"]
+
+
+@pytest.mark.parametrize("place", [CHANNEL, THREAD])
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("still broken, port 8080 is taken anyway", True),
+        ("that did not work", True),
+        ("wrong, that deletes your data", True),
+        ("does that not delete my data?", True),
+        ("thanks, but it wiped my settings", True),
+        ("thanks, works now", False),
+        ("ok, let me try that", False),
+        ("I am on Linux, by the way.", False),
+        ("How do I change the port?", False),
+        ("My build fails with E12, how do I fix it?", False),
+    ],
+)
+async def test_the_asker_doubts_it_by_what_is_said_next(place: Place, text: str, *, wanted: bool) -> None:
+    assert await Answered(place).doubted_by(ANN, text) is wanted
+
+
+@pytest.mark.parametrize("text", ["that did not work", "no, that deletes your data", "Wrong!"])
+async def test_anybody_doubts_it_by_a_reply_at_any_time_and_by_a_mention_soon(text: str) -> None:
+    late = 10 * ASKER_SECONDS
+    room = Answered()
+    assert not await room.doubted_by(BEN, text)
+    assert await Answered().doubted_by(BEN, text, to=room.answer, second=late)
+    assert await Answered().doubted_by(BEN, text, mentions=[STAFF])
+    assert not await Answered().doubted_by(BEN, text, mentions=[STAFF], second=70 + HEARD_SECONDS + 1)
+    assert not await Answered().doubted_by(BEN, text, mentions=[STAFF, CAT])
+
+
+@pytest.mark.parametrize(
+    ("text", "by_reply", "without"),
+    [
+        ("no, use `demo wipe` instead", True, True),
+        ("Don't: it wipes the volume.", True, True),
+        ("Since version 5 it is `demo restart`.", True, False),
+        ("also see the docs", False, False),
+        ("you could also set PORT", False, False),
+        ("exactly", False, False),
+        ("thanks Sue!", False, False),
+    ],
+)
+async def test_a_colleague_corrects_it_and_adds_to_it(text: str, *, by_reply: bool, without: bool) -> None:
+    room = Answered()
+    assert await room.doubted_by(STAFF_TOO, text, to=room.answer) is by_reply
+    assert await Answered().doubted_by(STAFF_TOO, text) is without
+    assert not await Answered().doubted_by(STAFF_TOO, text, second=70 + HEARD_SECONDS + 1)
+
+
+async def test_a_correction_while_others_talk_is_about_no_answer() -> None:
+    room = Answered()
+    room.says(BEN, "Is there a newsletter?", second=100)
+    assert not await room.doubted_by(STAFF_TOO, "no, use something else")
+
+
+async def test_whoever_corrects_their_own_answer_by_a_reply_doubts_it() -> None:
+    room = Answered()
+    assert await room.doubted_by(STAFF, "Sorry, that is outdated.", to=room.answer, second=9_000)
+
+
+async def test_the_asker_comes_back_within_the_hour() -> None:
+    assert await Answered().doubted_by(ANN, "that did not work", second=69 + ASKER_SECONDS)
+    assert not await Answered().doubted_by(ANN, "that did not work", second=71 + ASKER_SECONDS)
+    assert not await Answered().doubted_by(ANN, "The release notes are not there.", second=2_000), "not clear enough"
+
+
+async def test_what_the_asker_tells_others_is_no_doubt() -> None:
+    room = Answered()
+    said = room.says(BEN, "What have you got there?", second=100)
+    assert not await room.doubted_by(ANN, "it does not work", to=said)
+    assert not await Answered().doubted_by(ANN, "it does not work", mentions=[CAT])
+    assert not await Answered().doubted_by(ANN, "it does not work", to=Answered().question)
+
+
+async def test_after_thanks_only_what_is_clear_doubts_it() -> None:
+    for text, wanted in (("The weather is not nice.", False), ("oh wait, no, that deletes my data", True)):
+        room = Answered()
+        room.says(ANN, "thanks!", second=100)
+        assert await room.doubted_by(ANN, text) is wanted
+
+
+async def test_of_one_batch_each_message_is_read_and_the_answer_may_stand_within_it() -> None:
+    room = Talk()
+    first = room.says(ANN, "How do I reset the demo server?", second=10)
+    answer = room.says(STAFF, "Run `demo reset`, it asks for the port.", second=30)
+    rest = [room.says(ANN, text, second=40 + at) for at, text in enumerate(("hm", "that did not work", "no luck"))]
+    operator = doubts(room.history, room.tracker, room.people, lambda _: False)
+    values = {"p": room.part(first, *rest)}
+    assert await play("-p-|", operator, values=values, show=lambda each: str(each == Doubt(CHANNEL.id, answer.id))) == (
+        "-(True)-|"
+    )
+
+
+async def test_what_is_withheld_is_not_read_and_what_the_bot_said_is_not_doubted() -> None:
+    room = Answered()
+    said = room.says(ANN, "that did not work", second=120)
+    assert await room.doubted(said, withheld=frozenset({STAFF.id})) == []
+    other = Talk()
+    other.says(ANN, "How do I reset the demo server?", second=10)
+    posted = other.says(BOT, "Run `demo reset`, it asks for the port.", second=70)
+    doubt = other.says(ANN, "that did not work", second=120, to=posted)
+    operator = doubts(other.history, other.tracker, other.people, lambda _: False)
+    assert await play("p|", operator, values={"p": other.part(doubt)}) == "-|"
