@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -471,8 +472,9 @@ def meets(text: str, required: Requirements) -> bool:
 
 
 _EXCLUSIVE = """
-enable activate / disable deactivate; install / uninstall remove; add create / remove delete; start run / stop
-open / close; allow / deny block forbid; show / hide; increase raise / decrease lower; include / exclude
+enable activate / disable deactivate; install / uninstall remove; add create / remove delete / rename
+start run / stop; backup back / restore; ban / unban; cancel / renew; open / close
+allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
 connect / disconnect; subscribe / unsubscribe; login / logout; minimum min / maximum max; before / after
 windows / linux / macos mac / android / ios
@@ -487,6 +489,8 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     return tuple(tuple(frozenset(terms(side)) for side in each.split("/")) for each in groups if each)
 
 
+_UNDOING = ("un", "de", "dis")
+_OPPOSITES = 2
 _NUMBER_IN_QUESTION = re.compile(r"\d[\d.]*")
 _WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
 
@@ -497,15 +501,25 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """
     text = f"{earlier}\n{answer}"
     new, old = set(terms(question)), set(terms(earlier))
-    own, other = new - set(terms(text)), old - new
+    answered = set(terms(answer))
     for group in _exclusive_terms():
-        asked, said = ([at for at, side in enumerate(group) if side & words] for words in (own, other))
-        if asked and said and set(asked).isdisjoint(said):
+        asked, said = ({at for at, side in enumerate(group) if side & words} for words in (new, old))
+        # Where both of two opposites stand in the earlier question, it is not known which one was answered.
+        is_unknown = len(group) == _OPPOSITES and bool(asked & said)
+        is_other = not (asked & said or any(group[at] & answered for at in asked))
+        if asked and said - asked and (is_unknown or is_other):
             return True
+    if any(_is_undone(one, other) for one, other in ((new - old - answered, old), (old - new, new - answered))):
+        return True
     numbers = _numbers_in(question)
     if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
     return bool(_left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question))
+
+
+def _is_undone(words: AbstractSet[str], others: AbstractSet[str]) -> bool:
+    """Return True if one of the words is the undoing of one of the others: unlock, deactivate."""
+    return any(word.removeprefix(prefix) in others for word in words for prefix in _UNDOING if word.startswith(prefix))
 
 
 def _numbers_in(text: str) -> set[str]:
