@@ -491,14 +491,20 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
 
 _UNDOING = ("un", "de", "dis")
 _OPPOSITES = 2
+_HIDES_WORD = re.compile(
+    r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]|(?<=[A-Za-z])[\u00ad\u200b-\u200f\u2060-\u2064\ufeff](?=[A-Za-z])"
+)
 _NUMBER_IN_QUESTION = re.compile(r"\d[\d.]*")
 _WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
 
 
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
-    one: an opposite (disable, enable), a system, a number such as a version, or "without".
+    one: an opposite (disable, enable), a system, a number such as a version, or "without". One with a word of Latin and
+    Cyrillic or Greek letters, or with a sign that nobody sees within a word, may hide such a word.
     """
+    if _HIDES_WORD.search(earlier):
+        return True
     text = f"{earlier}\n{answer}"
     new, old = set(terms(question)), set(terms(earlier))
     answered = set(terms(answer))

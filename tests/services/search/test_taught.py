@@ -81,6 +81,8 @@ def test_of_answers_to_one_question_that_are_as_sure_the_oldest_comes_first() ->
         ("Which lever does the press have on Linux?", "Which lever does the press have on Windows?"),
         ("Which lever does version 4 of the press have?", "Which lever does version 3 of the press have?"),
         ("Can I pull the lever without gloves?", "Can I pull the lever with gloves?"),
+        ("How do I enable the lever of the press?", "How do I dis\u0430ble the lever of the press?"),
+        ("How do I turn the press on?", "How do I turn the press of\u200bf?"),
         ("How do I restore the settings of the press?", "How do I back up the settings of the press?"),
         ("How do I unlock the lever of the press?", "How do I lock the lever of the press?"),
         ("How do I lock the lever of the press?", "How do I unlock the lever of the press?"),
