@@ -472,11 +472,11 @@ def meets(text: str, required: Requirements) -> bool:
 
 _EXCLUSIVE = """
 enable activate / disable deactivate; install / uninstall remove; add create / remove delete; start run / stop
-open / close; allow / deny block forbid; show / hide; increase raise / decrease lower; include / exclude
+open / close; allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
 connect / disconnect; subscribe / unsubscribe; login / logout; minimum min / maximum max; before / after
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset; lock / unlock
-grant / revoke; cancel / renew; attach / detach; ban / unban
+cancel / renew; attach / detach; ban / unban
 windows / linux / macos mac / android / ios
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -489,21 +489,21 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     return tuple(tuple(frozenset(terms(side)) for side in each.split("/")) for each in groups if each)
 
 
-_NUMBER_IN_QUESTION = re.compile(r"\d[\d.]*")
-_WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
-
-
+_HIDES_WORD = re.compile(
+    r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]|(?<=[A-Za-z])[\u00ad\u200b-\u200f\u2060-\u2064\ufeff](?=[A-Za-z])"
+)
+"""Letters of two alphabets, or a sign that nobody sees, within a word: it is not the one that people read."""
 _NEGATING = ("un", "de", "dis")
 _BACK_UP = re.compile(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
-_MIXED_LETTERS = re.compile(r"[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z]")
-"""Greek or Cyrillic letters within Latin words: such a word is not the one that people read."""
+_NUMBER_IN_QUESTION = re.compile(r"\d[\d.]*")
+_WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
 
 
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
     one: an opposite (disable, enable) or another act (restore, back up), a system, a number such as a version, or
-    "without". True, too, if the earlier one names both of two opposites and the question one of them, or if it has
-    words with letters of two alphabets.
+    "without". True, too, if the earlier one names both of two opposites and the question one of them, or if a
+    word of it has letters of two alphabets or signs that nobody sees.
     """
     question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     text = f"{earlier}\n{answer}"
@@ -522,7 +522,7 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
     left_out = _left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question)
-    return bool(left_out or _MIXED_LETTERS.search(earlier))
+    return bool(left_out or _HIDES_WORD.search(earlier))
 
 
 def asks_only_among_others(question: str, earlier: str) -> bool:

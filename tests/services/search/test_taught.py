@@ -86,6 +86,14 @@ def test_of_answers_to_one_question_that_are_as_sure_the_oldest_comes_first() ->
         ("How do I unhinge the lever?", "How do I hinge the lever?"),
         ("How do I hinge the lever?", "How do I unhinge the lever?"),
         ("How do I start the press?", "How do I stop the press from starting?"),
+        ("How do I enable the lever of the press?", "How do I dis\u0430ble the lever of the press?"),
+        ("How do I turn the press on?", "How do I turn the press of\u200bf?"),
+        ("How do I restore the settings of the press?", "How do I back up the settings of the press?"),
+        ("How do I unlock the lever of the press?", "How do I lock the lever of the press?"),
+        ("How do I lock the lever of the press?", "How do I unlock the lever of the press?"),
+        ("How do I grant access to the press?", "How do I revoke access to the press?"),
+        ("How do I rename the lever of the press?", "How do I delete the lever of the press?"),
+        ("How do I enable the press?", "How do I disable the press, so that I can enable it later?"),
     ],
 )
 def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: str) -> None:
@@ -100,6 +108,7 @@ def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: s
         ("How do I make a backup of the lever?", "How do I back up the lever?"),
         ("Which lever does the press have on Linux?", "Which lever does the press have on Linux or Windows?"),
         ("Which lever is pulled on a Mac?", "Which lever is pulled on macOS?"),
+        ("Which lever is pulled on Linux?", "Which lever is pulled on Windows or Linux?"),
         ("Which lever is pulled in version 4?", "Which lever is pulled?"),
         ("Which lever is pulled?", "Which lever is pulled in version 4?"),
         ("Who pulls it: stop it, then start it again?", "Who pulls it, to start it?"),
