@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def channel() -> ReviewChannel:
 async def forgotten(world: World, user: Author) -> ForgetResult:
     parts = world.parts
     settings = parts.servers[None].settings
-    team = team_files(parts.servers).map(lambda each: replace(each, search=None))  # a scripted one has no copies
+    team = team_files(parts.servers).map(lambda each: each._replace(search=None))  # a scripted one has no copies
     privacy = Privacy(parts, team, world.documents, settings=settings)
     return await privacy.remove(user.id)
 
