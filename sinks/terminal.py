@@ -199,7 +199,7 @@ class Terminal:
     def _line(self, *cells: tuple[str, str] | str | Text) -> None:
         line = Text.assemble(*cells)
         if not self._uncut:
-            line.truncate(self._width, overflow="ellipsis")
+            line.truncate(min(self._width, self._console.width), overflow="ellipsis")
         overflow = "ignore" if self._uncut else "crop"
         self._console.print(line, no_wrap=True, overflow=overflow, soft_wrap=True, highlight=False)
 
