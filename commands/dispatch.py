@@ -218,6 +218,8 @@ def run(options: argparse.Namespace) -> int:
         return print_error(str(error), UNUSABLE)  # names keys and how to set them, never values
     except USER_ERRORS as error:
         return print_error(redact(str(error)), UNUSABLE)
+    except KeyboardInterrupt:
+        return print_error("interrupted")
 
 
 @contextlib.contextmanager
