@@ -72,7 +72,7 @@ def test_a_reply_is_one_line_with_time_place_asker_question_source_and_quote() -
 def test_a_reply_without_a_source_is_about_what_was_posted(filename: str | None, source: str) -> None:
     asked = replied("what is wrong here?", reply="Nothing.")
     [message] = asked.part.messages
-    posted = () if filename is None else (Attachment(1, filename, None, 10, "https://cdn.example/1"),)
+    posted = () if filename is None else (Attachment(1, filename, 10, "https://cdn.example/1"),)
     outcome = replace(asked, sources=(), part=replace(asked.part, messages=(replace(message, attachments=posted),)))
     [line] = shown(outcome, width=80)[2:]
     assert line.endswith(f"→ {source}")
