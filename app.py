@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # As in `sigint_ends_at_once`, which gives the handler back: the imports below take a while, too.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
 import codecs
 import contextlib
 import gc
 import json
 import os
-import signal
 import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -76,7 +81,8 @@ def sigint_ends_at_once() -> Generator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        # Python never begins with SIG_DFL: it is what the top of this file has set.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is signal.SIG_DFL else before)
 
 
 @contextlib.contextmanager

@@ -57,6 +57,13 @@ def print_error(line: str, code: int = FAILED) -> int:
     return code
 
 
+def print_interrupted(line: str = "interrupted") -> int:
+    """Print a line for whoever has pressed Ctrl-C, below the `^C` of a terminal. Returns the exit code."""
+    if sys.stderr.isatty():
+        print(file=sys.stderr)  # noqa: T201 (as above)
+    return print_error(line)
+
+
 def parse_roles(text: str) -> tuple[str, ...]:
     """Parse a list of roles, such as `gateway,worker`, for argparse."""
     asked = [each.strip() for each in text.split(",")]

@@ -15,7 +15,7 @@ from assembly import Unusable
 from assembly.data_folder import copy_order, files_not_in_backup
 from assembly.running import terminated_as_interrupted
 from clock import rfc3339
-from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, print_error, visible
+from commands.arguments import DONE, FAILED, check_data_dir, check_path_given, print_interrupted, visible
 from commands.progress import Count, show_progress
 from services.storage import lock
 from services.storage.backups import BackupRefused, BadBackup, CopyProgress, FolderInUse, back_up, prune, series_of
@@ -59,7 +59,7 @@ def backup(settings: Settings, file: Path, keep: int | None = None) -> int:
     except BackupRefused as refused:
         raise Unusable(f"--backup: {file} {refused}") from None
     except KeyboardInterrupt:
-        return print_error(f"interrupted; nothing was written to {file}")
+        return print_interrupted(f"interrupted; nothing was written to {file}")
     _print(f"{root}: {_sum(count)} copied to {file} ({decimal(made.size)}).")
     _print_list("Not in it:", [*made.left_out, *files_not_in_backup(settings)])
     _print_list("Damaged, and not in it:", made.damaged)
@@ -96,7 +96,7 @@ def restore(settings: Settings, file: Path) -> int:
     except BadBackup as bad:
         raise Unusable(f"--restore: {file} {visible(str(bad))}") from None
     except KeyboardInterrupt:
-        return print_error(f"interrupted; nothing was restored to {root}")
+        return print_interrupted(f"interrupted; nothing was restored to {root}")
     _print(f"{root}: {_sum(count)} restored, as of {manifest.made_at}.")
     _print_list("Not in backups:", [*files_not_in_backup(settings)])
     _print(BACK_AGAIN)

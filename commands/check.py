@@ -267,6 +267,8 @@ async def discord_rows(settings: Settings) -> list[Finding]:
         token = discord_token(settings)
     except SettingsError:
         return []  # another row says so
+    if not TOKEN.fullmatch(token):
+        return []  # as above; Discord could only refuse it
     # Imported here, as discord.py takes a second to import.
     from services.discord.live import identity  # noqa: PLC0415
 

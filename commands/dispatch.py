@@ -12,7 +12,18 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 from assembly import Unusable
-from commands.arguments import BOT, COMMANDS, FAILED, LOCAL, NATS, OPTIONS, UNUSABLE, flag, print_error
+from commands.arguments import (
+    BOT,
+    COMMANDS,
+    FAILED,
+    LOCAL,
+    NATS,
+    OPTIONS,
+    UNUSABLE,
+    flag,
+    print_error,
+    print_interrupted,
+)
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
 from services.redaction import Redactor
@@ -218,6 +229,8 @@ def run(options: argparse.Namespace) -> int:
         return print_error(str(error), UNUSABLE)  # names keys and how to set them, never values
     except USER_ERRORS as error:
         return print_error(redact(str(error)), UNUSABLE)
+    except KeyboardInterrupt:
+        return print_interrupted()
 
 
 @contextlib.contextmanager
@@ -240,7 +253,7 @@ def run_guarded(settings: Settings, options: argparse.Namespace, redact: Callabl
     except BrokenPipeError:
         return handle_broken_pipe()
     except KeyboardInterrupt as stopped:
-        return print_error(f"interrupted: {stopped}" if stopped.args else "interrupted")
+        return print_interrupted(f"interrupted: {stopped}" if stopped.args else "interrupted")
     except LibraryUnwritable as error:
         return print_error(redact(str(error)))
     except OSError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assembly import Unusable
 from assembly.running import run_async, terminated_as_interrupted
-from commands.arguments import DONE, check_path_given, print_error, requires_nats_extra
+from commands.arguments import DONE, check_path_given, print_error, print_interrupted, requires_nats_extra
 from commands.progress import Count, show_progress
 from services.storage import lock
 from services.storage.backups import DamagedDatabase
@@ -48,7 +48,7 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress
     except DamagedDatabase as error:
         return print_error(one_line(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest"))
     except KeyboardInterrupt:
-        return print_error("interrupted; what was told stays, and --adopt again does the rest")
+        return print_interrupted("interrupted; what was told stays, and --adopt again does the rest")
     _print(f"{folder}: {_sum(moved)} told to {settings.transport}.")
     _print(NOT_MOVED)
     what_now = f"keep {folder} as a backup elsewhere, or delete it: nobody is forgotten in it."
@@ -63,7 +63,7 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
         with _show_count(moved):
             run_async(move(settings, folder, moved))
     except KeyboardInterrupt:
-        return print_error(one_line(f"interrupted; nothing was written to {folder}"))
+        return print_interrupted(one_line(f"interrupted; nothing was written to {folder}"))
     _print(f"{folder}: {_sum(moved)} from {settings.transport}.")
     _print(NOT_MOVED)
     if moved.messages or moved.captures:

@@ -233,7 +233,8 @@ def _question_answered(pair: Pair) -> tuple[str, int]:
     is_certain = [each.asker_known or not (each.answer or names_users(pair)) for each in found]
     if is_certain != [True] or not found[0].question or found[0].context:
         raise LessonRefused(
-            'It answers several questions, or it is not certain which: write the question with --question "…".'
+            "the conversation holds several questions, or it is not certain which one the team answered: write the "
+            'question with --question "…".'
         )
     label, _ = labelled_turns(pair)[found[0].turns[0]]
     return found[0].question, dict(zip(archive.labels_of(pair), pair.author_ids, strict=True))[label]

@@ -21,7 +21,7 @@ from assembly.graph_parts import REPLAY, DiscordAPI, open_bot
 from assembly.knowledge import temporary_index
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
 from assembly.team import FailedCurations
-from clock import VirtualLoop, now, with_bounded_shutdown
+from clock import VirtualLoop, now, rfc3339, with_bounded_shutdown
 from commands.arguments import DONE, FAILED
 from commands.progress import explain_interruption
 from reporting.reading import end_of_replay
@@ -74,8 +74,14 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
             asyncio.Runner(loop_factory=lambda: with_bounded_shutdown(VirtualLoop(start, speed=options.speed)))
         )
         tally = ResultCounts()
-        stack.enter_context(explain_interruption(lambda: f"{number_of(tally.messages, 'message')} replayed so far"))
+        stack.enter_context(explain_interruption(lambda: how_far(tally)))
         return runner.run(_replay(settings.for_replay(data), options, console or PipedConsole(), tally))
+
+
+def how_far(tally: ResultCounts) -> str:
+    """Say how many messages were replayed, and until when."""
+    until = "" if tally.latest_at is None else f", until {rfc3339(tally.latest_at)[:16].replace('T', ' ')}"
+    return f"{number_of(tally.messages, 'message')} replayed{until}"
 
 
 def warn_if_repeated(data: Path, start: float) -> None:

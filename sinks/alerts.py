@@ -184,7 +184,8 @@ class Alerts:
             except (PostFailed, WebhookFailed, TimeoutError) as error:
                 pause = target.backoff.pause(getattr(error, "retry_after", 0.0))
                 target.not_before = now() + pause
-                log.warning("alerts.%s: not posted (%s); tried again in %g s", name, error or "no answer", pause)
+                why = str(error) or f"no answer within {POST_SECONDS:g} s"  # a TimeoutError has no text
+                log.warning("alerts.%s: not posted (%s); tried again in %g s", name, why, pause)
                 return
             target.waiting = tuple(each for each in target.waiting if each is not due[0])
             target.backoff.reset()

@@ -60,6 +60,8 @@ class ResultCounts:
     reasons: defaultdict[OutcomeKind, Counter[str]] = field(default_factory=lambda: defaultdict(Counter[str]))
     messages_in_parts: int = 0
     is_cut_off: bool = False
+    latest_at: float | None = None
+    """The time of the last of these messages, as Unix time."""
 
     def note_cut_off(self) -> None:
         """Note that a file could only be read in part."""
@@ -69,6 +71,7 @@ class ResultCounts:
         """Count a message that the source has emitted."""
         if isinstance(event, Posted):
             self.messages += 1
+            self.latest_at = event.message.at
 
     def add(self, result: Result) -> None:
         match result:

@@ -171,7 +171,7 @@ class Terminal:
 
     def _answer(self, outcome: Outcome, room: int) -> list[tuple[str, str] | str]:
         quotes = self._width >= QUOTE_FROM
-        name = source_name(outcome.sources)
+        name = source_name(outcome)
         # Without a quote behind it, the name of the source takes no more than it needs, for the sake of the question.
         width = SOURCE if quotes else min(SOURCE, cell_len(one_line(name)))
         source = self._cell(name, width, keep_end=True)
@@ -193,7 +193,7 @@ class Terminal:
     def _line(self, *cells: tuple[str, str] | str | Text) -> None:
         line = Text.assemble(*cells)
         if not self._uncut:
-            line.truncate(self._width, overflow="ellipsis")
+            line.truncate(min(self._width, self._console.width), overflow="ellipsis")
         overflow = "ignore" if self._uncut else "crop"
         self._console.print(line, no_wrap=True, overflow=overflow, soft_wrap=True, highlight=False)
 
@@ -217,10 +217,16 @@ def ending_of(outcome: Outcome) -> str:
     return f"{outcome.result}: {outcome.reason}" if outcome.reason else str(outcome.result)
 
 
-def source_name(sources: tuple[str, ...]) -> str:
-    """Return the first source without its namespace, a web page as its path, and how many more there are."""
+def source_name(outcome: Outcome) -> str:
+    """Return the first source without its namespace, a web page as its path, and how many more there are. Without one
+    the reply is about what was posted.
+    """
+    sources = outcome.sources
     if not sources:
-        return "the image"
+        posted = [each for message in outcome.part.messages for each in message.attachments]
+        if any(each.is_image for each in posted):
+            return "the image"
+        return "the file" if posted else "earlier messages"
     name = bare_name(sources[0])
     if (url := address_in(sources[0])) is not None:
         name = "…/" + url.split("://", 1)[1].partition("/")[2]

@@ -278,7 +278,7 @@ class PlacesFollower:
             try:
                 await self._watch()
             except (Error, TimeoutError, APIError) as error:
-                log.info("places: the server does not answer (%s)", error or type(error).__name__)
+                log.info("places: the server does not answer (%s)", str(error) or type(error).__name__)
             await asyncio.sleep(REWATCH_SECONDS)
 
     async def _watch(self) -> None:

@@ -195,7 +195,7 @@ async def stand_by(
                 consumers = await streams_of(client).consumers_info(stream)
                 suspects = await evict(client, stream, consumers, await members.list_alive(), members.me.name, suspects)
             except AWAY_ERRORS as error:
-                log.info("%s: the server does not answer (%s)", stream, error or type(error).__name__)
+                log.info("%s: the server does not answer (%s)", stream, str(error) or type(error).__name__)
             await wait_for_any(POLL_SECONDS, changed, stopping)
     finally:
         await listener.unsubscribe()

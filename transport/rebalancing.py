@@ -91,7 +91,7 @@ class Rebalancing:
                 try:
                     complete = await self._rebalance()
                 except AWAY_ERRORS as error:
-                    log.info("partitions: the server does not answer (%s)", error or type(error).__name__)
+                    log.info("partitions: the server does not answer (%s)", str(error) or type(error).__name__)
                 if complete:
                     backoff.reset()
                 await wait_for_any(CHECK_SECONDS if complete else backoff.pause(), self._changed)

@@ -59,7 +59,7 @@ async def ask(
     except TimeoutError:
         raise ServerAway(f"no answer within {seconds:g} s; look whether it is done, and try again") from None
     except Error as error:
-        raise ServerAway(f"NATS does not answer ({error or type(error).__name__}); try again") from error
+        raise ServerAway(f"NATS does not answer ({str(error) or type(error).__name__}); try again") from error
     answer: Mapping[str, Any] = json.loads(reply.data)
     if _FAILED in answer:
         raise ServerAway(str(answer[_FAILED]))
@@ -74,7 +74,7 @@ async def answering(client: Client, subject: str, answer: Answer) -> AsyncGenera
         try:
             said = await answer(json.loads(message.data))
         except Exception as error:  # noqa: BLE001 (whoever asked is told)
-            log.warning("%s: not done: %s", subject, error or type(error).__name__)
+            log.warning("%s: not done: %s", subject, str(error) or type(error).__name__)
             said = {_FAILED: str(error) or type(error).__name__}
         await message.respond(json.dumps(said).encode())
 
@@ -138,7 +138,7 @@ class FleetDrafts:
             for _ in range(most):
                 yield (await replies.next_msg(timeout=seconds)).data
         except (TimeoutError, Error) as error:
-            log.info("drafts: not all workers have answered (%s)", error or type(error).__name__)
+            log.info("drafts: not all workers have answered (%s)", str(error) or type(error).__name__)
         finally:
             await replies.unsubscribe()
 

@@ -104,7 +104,7 @@ async def read_contents(process: Process, name: str) -> Sequence[bytes]:
     try:
         return tuple((await file_connection.do(read_in_all_scopes(file_connection.streams, name))).values())
     except AWAY_ERRORS as error:
-        raise OSError(errno.EIO, f"NATS does not answer ({error or type(error).__name__})") from error
+        raise OSError(errno.EIO, f"NATS does not answer ({str(error) or type(error).__name__})") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,13 +246,20 @@ async def _try_source_line(kb: KnowledgeSettings, line: str) -> str:
         async with web_for(kb) as web:
             for kind in source_kinds(kb.model_copy(update=alone), web, by_hand=True):
                 for trouble in await kind.refresh(now()):
-                    raise WebError(trouble.message)
+                    raise WebError(_trouble_with_line(trouble.message))
                 count += len(kind.list_sources({}, now()).due)
                 results += [kind.line_result(each) for each in parse_links(line.encode()).lines]
     if not count:
         raise WebError("it brings no documents; is this the right address?")
     notes = (f"; left out: {each.note}" for each in results if each is not None and each.note)
     return number_of(count, "document") + "".join(notes)
+
+
+def _trouble_with_line(message: str) -> str:
+    """Take out what an update says about the list of pages and about earlier pages: there are none yet."""
+    reason = re.sub(r"^links\.txt, line \d+(?:: |, )|; its [a-z ]+ stay as they are$", "", message)
+    gone = re.fullmatch(r"the server answered (HTTP (?:404|410))", reason)
+    return reason if gone is None else f"there is nothing at that address ({gone[1]})"
 
 
 async def _try_page(kb: KnowledgeSettings, url: str) -> str:

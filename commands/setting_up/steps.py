@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,12 @@ _ASKED = {
         f"; copy it anew ({PORTAL}, Bot › Reset Token)"
     ),
     f"{LLM}.base_url must be a URL that begins with": "an address begins with",
+    ", step check: ": ": ",
+    "LLM: no usable CheckResult": "no usable answer",
+    "try another structured_output_method or model": "try another model",
+    "check model and structured_output_method": "try another model",
+    "check api_key and model": "give another key, or another model",
+    "check base_url and model": "check the address and the name",
     "check base_url": "check the address",
     "set base_url to the right one": "give that one",
     "check api_key": "give another",
@@ -192,6 +199,8 @@ def chosen_roles(text: str, servers: Sequence[Server]) -> list[int]:
             raise WrongAnswer(
                 f"{word[:40]} is a name: names of roles need a token that works, and the bot in a server; give the id"
             )
+        if not named and (close := _role_like(word, [role.name for role in listed])):
+            raise WrongAnswer(f"there is no role {word[:40]}; did you mean {close}?")
         ids.append(named[0] if named else _id(word, "role"))
     for each in ids:
         if any(each == server.id for server in servers):
@@ -199,6 +208,13 @@ def chosen_roles(text: str, servers: Sequence[Server]) -> list[int]:
         if servers and each not in {role.id for role in listed}:
             raise WrongAnswer(f"no server that the bot is in has a role {each}, or it belongs to a bot")
     return list(dict.fromkeys(ids))
+
+
+def _role_like(word: str, names: Sequence[str]) -> str | None:
+    """Return the name that a mistyped one is closest to; None: none is close."""
+    by_folded = {name.casefold(): name for name in names}
+    close = get_close_matches(word.removeprefix("@").casefold()[:100], by_folded, n=1)
+    return by_folded[close[0]] if close else None
 
 
 def _check_people(text: str, token: str) -> dict[int, str]:
@@ -250,6 +266,10 @@ BACK = "back"
 METHODS = ("function_calling", "json_schema")
 
 
+class _KeyRefused(Exception):
+    """A model was asked, and the endpoint does not accept the key: a wrong answer to the question before."""
+
+
 def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) -> None:
     output.head("Language model: without one, answers are quotes from the documentation")
     present = own.settings.ai_response.llm
@@ -278,15 +298,8 @@ def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) ->
             output.warn(f"it stays so, and other commands refuse it; with model_base_url `{NONE}` it is taken away")
             return
         offered = base_url
-        key = answers.ask(
-            Question("model_api_key", f"Its key (not shown), or `{NONE}`", secret=True),
-            lambda text, url=base_url: _check_key(own, url, text),
-            _saved_key(base_url, saved),
-        )
-        found = answers.ask(
-            Question("model_name", "Name of the model" + (f", or `{BACK}`" if answers.interactive else "")),
-            lambda text, url=base_url, key=key: None if text == BACK else _check_model_name(own, url, key, text),
-            saved.get("model", ""),
+        key, found = _ask_for_key_and_name(
+            answers, own, output, base_url, _saved_key(base_url, saved), saved.get("model", "")
         )
         if found is not None:
             break
@@ -300,6 +313,26 @@ def ask_for_model(answers: Answers, own: OperatorFiles, output: WizardOutput) ->
     old = {"structured_output_method": METHODS[0], **saved}
     own.keep({f"{LLM}.{name}": value for name, value in new.items() if old.get(name) != value})
     (output.good if says.verdict is Verdict.OK else output.warn)(says.says)
+
+
+def _ask_for_key_and_name(
+    answers: Answers, own: OperatorFiles, output: WizardOutput, base_url: str, key: str, name: str
+) -> tuple[str, tuple[LLMSettings, Finding] | None]:
+    """Return the key, and the model with what it said; None: back to the address. `key`, `name`: what is saved."""
+    of_key = Question("model_api_key", f"Its key (not shown), or `{NONE}`", secret=True)
+    of_name = Question("model_name", "Name of the model" + (f", or `{BACK}`" if answers.interactive else ""))
+    while True:
+        given = answers.ask(of_key, lambda text: _check_key(own, base_url, text), key)
+        try:
+            return given, answers.ask(
+                of_name,
+                lambda text, given=given: None if text == BACK else _check_model_name(own, base_url, given, text),
+                name,
+            )
+        except _KeyRefused as refused:
+            if not answers.interactive:
+                answers.ask(of_key, refusing(str(refused)), key)
+            output.bad(str(refused))
 
 
 def _saved_key(base_url: str, saved: Mapping[str, Any]) -> str:
@@ -356,7 +389,10 @@ def _check_model_name(own: OperatorFiles, base_url: str, key: str, name: str) ->
         if finding.verdict is not Verdict.MISSING:
             return llm, finding
         first = first or finding
-    raise WrongAnswer("" if first is None else first.says)
+    trouble = refuse_answer("" if first is None else first.says.removeprefix("LLM "))
+    if first is not None and NOT_THIS_KEY in first.says:
+        raise _KeyRefused(str(trouble))
+    raise trouble
 
 
 STEPS = (

@@ -148,7 +148,7 @@ def configure(
     console.handleError = _unwritten
     logging.basicConfig(level=level, handlers=[console], force=True)
     console_level = logging.getLogger().level
-    for chatty in ("discord", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "aiohttp.access"):
+    for chatty in ("discord", "httpx", "httpx2", "httpcore", "httpcore2", "openai", "aiohttp.access", "watchfiles"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, console_level))
     if file is None:
         return

@@ -94,6 +94,7 @@ def test_what_cannot_be_a_token_is_told_from_none_and_not_repeated(
     line, *_ = [line for line in out.splitlines() if line.startswith("discord.token ")]
     assert line.split()[1] == ("missing" if unset else "wrong")
     assert unset or token not in out
+    assert "Discord cannot be reached" not in out, "there is nothing to ask with"
 
 
 def test_folders_that_do_not_exist_will_be_made(config: Path, tmp_path: Path) -> None:

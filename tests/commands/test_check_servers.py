@@ -15,7 +15,7 @@ from commands import check
 from commands.check import Finding, Verdict
 from services.telemetry import connection_problem
 from settings import Settings, load
-from tests.commands.conftest import SECRET_KEY
+from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server
@@ -48,7 +48,7 @@ async def test_discord_is_asked_who_the_bot_is(config: Path, discord_server: Dis
             Verdict.OK,
             f"Discord knows the bot as millrace ({discord_server.bot.id}) and shows it messages",
         )
-        found = await about_discord(config, "not.the.token")
+        found = await about_discord(config, SECRET_TOKEN)
         assert found.verdict is Verdict.MISSING
         assert found.says.startswith("Discord refuses the token (discord.token). Reset it")
     assert discord_server.gateway.identified == 0, "nothing is connected"

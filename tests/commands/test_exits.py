@@ -379,6 +379,20 @@ def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
+@pytest.mark.parametrize("early", ["argparse", "commands"])
+def test_ctrl_c_in_the_very_first_imports_ends_it_without_a_traceback(early: str) -> None:
+    script = (
+        "import os, runpy, signal, sys\n"
+        "sys.meta_path.insert(0, type('Interrupt', (), {'find_spec': lambda self, name, path=None, target=None:"
+        f" os.kill(os.getpid(), signal.SIGINT) if name == {early!r} else None}})())\n"
+        f"sys.modules.pop({early!r}, None)\n"
+        "sys.argv = ['app.py', '--kb', 'list']\n"
+        "runpy.run_path('app.py', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
 def test_afterwards_ctrl_c_is_what_it_was() -> None:
     before = signal.getsignal(signal.SIGINT)
     with app.sigint_ends_at_once():

@@ -95,9 +95,12 @@ def test_a_replay_that_is_interrupted_says_how_far_it_came(
     config: Path, export: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def interrupted(*_: object, tally: ResultCounts, **_more: object) -> bool:
-        tally.messages = 2
+        tally.messages, tally.latest_at = 2, 1_773_230_400.0
         raise KeyboardInterrupt
 
     monkeypatch.setattr("commands.replay.play", interrupted)
     assert app.main(["--config", str(config), "--replay", str(export)]) == 1
-    assert capsys.readouterr().err == "app.py: interrupted: 2 messages replayed so far\n"
+    assert capsys.readouterr().err == "app.py: interrupted: 2 messages replayed, until 2026-03-11 12:00\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert app.main(["--config", str(config), "--replay", str(export)]) == 1
+    assert capsys.readouterr().err.startswith("\napp.py: interrupted"), "below the terminal's ^C"

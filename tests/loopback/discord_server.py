@@ -52,7 +52,7 @@ from tests.loopback.sessions import CloseCode, Intent
 from tests.loopback.state import State
 from tests.waiting import wait_until
 
-TOKEN = "loopback.token"
+TOKEN = "MTQ1ODc0NTI0NTY3NTAzMjcxMA.loopback.of-the-server-of-the-tests"
 INVOKER = "CommandTree-invoker"
 """What discord.py calls the task that runs a command to its end."""
 

@@ -169,6 +169,16 @@ def test_a_target_that_is_away_is_tried_with_growing_pauses_and_keeps_no_other_w
     assert caplog.text.count("alerts.away: not posted (Discord answered 500)") == len(away.tried) < 25
 
 
+def test_a_target_that_gives_no_answer_is_told_in_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    silent = Told(TimeoutError())
+
+    async def once() -> None:
+        await alerts(tmp_path, silent=silent.send).keep(tracked(BEGUN))
+
+    play(once)
+    assert "alerts.silent: not posted (no answer within 15 s)" in caplog.text
+
+
 def test_an_end_takes_the_place_of_a_begin_that_could_not_be_posted(tmp_path: Path) -> None:
     away = Told(PostFailed("away"))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
+from model.messages import Attachment, Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from sinks.results import ResultCounts
 from sinks.terminal import PipedConsole, Terminal, in_cells, one_line
@@ -64,6 +64,23 @@ def test_a_reply_is_one_line_with_time_place_asker_question_source_and_quote() -
     assert shown(outcome, width=66)[2:] == [f"{asked}   → a.md"]
     [long] = shown(replied("how do I open the valve of the lower chamber?"), width=80)[2:]
     assert long == "12:00 ✓ #help        ana         how do I open the valve of the lower ch… → a.md"
+
+
+@pytest.mark.parametrize(
+    ("filename", "source"), [("a.log", "the file"), ("a.png", "the image"), (None, "earlier messages")]
+)
+def test_a_reply_without_a_source_is_about_what_was_posted(filename: str | None, source: str) -> None:
+    asked = replied("what is wrong here?", reply="Nothing.")
+    [message] = asked.part.messages
+    posted = () if filename is None else (Attachment(1, filename, 10, "https://cdn.example/1"),)
+    outcome = replace(asked, sources=(), part=replace(asked.part, messages=(replace(message, attachments=posted),)))
+    [line] = shown(outcome, width=80)[2:]
+    assert line.endswith(f"→ {source}")
+
+
+def test_a_line_that_is_cut_on_the_narrowest_terminal_says_so() -> None:
+    first, *_ = shown(replied("how do I open the valve of the lower chamber?"), width=30)
+    assert first == "Replaying day.jsonl, from 202…"
 
 
 def test_of_an_answer_in_a_code_block_the_words_are_shown() -> None:

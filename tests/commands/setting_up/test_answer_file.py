@@ -254,10 +254,21 @@ def test_a_discord_that_cannot_be_asked_keeps_nobody_from_going_on(clone: Clone)
 def test_a_model_that_refuses_is_told_apart(clone: Clone, model_there: LLMServer) -> None:
     answers = {"model_base_url": model_there.base_url, "model_name": "wrong"}
     model_there.otherwise = scenes.status(404)
-    assert "model_name cannot be used: LLM wrong at" in (line := clone.refused(**answers))
-    assert "does not know this address or model" in line
+    line = clone.refused(**answers)
+    assert "model_name cannot be used: wrong at" in line
+    assert "does not know this address or model; check the address and the name (HTTP 404" in line
+    model_there.otherwise = scenes.status(401)  # the list of models needs no key, an answer does
+    line = clone.refused(**answers, model_api_key=SECRET_KEY)
+    assert "model_api_key cannot be used: wrong at" in line
+    assert "does not accept the key; give another (HTTP 401" in line
+    model_there.otherwise = scenes.content("no object")
+    line += clone.refused(**answers)
+    assert "model_name cannot be used: no usable answer in two replies: " in line
+    assert "; try another model\n" in line
+    assert not any(word in line for word in ("step check", "CheckResult", "structured_output_method"))
     model_there.models = scenes.status(401)
-    assert "model_api_key cannot be used: " in (line := clone.refused(**answers, model_api_key=SECRET_KEY))
+    line = clone.refused(**answers, model_api_key=SECRET_KEY)
+    assert "model_api_key cannot be used: " in line
     assert "does not accept the key (HTTP 401)" in line
     https = model_there.base_url.replace("http:", "https:")
     assert "it does not speak TLS there" in clone.refused(model_base_url=https)
@@ -287,6 +298,9 @@ def test_a_line_for_many_pages_is_checked_and_taken(
 def test_a_list_of_nothing_is_refused(clone: Clone, site: WebServer) -> None:
     site.paths["/list"] = page("<html>hello</html>")
     assert "it is no sitemap" in clone.refused(documentation=f"sitemap: {site.origin}/list")
+    line = clone.refused(documentation=f"sitemap: {site.origin}/nowhere.xml")
+    assert line.endswith("/nowhere.xml: there is nothing at that address (HTTP 404)\n")
+    assert "links.txt" not in line
     assert "404" in clone.refused(documentation=f"git: {site.origin}/example/project")
 
 

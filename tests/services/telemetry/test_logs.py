@@ -119,7 +119,9 @@ def test_a_log_file_that_cannot_be_opened_is_an_error_line_and_not_the_end(
     assert "going on" in second
 
 
-@pytest.mark.parametrize("library", ["discord.http", "httpx2", "httpcore2.http11", "openai._base_client"])
+@pytest.mark.parametrize(
+    "library", ["discord.http", "httpx2", "httpcore2.http11", "openai._base_client", "watchfiles.main"]
+)
 def test_what_a_library_notes_is_not_logged_at_debug_either(library: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Its lines hold whole requests and answers."""
     logs.configure(level="DEBUG", style="text", file=None, backup_count=2)
