@@ -22,8 +22,7 @@ import discord.http
 import clock.threads
 
 for_ever = threading.Event()
-clock.threads.BoundedShutdownExecutor.__init__.__defaults__ = (0.2,)
-clock.threads.exit_process.__defaults__ = (0.2,)
+clock.threads.PATIENCE_SECONDS = 0.2
 discord.http.Route.BASE = "http://hangs.invalid/api/v10"
 before = socket.getaddrinfo
 
