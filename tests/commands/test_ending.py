@@ -33,7 +33,7 @@ def getaddrinfo(host, *rest, **more):
 
 socket.getaddrinfo = getaddrinfo
 import services.discord.live
-services.discord.live.identity.__kwdefaults__["timeout_seconds"] = 0.2
+sys.modules["services.discord.live.identity"].PROBE_SECONDS = 0.2
 
 import assembly.running
 original = assembly.running.run_async
