@@ -7,6 +7,7 @@ otherwise. Thanks are recognised in the eight languages that the bot speaks.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -314,24 +315,26 @@ _CONTRADICTS = _any(
     r"|(?:it|that|this|which) (?:\w+ )?(?:deleted|wiped|overwrote|erased|corrupted|removed)"
     r"|nicht|kein\w*|falsch|trotzdem|falso|pas|faux|não|errado|нет|не|неверно)\b|n['’]t\b|不|没|沒|違|ない",
 )
-_REFERENCE = r"(?:that|this|these|those|it|they|them|you|your)\b"
-_BEGINS_WITH_REFERENCE = _begins(_REFERENCE, after=r"(?:[\w'’]+\W+){0,3}")
+_REFERENCES = frozenset({"that", "this", "these", "those", "it", "they", "them", "you", "your"})
+_FIRST_WORDS = 5
+"""In so many words at the beginning, a sentence refers to what it is about, or says that it adds something."""
+_LETTERS = re.compile(r"[^\W_]+")
 _AGREES = re.compile(
-    r"(?:yes|yep|yeah|yup|right|exactly|correct|indeed|agreed|true|same(?:\s(?:here|for\sme))?|me\stoo|ok(?:ay)?|ah+|oh+|i\ssee"
-    r"|got\sit|gotcha|understood|(?:that\s)?makes\ssense|good\s(?:to\sknow|answer|one|point|catch)|will\s(?:do|try)|done|this|that|\^+|nice|cool|great"
-    r"|perfect|awesome|sounds\sgood|ja|genau|sí|oui|sim|да|[\W_])+",
+    r"(?<!\w)(?:yes|yep|yeah|yup|right|exactly|correct|indeed|agreed|true|same(?:\s(?:here|for\sme))?|me\stoo|ok(?:ay)?|a+h+|oh+|i\ssee"
+    r"|got\sit|gotcha|understood|(?:that\s)?makes\ssense|good\s(?:to\sknow|answer|one|point|catch)|will\s(?:do|try)|done|this|that|nice|cool|great"
+    r"|perfect|awesome|sounds\sgood|ja|genau|sí|oui|sim|да)(?!\w)",
     re.IGNORECASE,
 )
 _ADDS = _begins(
-    r"(?:[\w'’]+\s){0,3}(?:also|as\swell)|(?:and|plus|additionally|furthermore|btw|by\sthe\sway|fyi|in\saddition|see|here"
-    r"|there(?:['’]s|\sis|\sare)|(?:(?:the|our)\s)?docs|more|yes|yep|yeah|right|exactly|indeed|agreed|\+1|i\sagree|works\sfor\sme|https?://)(?!\w)",
+    r"(?:and|plus|additionally|furthermore|btw|by\sthe\sway|fyi|in\saddition|see|here|there(?:['’]s|\sis|\sare)"
+    r"|(?:(?:the|our)\s)?docs|more|yes|yep|yeah|right|exactly|indeed|agreed|\+1|i\sagree|works\sfor\sme|https?://)(?!\w)",
 )
+_INTERJECTION = _begins(r"(?:hm+|uh+|um+|oh|ah|wait|sorry|well|hey|hold\son)(?!\w)")
 _CORRECTS = _begins(
     r"(?:no|nope|nah|wrong|incorrect|actually|careful|beware|caution|correction|do\snot|don['’]?t|never|scratch\sthat"
     r"|not\s(?:quite|really|exactly|any\s?more|true|right|correct|so|sure)|nein|falsch|non|faux|não|нет)\b(?!\s(?:problem|worries))",
     r"(?:that|this|it)(?:['’]s|\sis|\swas)\s(?:not|wrong|incorrect|outdated|deprecated|obsolete|no\slonger)\b",
     r"(?:that|this|it)\s(?:won['’]t|will\snot|does\s?n[o'’]t|only|used\sto|deletes|wipes|breaks)\b",
-    after=r"(?:(?:hm+|uh+|um+|oh|ah|wait|sorry|well|hey|hold\son)\W+)*",
 )
 _BUT = re.compile(r"\b(?:but|however|although|except|aber|pero|mais|mas|но)\b", re.IGNORECASE)
 
@@ -349,8 +352,8 @@ def may_doubt(text: str, *, is_clear: bool = False) -> bool:
     if is_clear:
         return corrects(text)
     if text.rstrip(_CLOSING_MARKS).endswith(_QUESTION_ENDS) or asking_sentences(text)[0]:
-        return _contradicts(text) and _BEGINS_WITH_REFERENCE.match(text) is not None
-    return _contradicts(text) and _AGREES.fullmatch(text) is None
+        return _contradicts(text) and not _REFERENCES.isdisjoint(_first_words(text))
+    return _contradicts(text) and not _only_agrees(text)
 
 
 def may_correct(text: str) -> bool:
@@ -359,16 +362,31 @@ def may_correct(text: str) -> bool:
     """
     if corrects(text):
         return True
-    if says_it_worked(text) or _AGREES.fullmatch(text) or is_formality(text):
+    if says_it_worked(text) or _only_agrees(text) or is_formality(text):
         return False
     if not statements(text):
         return _contradicts(text) and text.rstrip(_CLOSING_MARKS).endswith(_QUESTION_ENDS)
-    return _contradicts(text) or _ADDS.match(text) is None
+    return _contradicts(text) or not _adds(text)
 
 
 def corrects(text: str) -> bool:
     """Return whether a message begins by denying what was said before it ("no, use …")."""
+    while interjection := _INTERJECTION.match(text):
+        text = text[interjection.end() :]
     return _CORRECTS.match(text) is not None
+
+
+def _adds(text: str) -> bool:
+    words = _first_words(text)
+    return bool(_ADDS.match(text)) or "also" in words or {"as", "well"} <= set(words)
+
+
+def _first_words(text: str) -> list[str]:
+    return [found[0].lower() for found in itertools.islice(_LETTERS.finditer(text), _FIRST_WORDS)]
+
+
+def _only_agrees(text: str) -> bool:
+    return _LETTERS.search(_AGREES.sub(" ", text)) is None
 
 
 def _contradicts(text: str) -> bool:

@@ -205,7 +205,7 @@ def ids_believed(_: Stage, patch: pytest.MonkeyPatch) -> None:
 
 
 def fields_not_indented(_: Stage, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("services.llm.prompting._INDENT", "")
+    patch.setattr("services.llm.prompting.INDENT", "")
 
 
 @pytest.mark.real_time
