@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,12 +13,12 @@ from clock import now
 from model.conversations import Conversation, Role, Turn
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind
-from operators.approving import Approval, ApprovalRules, approve
+from operators.approving import Approval, ApprovalRules, approve, pairs_in
 from services.assistant import Inquiry
 from services.conversations import Draft, DraftAction, DraftRequest, Drafts, InFlight, WorkCancelled
 from services.conversations.drafts import read_drafts
 from services.conversations.in_flight import Reason
-from services.knowledge import Source
+from services.knowledge import Library, Source, SourceUnavailable
 from services.storage import files
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
@@ -202,3 +202,18 @@ async def test_the_thread_of_a_draft_is_named_after_the_line_that_asks(tmp_path:
     kept.close()
     (draft,) = read_drafts(tmp_path)
     assert draft.thread_name == "How do I install it?"
+
+
+class Topics:
+    """Stands for a `Library` with one topic."""
+
+    async def load(self, source_id: str) -> Source:
+        if source_id != TOPIC:
+            raise SourceUnavailable(source_id)
+        return Source(TOPIC, "--- QA ---\nid: qa_1\nUser: Which keys?\nTeam: F9.\n\n")
+
+
+async def test_a_draft_is_from_the_conversations_that_its_topics_hold_and_not_from_those_of_a_topic_that_is_gone() -> (
+    None
+):
+    assert await pairs_in(cast(Library, Topics()), [TOPIC, "team:gone.txt"]) == {(TOPIC, "qa_1")}

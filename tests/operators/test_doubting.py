@@ -118,6 +118,12 @@ async def test_after_thanks_only_what_is_clear_doubts_it() -> None:
         assert await room.doubted_by(ANN, text) is wanted
 
 
+async def test_whoever_went_on_after_the_answer_doubts_it_in_no_later_conversation() -> None:
+    room = Answered()
+    room.says(ANN, "ok, let me try that", second=100)
+    assert not await room.doubted_by(ANN, "that did not work", second=2_000)
+
+
 async def test_of_one_batch_each_message_is_read_and_the_answer_may_stand_within_it() -> None:
     room = Talk()
     first = room.says(ANN, "How do I reset the demo server?", second=10)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from model.events import Deleted, Edited
 from model.messages import Attachment, Message
 from operators.capturing import revisions_of
+from operators.doubting import Doubt
 from services.conversations.context import Context, ContextRules
 from services.redaction import Redactor
 from services.team.captures import Revision
@@ -30,6 +31,10 @@ def after(talk: Talk, event: Edited, rules: ContextRules | None = None) -> tuple
 
 def test_of_each_deleted_message_nothing_is_left() -> None:
     assert revisions_of(Deleted(START, 1, (5, 6)), context_of(Talk())) == (Revision(5), Revision(6))
+
+
+def test_a_doubt_marks_its_message_and_leaves_the_text() -> None:
+    assert revisions_of(Doubt(CHANNEL.id, 5), context_of(Talk())) == (Revision(5, is_doubt=True),)
 
 
 def test_an_edited_message_reads_as_a_capture_would_have_it() -> None:
