@@ -166,8 +166,8 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
 
 
 def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:
-    """Return the sources of answers for everybody; `for_team`: internal topics as well. `documented`: as for
-    `DiskLibrary`.
+    """Return the sources of answers for everybody; `for_team`: internal topics as well. `documented`: as
+    `expects_documents` of `DiskLibrary`.
 
     Internal topics are kept from public answers here, and nowhere else.
     """

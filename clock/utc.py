@@ -14,7 +14,7 @@ JUMP_SECONDS = 5.0  # a wall clock that goes back by more has been set; by less,
 
 
 class SteadyClock:
-    """The wall clock, except that it never jumps back, which would keep open windows open for as long.
+    """The wall clock, except that it never jumps back: quiet windows would stay open meanwhile.
 
     When the wall clock is set back, time goes on as before. It follows the wall clock again once that jumps ahead, or
     when the program is restarted.

@@ -33,10 +33,10 @@ def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED,
     with temporary_index(settings) as indexed:
         result, unasked = run_async(_ask(indexed, question, models, guild_id))
     answer = result.reply_text or "" if result.should_reply else "(no answer)"
-    print(plain(answer), flush=True)  # noqa: T201 (as said)
-    print(f"\n{plain(_in_a_channel(result, unasked))}\n", file=sys.stderr)  # noqa: T201 (as said)
+    print(plain(answer), flush=True)  # noqa: T201 (the output of the command)
+    print(f"\n{plain(_in_a_channel(result, unasked))}\n", file=sys.stderr)  # noqa: T201 (the output of the command)
     for line in _path(result.debug):
-        print(plain(line), file=sys.stderr)  # noqa: T201 (as said)
+        print(plain(line), file=sys.stderr)  # noqa: T201 (the output of the command)
     return FAILED if result.debug["result"] == OutcomeKind.FAILED else DONE
 
 

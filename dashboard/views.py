@@ -170,7 +170,8 @@ def votes_of(vote: VotedQuestion) -> str:
 
 def work_seconds(entry: PartOutcome, took: Sequence[StepDuration]) -> float | None:
     """Return how long the work on a part took, without waiting for a typing team member: the sum of its steps in real
-    time, or if they are not known, the time from the close of its window. None: a recording took no time.
+    time, or if they are not known, the time from the close of its window. None: it took no time, as in a
+    replay, whose clock stands still.
     """
     if took:
         return sum(each.seconds for each in took if each.step != "hold")
@@ -295,7 +296,9 @@ def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str
 
 
 class Asked(NamedTuple):
-    """A question of a gap. `text`: empty if it is the title; `topic`: where the team has answered since, or empty."""
+    """A question of a gap. `text`: empty if it is the title, or that of an earlier one; `topic`: where the team has
+    answered since, or empty.
+    """
 
     id: str
     at: str

@@ -18,7 +18,7 @@ def number_of(count: int, thing: str, things: str = "") -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace each half of a surrogate pair, which UTF-8 cannot hold, by U+FFFD."""
+    """Join the halves of surrogate pairs, and replace a lone half, which UTF-8 cannot hold, by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

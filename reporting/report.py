@@ -269,7 +269,7 @@ TAUGHT_TITLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """A conversation that was captured in the period.
+    """A captured conversation.
 
     Attributes:
         topic: the topic that it is filed under; None: not filed yet.

@@ -50,7 +50,8 @@ class AlertParts:
 
 
 def alerts(events: Observable[object], parts: AlertParts) -> Observable[Outcome]:
-    """Sample at each tick and change, until `events` completes; the sample under way is finished. Emits nothing.
+    """Sample at each tick and change, until `events` completes; the sample under way is finished. Emits
+    nothing, and is an Observable of outcomes so that it can be merged.
 
     events   ----------------------|
     sampled  s----s--s----s----s---|     at each tick, and at a change

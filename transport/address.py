@@ -1,4 +1,4 @@
-"""The addresses of the servers, the credentials that they ask for, and the error where these cannot be used."""
+"""The addresses of the servers of NATS, the credentials that they ask for, and the error where these cannot be used."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Post:
     asked_in: _Id  # the channel or thread of the question
     asker_id: _Id
     last_asked_id: _Id  # the last message of the answered part
-    opened_thread: bool  # the bot opened the thread for this asker
+    opened_thread: bool  # the reply is in a thread that was opened for this question
     question: str  # empty if the bot was killed before it recorded the post
     sources: tuple[str, ...]
 
@@ -236,7 +236,7 @@ class Watermarks:
         return mark is not None and (message_id <= mark.up_to or message_id in mark.done)
 
     def by_place(self) -> Mapping[int, int]:
-        """Return `Watermark.up_to` by place; by minus the id of a server, that for its places without a mark."""
+        """Return `Watermark.up_to` by place. The key `-guild_id` is for all places of a server without a mark."""
         return {place_id: mark.up_to for place_id, mark in self._marks.items()}
 
     def marks(self) -> Mapping[int, Watermark]:
@@ -278,6 +278,7 @@ class Watermarks:
 
 def read_watermarks(path: Path) -> dict[int, Watermark]:
     """Read a file of marks, `{"<place>": {"below": "<id>", "done": ["<id>", …]}}`; the key of a server is minus its id.
+    The message `below` is done, too.
 
     Damaged marks are reported and left out: a few messages are read twice then, and no answer is lost.
     """

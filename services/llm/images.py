@@ -23,7 +23,7 @@ class ImageFailed(Exception):
 
 
 class ImageUnusable(ImageFailed):
-    """An image is none, is too large or is gone: no later try will do."""
+    """The attachment is no image, is too large or is gone: no later try will do."""
 
 
 log = logging.getLogger(__name__)

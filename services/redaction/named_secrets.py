@@ -204,7 +204,7 @@ _INNER_SIGN = re.compile(r"[ \t]{0,9}(?:=>|[:=])")
 
 
 class _Value(NamedTuple):
-    """`name`: in an object, the value's own."""
+    """`name`: the key of the value if it is inside an object, else empty."""
 
     start: int
     end: int
@@ -244,7 +244,7 @@ class _Named(NamedTuple):
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
-    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is none.
+    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is no secret.
 
     Finds the values in `password=x`, `"token": ["x", "y"]` and `SECRET_KEY = "x"`. The time is linear in the length of
     the text: patterns are bounded or possessive, and no value is read twice.

@@ -1,4 +1,4 @@
-"""The settings of the document libraries, and the arguments and results of their tools, which have one code."""
+"""The settings of the document libraries, and the arguments and results of their tools, which share their code."""
 
 from __future__ import annotations
 
