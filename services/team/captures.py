@@ -115,7 +115,7 @@ class Revision:
 
 _WORD = re.compile(r"\S+")
 _LEFT_OUT = "…"
-_LEFT_OUT_TWICE = re.compile(rf"{_LEFT_OUT}(?:\s+{_LEFT_OUT})+")
+_LEFT_OUT_TWICE = re.compile(rf"{_LEFT_OUT}[\s{_LEFT_OUT}]*{_LEFT_OUT}")
 
 
 def _without_other_words(text: str, kept_in: str) -> str:
