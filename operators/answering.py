@@ -399,7 +399,8 @@ def _heading(kept: StoredPassage | None) -> str:
     return "" if kept is None else " › ".join(head for head in kept.headings[-2:] if head)
 
 
-async def nobody(_source: Source) -> Collection[int]:
+async def no_authors(_source: Source) -> Collection[int]:
+    """Return no ids: the default of `load`, for sources that people have not written."""
     return ()
 
 
@@ -407,7 +408,7 @@ def load(
     library: Library,
     search: Search,
     max_chars: int,
-    authors_of: Callable[[Source], Coroutine[Any, Any, Collection[int]]] = nobody,
+    authors_of: Callable[[Source], Coroutine[Any, Any, Collection[int]]] = no_authors,
 ) -> AnswerStep:
     """Read the selected sources, at most `max_chars` characters together: short ones whole, of longer ones the outline
     and the passages that fit the query (`services.knowledge.excerpts`).
