@@ -16,7 +16,7 @@ from services.search import corrects, may_correct, may_doubt, says_it_worked, st
 HEARD_SECONDS = 600.0
 """A message without a Discord reply may be about an answer given so long before, as in conversations (`answer_gap`)."""
 ASKER_SECONDS = 3_600.0
-"""Whoever was answered may come back so long after the answer. Their question is looked for as long before that."""
+"""An asker may come back for so long after the answer. Their question is looked for as long before the answer."""
 MOST_READ = 200
 """At most so many earlier messages of the place are read."""
 

@@ -1,4 +1,4 @@
-"""What reports are made of, in the data folder: outcomes and votes of a period, and dismissed questions. Blocking."""
+"""Reads from the data folder what reports show: outcomes and votes of a period, and dismissed questions. Blocking."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """What a process has `found` (fields of a `ForgetResult`) when it carried out a request in its `scopes`."""
+    """One process has carried out a request to forget in its `scopes`. `found`: fields of a `ForgetResult`."""
 
     by: str
     scopes: tuple[str, ...]

@@ -119,7 +119,7 @@ _PRIVATE_KEY = Shape(label("private key"), ("-----begin",), re.compile(""), _pri
 _PREFIXES = (
     "npm_|pypi-AgE|dop_v1_|shpat_|whsec_|glsa_|glrt-|dckr_pat_|gsk_|xai-|nvapi-|tskey-auth-|sntrys_|figd_|lin_api_"
 )
-"""What the tokens of services begin with that nothing else does."""
+"""The beginnings by which tokens of these services are recognised."""
 SHAPES: tuple[Shape, ...] = (
     _PRIVATE_KEY,
     _shape(

@@ -187,7 +187,7 @@ class PublishedShelf:
 
 
 SearchScope = FileScope | PublishedScope
-"""What one asker may search in a document library now."""
+"""The part of a document library that one asker may search now."""
 Shelf = FileShelf | PublishedShelf
 """Where the document library of a tool is kept."""
 
