@@ -17,7 +17,6 @@ from operators.answering import (
     gate,
     generate,
     load,
-    nobody,
     prepare_tools,
     select,
     show_sections,

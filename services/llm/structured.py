@@ -132,8 +132,9 @@ log = logging.getLogger(__name__)
 
 
 class AskOptions(TypedDict, total=False):
-    """The optional arguments of a question to a model. `options`: in place of the endpoint's settings. `tools`: the model may call
-    these before it answers, as often as `limits` allow; failures of tools and its own mistakes are reported to it.
+    """The optional arguments of a question to a model. `options`: in place of the endpoint's settings. `tools`: the
+    model may call these before it answers, as often as `limits` allow; failures of tools and its own mistakes are
+    reported to it.
     """
 
     options: CallOptions
