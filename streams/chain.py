@@ -17,6 +17,7 @@ from operators.answering import (
     gate,
     generate,
     load,
+    no_authors,
     prepare_tools,
     select,
     show_sections,
@@ -85,7 +86,7 @@ class ServerContext:
     pointing: PointRules = field(default_factory=PointRules)
     approval: ApprovalRules = field(default_factory=ApprovalRules)
     lookup: Lookup | None = None
-    authors_of: Callable[[Source], Coroutine[Any, Any, Collection[int]]] = nobody
+    authors_of: Callable[[Source], Coroutine[Any, Any, Collection[int]]] = no_authors
     recent_replies: RecentReplies = field(default_factory=RecentReplies)
     image_services: ImageServices | None = None
     curation: CurationServices | None = None
