@@ -227,7 +227,7 @@ async def is_current(servers: Servers[ServerParts], draft: Draft) -> bool:
 
 
 async def is_spent(budget: Limiter) -> bool:
-    """Return True if the tokens of the day are used up."""
+    """Return True if the tokens of the day are used up: of several limits, that of tokens is named."""
     return (await budget.used_up(now()) or "").endswith("tokens_per_day")
 
 

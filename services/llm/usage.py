@@ -105,7 +105,9 @@ class BudgetLimits:
     tokens_per_day: int = 0
 
     def reached(self, key: str, answers: int, tokens: int) -> str | None:
-        """Return the name of the limit that a day with these counts has reached, in the section `key`; None: none."""
+        """Return the name of the limit that a day with these counts has reached, in the section `key`; None: none. Of
+        both, that of tokens is named, which also stops what answers nobody.
+        """
         for name, count in (("tokens_per_day", tokens), ("answers_per_day", answers)):
             limit: int = getattr(self, name)
             if limit and count >= limit:
