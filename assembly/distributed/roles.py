@@ -31,7 +31,7 @@ from model.servers import Servers
 from operators.screen import decode
 from services.conversations import People
 from services.discord import Decoder, Dispatch, DryRunPoster, GatewayRefused, Health
-from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
+from services.discord.live import Client, ForbiddenPlaces, RestFetcher, reason, refusal
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
 from services.telemetry import number_of
@@ -142,7 +142,7 @@ def gateway_of(
 ) -> Gateway:
     """Make the gateway of one shard, not connected yet. `turn`: awaited before each IDENTIFY."""
     decoder = Decoder()
-    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
+    fetcher = RestFetcher(client.http, decode_place=decoder.place, forbidden=ForbiddenPlaces())
     people = People(teams(settings), fetcher)
     return Gateway(
         client,

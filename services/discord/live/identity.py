@@ -12,7 +12,7 @@ import discord
 from discord.http import Route
 
 import clock
-from services.discord.live.calls import CLOSED
+from services.discord.live.calls import CLOSE_REMEDIES
 from services.discord.wire import PRIVATE_THREAD, THREAD_TYPES
 from services.telemetry import connection_problem
 
@@ -171,7 +171,7 @@ async def _read_identity(session: aiohttp.ClientSession) -> Identity:
     except _Unanswered as refused:
         return replace(refused.identity, name=name, user_id=user_id)
     missing = not int(application["flags"]) & MESSAGE_CONTENT
-    return Identity(name, user_id, int(application["id"]), refused=CLOSED[_NO_INTENT] if missing else None)
+    return Identity(name, user_id, int(application["id"]), refused=CLOSE_REMEDIES[_NO_INTENT] if missing else None)
 
 
 async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...]:
@@ -191,7 +191,7 @@ async def _get(session: aiohttp.ClientSession, path: str, *, gone: bool = False)
     """Return the JSON of the answer; None: there is no such user, or (`gone`) nothing is seen. Raises _Unanswered."""
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
-            raise _Unanswered(Identity(refused=CLOSED[_BAD_TOKEN]))
+            raise _Unanswered(Identity(refused=CLOSE_REMEDIES[_BAD_TOKEN]))
         if gone and response.status in {403, 404}:
             return None
         if response.status == 404 and path.startswith("/users/") and "@" not in path:  # noqa: PLR2004 (Not Found)
