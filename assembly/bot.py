@@ -29,7 +29,7 @@ from services.discord import (
     Decoder,
     Dispatch,
     DryRunPoster,
-    Health,
+    GatewayHealth,
     LookupFailed,
 )
 from services.discord.live import (
@@ -97,7 +97,7 @@ def gateway_for(
     discord: DiscordParts,
     parts: GraphParts,
     *,
-    health: Health,
+    health: GatewayHealth,
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:

@@ -33,7 +33,7 @@ from reporting.report import (
 )
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
-from services.discord import PAGE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
+from services.discord import PAGE_SIZE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
@@ -212,7 +212,7 @@ class WeeklyReport:
         for _ in range(PAGES):
             page = await self.fetcher.messages(self.channel_id, after=after)
             written |= {_mark(message.text) for message in page if message.author.is_bot}
-            if len(page) < PAGE:
+            if len(page) < PAGE_SIZE:
                 break
             after = page[-1].id
         count = max((number for number, mark in enumerate(begun.marks, 1) if mark in written), default=0)

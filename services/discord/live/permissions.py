@@ -73,7 +73,7 @@ def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylis
     return f"server {guild.name!r} ({guild.id}): the bot lacks {'; '.join(parts)}; grant this to its role there"
 
 
-CHANGES = frozenset(
+PERMISSION_EVENTS = frozenset(
     {
         "CHANNEL_CREATE",
         "CHANNEL_UPDATE",

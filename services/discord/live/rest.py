@@ -27,7 +27,7 @@ from services.discord.live.calls import (
     seconds_to_wait,
     with_retries,
 )
-from services.discord.protocols import PAGE, LookupFailed, PostFailed
+from services.discord.protocols import PAGE_SIZE, LookupFailed, PostFailed
 
 T = TypeVar("T")
 
@@ -86,7 +86,9 @@ class RestFetcher:
         """Like `messages`, but as undecoded payloads; oldest first."""
         key = ("messages", channel_id, before, after, around)
         page = await self._read(
-            channel_id, key, lambda: self._http.logs_from(channel_id, PAGE, before=before, after=after, around=around)
+            channel_id,
+            key,
+            lambda: self._http.logs_from(channel_id, PAGE_SIZE, before=before, after=after, around=around),
         )
         return sorted(map(_mapping, page or ()), key=lambda payload: int(payload["id"]))
 
