@@ -29,15 +29,15 @@ from services.discord import (
     Decoder,
     Dispatch,
     DryRunPoster,
-    Health,
+    GatewayHealth,
     LookupFailed,
 )
 from services.discord.live import (
     Client,
-    Crowded,
+    CrowdedChannels,
     DiscordPoster,
     DiscordReviews,
-    Forbidden,
+    ForbiddenPlaces,
     LiveAccess,
     Press,
     RestFetcher,
@@ -63,7 +63,7 @@ class DiscordParts(DiscordAPI):
     decoder: Decoder
     fetcher: RestFetcher  # pyright: ignore[reportGeneralTypeIssues] (a connected bot has one)
     attachments: CDNAttachments  # pyright: ignore[reportGeneralTypeIssues] (likewise)
-    refusals: Sequence[Forbidden]  # what Discord has refused to read and to write
+    refusals: Sequence[ForbiddenPlaces]  # what Discord has refused to read and to write
 
 
 @asynccontextmanager
@@ -71,8 +71,8 @@ async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator
     """Open a client, which the gateway connects later, until the end of the block. `rehearsal`: nothing is posted."""
     answering = settings.ai_response
     client, decoder = Client(feedback=settings.discord.feedback), Decoder()
-    reading, posting, crowded = Forbidden(), Forbidden(), Crowded()
-    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=reading)
+    reading, posting, crowded = ForbiddenPlaces(), ForbiddenPlaces(), CrowdedChannels()
+    fetcher = RestFetcher(client.http, decode_place=decoder.place, forbidden=reading)
     try:
         yield DiscordParts(
             client=client,
@@ -97,7 +97,7 @@ def gateway_for(
     discord: DiscordParts,
     parts: GraphParts,
     *,
-    health: Health,
+    health: GatewayHealth,
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:

@@ -24,10 +24,10 @@ from clock import now, rfc3339, run_blocking
 from dashboard import (
     AccessControl,
     DashboardData,
-    Dismissed,
     DisplayRules,
     DraftList,
     FlowMeter,
+    GapDismissals,
     KnownSource,
     Team,
     add_pages,
@@ -88,7 +88,7 @@ class FleetData:
 
     processes: Callable[[], Awaitable[Fleet]]
     outcomes: OutcomeHistory
-    dismissed: Dismissed
+    dismissed: GapDismissals
     team: Callable[[DashboardTeam], Team]
     drafts: DraftList | None
 
@@ -139,8 +139,8 @@ def dashboard_pages(
         else DashboardTeacher(Teaching(parts, Redactor(settings.secrets))),
         owner_of=settings.servers.owner_of,
     )
-    showing = display_rules(settings, key, partial(place_name, history, texts=settings.dashboard.show_texts))
-    return partial(add_pages, sources=sources, showing=showing, access=access_control(settings), pace=pace)
+    rules = display_rules(settings, key, partial(place_name, history, texts=settings.dashboard.show_texts))
+    return partial(add_pages, data=sources, rules=rules, access=access_control(settings), pace=pace)
 
 
 def display_rules(settings: Settings, key: bytes, place: Callable[[int], str]) -> DisplayRules:
@@ -186,8 +186,8 @@ async def pages_of_folder(settings: Settings, *, is_replay: bool) -> AsyncGenera
             notice=f"This is what {folder.root} holds. Nothing runs here, and nothing can be changed.",
         )
         key = await in_thread(partial(run_pseudonym_key, folder, durable=False))
-        showing = display_rules(settings, key, recorded_places(entries))
-        yield partial(add_pages, sources=sources, showing=showing, access=access_control(settings))
+        rules = display_rules(settings, key, recorded_places(entries))
+        yield partial(add_pages, data=sources, rules=rules, access=access_control(settings))
 
 
 def recorded_places(entries: Iterable[PartOutcome]) -> Callable[[int], str]:
@@ -344,7 +344,7 @@ def _known_source(
 
 @dataclass(frozen=True, slots=True)
 class DismissedGaps:
-    """Implements `dashboard.Dismissed`."""
+    """Implements `dashboard.GapDismissals`."""
 
     questions: DismissedQuestions
     audit: AuditLog

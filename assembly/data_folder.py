@@ -113,7 +113,7 @@ def copy_order(settings: Settings) -> CopyOrder:
     out): their newest state counts.
     """
     folder = DataFolder(settings.app.data_dir)
-    first, last = [folder.seen, folder.outbox, folder.drafts, folder.posts, folder.feedback], list[Path]()
+    first, last = [folder.watermarks, folder.outbox, folder.drafts, folder.posts, folder.feedback], list[Path]()
     for each in settings.servers.values():
         own, kb = DataFolder(each.app.data_dir), each.kb
         first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
@@ -273,7 +273,7 @@ class RunState:
         )
         tokens = render_token_days(self.token_days)
         # A cancelled save is still finished: it must not overwrite a later one afterwards.
-        await run_blocking(files.replace, self.folder.seen, marks)
+        await run_blocking(files.replace, self.folder.watermarks, marks)
         for path, counted in spent.items():
             await run_blocking(files.replace, path, counted)
         await run_blocking(files.replace, self.folder.token_days, tokens)
@@ -303,7 +303,7 @@ def read_state(
     posts = read_posts(folder.posts)
     if recorded is not None:  # an earlier replay of the same messages has answered nothing
         posts = [post for post in posts if snowflake_time(post.last_asked_id) < now()]
-    marks = read_watermarks(folder.seen) if durable else {}
+    marks = read_watermarks(folder.watermarks) if durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
     @cache

@@ -22,7 +22,7 @@ from clock import now, utc_minute
 from model.health import Condition, Topic, Trouble, merge_conditions
 from model.servers import Servers
 from model.words import number_of, one_line
-from services.discord import Health, Poster
+from services.discord import GatewayHealth, Poster
 from services.knowledge import CannotList, Record, SourceRecords, UpdateEvent, UpdateReport, UpToDate, read_links
 from services.llm import Limiter, LLMError, PromptRefused
 from services.redaction import Redactor
@@ -170,7 +170,7 @@ class HealthMonitor:
 
     def __init__(self, settings: Settings, *, place: str = "") -> None:
         """`place`: the name of this machine, if several processes report to each other."""
-        self.gateway: Health | None = None
+        self.gateway: GatewayHealth | None = None
         self.latest: tuple[Condition, ...] = ()
         self.changed = Subject[None]()
         self._place = place
@@ -180,7 +180,7 @@ class HealthMonitor:
         self._errors = LastError(Redactor(settings.secrets).text)
         self._refused: Condition | None = None  # at another process
 
-    def watch_gateway(self, gateway: Health) -> None:
+    def watch_gateway(self, gateway: GatewayHealth) -> None:
         """Report the connection of this process from now on."""
         self.gateway = gateway
         gateway.on_refusal = lambda: self.changed.on_next(None)
@@ -251,7 +251,7 @@ class HealthMonitor:
                 log.exception("the health of this process is not known")
             await asyncio.sleep(SAMPLE_SECONDS)
 
-    def _discord(self, gateway: Health, at: float) -> Condition:
+    def _discord(self, gateway: GatewayHealth, at: float) -> Condition:
         since = gateway.lost_since(at)
         troubles = {} if since is None else {self._place: Trouble(since, at)}
         detail = "" if troubles else f"since {utc_minute(gateway.since)}"
@@ -276,7 +276,7 @@ def _refused(why: str, at: float) -> Condition:
     return Condition(topic=Topic.ACCESS, troubles={"": Trouble(at, at)}, detail=why)
 
 
-def _access(gateway: Health, at: float) -> list[Condition]:
+def _access(gateway: GatewayHealth, at: float) -> list[Condition]:
     """Return whether Discord lets the bot in; nothing while that is not known."""
     if gateway.refusal:
         return [_refused(gateway.refusal, at)]

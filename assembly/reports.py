@@ -21,10 +21,19 @@ from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.document import summary
 from reporting.reading import DismissedQuestions, TimeSpan, VotedQuestion
-from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, lessons_among, team_answer
+from reporting.report import (
+    MAX_ABOUT_CHARS,
+    CapturedConversation,
+    Embed,
+    Knowledge,
+    Report,
+    build_report,
+    lessons_among,
+    team_answer,
+)
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
-from services.discord import PAGE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
+from services.discord import PAGE_SIZE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
@@ -50,20 +59,20 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
     if guild_id is not None:
         ended = [entry for entry in ended if entry.guild_id == guild_id]
         votes = await in_thread(_about, votes, ended, folder.posts)
-    pages, taught, answered = list[str](), dict[str, Taught](), dict[int, Taught]()
-    lessons = dict[int | None, list[tuple[Pair, Taught]]]()
+    pages, captured, by_message = list[str](), dict[str, CapturedConversation](), dict[int, CapturedConversation]()
+    lessons = dict[int | None, list[tuple[Pair, CapturedConversation]]]()
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
     for owner in settings.servers if guild_id is None else [settings.servers.owner_of(guild_id)]:
         team = settings.servers[owner]
         found = await in_thread(overview, team_paths(team), team.kb.qa_raw_last_processed_id, now())
         filed = [
-            (pair, Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE]))
+            (pair, CapturedConversation(pair.id, name, pair.turns[0].text[:MAX_ABOUT_CHARS]))
             for name, topic in found.topics.items()
             for pair in topic.pairs
         ]
-        taught |= {pair.id: each for pair, each in filed}
-        answered |= {message_id: each for pair, each in filed for message_id in pair.message_ids}
+        captured |= {pair.id: each for pair, each in filed}
+        by_message |= {message_id: each for pair, each in filed for message_id in pair.message_ids}
         lessons[owner] = lessons_among(filed)
     token_days = (await in_thread(read_token_days, folder.token_days)).days
     dismissed = await in_thread(DismissedQuestions(folder.dismissed).read)
@@ -73,7 +82,7 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
             ended,
             period,
             voted_down=votes,
-            knowledge=Knowledge(pages, taught, answered, lessons, dismissed),
+            knowledge=Knowledge(pages, captured, by_message, lessons, dismissed),
             token_days=token_days,
             prices=prices_of(settings),
             embed=embed,
@@ -203,7 +212,7 @@ class WeeklyReport:
         for _ in range(PAGES):
             page = await self.fetcher.messages(self.channel_id, after=after)
             written |= {_mark(message.text) for message in page if message.author.is_bot}
-            if len(page) < PAGE:
+            if len(page) < PAGE_SIZE:
                 break
             after = page[-1].id
         count = max((number for number, mark in enumerate(begun.marks, 1) if mark in written), default=0)
@@ -265,8 +274,8 @@ def render_message(report: Report) -> str:
             lines.append(f"- {_quoted(gap.title, 150)} ({len(gap.asked)}{since}) {links}".rstrip())
     if report.voted_down:
         lines.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
-    if report.taught:
-        lines.append(f"**Taught by the team**: {len(report.taught)} conversations")
+    if report.captured:
+        lines.append(f"**CapturedConversation by the team**: {len(report.captured)} conversations")
     if calls := sum(spent.calls for spent in report.costs.channels.values()):
         lines.append(f"**Calls to models**: {calls}, for what was asked here")
     return "\n".join(lines)

@@ -414,7 +414,7 @@ COMMANDS: Mapping[str, Row] = {
         },
         is_unredacted=True,  # the secrets are taken out later, and counted
         team_only=True,
-        form="Teach the bot",
+        form_title="Teach the bot",
     ),
     "privacy opt-out": Row(
         "Leave me alone: read, learn and record nothing that I write.",

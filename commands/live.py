@@ -33,7 +33,7 @@ from clock import now
 from commands.arguments import DONE, FAILED, requires_nats_extra
 from model.processes import ROLES
 from operators.screen import decode
-from services.discord import Health
+from services.discord import GatewayHealth
 from services.discord.live import watch_presses
 from services.llm import import_client
 from services.telemetry import raise_descriptor_limit
@@ -90,7 +90,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     captures nor watermarks; knowledge base and files of threads are kept up to date as usual.
     """
     rehearsal = options.dry_run or settings.app.dry_run
-    health = Health(now())
+    health = GatewayHealth(now())
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())

@@ -15,8 +15,8 @@ HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 KIB = 1024
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>")
-_MINUTE = 16
-"""Characters of a time stamp."""
+_MINUTE_CHARS = 16
+"""So many characters of a time stamp reach to its minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,11 @@ def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) 
 
 
 def minute(at: float) -> str:
-    return rfc3339(at)[:_MINUTE].replace("T", " ")
+    """Return a time as date, hour and minute, in UTC."""
+    return rfc3339(at)[:_MINUTE_CHARS].replace("T", " ")
 
 
-def seconds(value: float | None) -> str:
+def duration(value: float | None) -> str:
     """Return a duration in a few characters; a dash for None."""
     if value is None:
         return "–"
@@ -78,8 +79,8 @@ def seconds(value: float | None) -> str:
     return f"{value / DAY:.1f} d"
 
 
-def whole(value: float) -> str:
-    """A duration in whole minutes, hours or days, such as `59 min`; empty if it is under a minute."""
+def whole_duration(value: float) -> str:
+    """A duration in whole_duration minutes, hours or days, such as `59 min`; empty if it is under a minute."""
     for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
         if value >= length:
             return f"{value // length:.0f} {unit}"
@@ -88,7 +89,7 @@ def whole(value: float) -> str:
 
 def ago(then: float, now: float) -> str:
     """Format the time since `then`, in one unit."""
-    past = whole(now - then)
+    past = whole_duration(now - then)
     return f"{past} ago" if past else "just now"
 
 

@@ -16,7 +16,7 @@ from model.servers import Servers
 from services.assistant import Inquiry, line_that_asks, links_block, reply_outcome
 from services.conversations import History, Outbox, People, Posts, StartedReply
 from services.discord import (
-    PAGE,
+    PAGE_SIZE,
     Fetcher,
     LookupFailed,
     Poster,
@@ -212,7 +212,7 @@ class Replies:
             for message in page:
                 if self._is_piece(message, reply, len(posted_ids)):
                     posted_ids.append(message.id)
-            if len(page) < PAGE:
+            if len(page) < PAGE_SIZE:
                 break
             after = page[-1].id
         return posted_ids

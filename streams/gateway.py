@@ -17,9 +17,18 @@ from reactivex import Observable, abc
 from clock import now
 from dataflow import from_coroutine
 from model.messages import Author, snowflake_at, snowflake_time
-from services.discord import PAGE, Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
+from services.discord import (
+    PAGE_SIZE,
+    Dispatch,
+    GatewayHealth,
+    GatewayRefused,
+    LookupFailed,
+    OddPayload,
+    read_frame,
+    read_message,
+)
 from services.discord.live import (
-    CHANGES,
+    PERMISSION_EVENTS,
     Client,
     RestFetcher,
     keep_session,
@@ -165,7 +174,7 @@ async def _read(place_id: int, after: int, history: MessagePages) -> list[Mappin
     while True:
         page = await history.payloads(place_id, after=after)
         found.extend(page)
-        if len(page) < PAGE:
+        if len(page) < PAGE_SIZE:
             return found
         after = _message_id(page[-1])
 
@@ -264,7 +273,7 @@ class Gateway:
         watermarks: Callable[[], Mapping[int, int]],
         rules: GatewayRules,
         hooks: GatewayHooks,
-        health: Health | None = None,
+        health: GatewayHealth | None = None,
         pause: Callable[[int], float] = pause,
     ) -> None:
         self._client = client
@@ -278,7 +287,7 @@ class Gateway:
         self._stopped = False
         self._catching_up: dict[int, _CatchUp] = {}  # by guild
         self._warned: dict[int, str | None] = {}
-        self.health = health or Health(now())
+        self.health = health or GatewayHealth(now())
         self.refusal: GatewayRefused | None = None
 
     def stop(self) -> None:
@@ -381,7 +390,7 @@ class Gateway:
             return
         if dispatch.t in {"READY", "RESUMED"}:
             self.health.note_connected(at)
-        if dispatch.t in CHANGES and self._hooks.access_changed is not None:
+        if dispatch.t in PERMISSION_EVENTS and self._hooks.access_changed is not None:
             self._hooks.access_changed()
         self._queue.put_nowait(dispatch)
 

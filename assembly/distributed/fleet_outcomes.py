@@ -109,7 +109,7 @@ async def read_contents(process: Process, name: str) -> Sequence[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class FleetGaps:
-    """Implements `dashboard.Dismissed`: read from the log, changed by the worker that keeps them."""
+    """Implements `dashboard.GapDismissals`: read from the log, changed by the worker that keeps them."""
 
     process: Process
 

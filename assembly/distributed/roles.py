@@ -30,8 +30,8 @@ from model import processes
 from model.servers import Servers
 from operators.screen import decode
 from services.conversations import People
-from services.discord import Decoder, Dispatch, DryRunPoster, GatewayRefused, Health
-from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
+from services.discord import Decoder, Dispatch, DryRunPoster, GatewayHealth, GatewayRefused
+from services.discord.live import Client, ForbiddenPlaces, RestFetcher, reason, refusal
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
 from services.telemetry import number_of
@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 
 async def run_gateway(
-    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
+    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: GatewayHealth
 ) -> None:
     """Play the role until `stopping` is set and all dispatches are in the stream.
 
@@ -106,7 +106,7 @@ async def run_gateway(
 
 
 async def run_gateway_or_tell(
-    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
+    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: GatewayHealth
 ) -> None:
     """Run the gateway as `run_gateway` does. If Discord refuses the bot, first tell the worker that tells people."""
     try:
@@ -138,11 +138,11 @@ def gateway_of(
     token: str,
     marks: PublishWatermarks,
     turn: Callable[[int], Awaitable[None]],
-    health: Health,
+    health: GatewayHealth,
 ) -> Gateway:
     """Make the gateway of one shard, not connected yet. `turn`: awaited before each IDENTIFY."""
     decoder = Decoder()
-    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
+    fetcher = RestFetcher(client.http, decode_place=decoder.place, forbidden=ForbiddenPlaces())
     people = People(teams(settings), fetcher)
     return Gateway(
         client,
@@ -350,7 +350,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
     """
     async with AsyncExitStack() as stack:
         stopped = stack.enter_context(stop_signal())
-        health, monitor = Health(now()), HealthMonitor(settings, place=socket.gethostname())
+        health, monitor = GatewayHealth(now()), HealthMonitor(settings, place=socket.gethostname())
         if "gateway" in roles:
             monitor.watch_gateway(health)
         await stack.enter_async_context(monitor.watching_errors())
@@ -395,7 +395,7 @@ def warn_of_data_not_in_nats(settings: Settings) -> None:
     """Warn if the data folder holds data of the bot as it was before NATS. Blocking. Raises OSError."""
     folder = DataFolder(settings.app.data_dir)
     layout = {folder.team_knowledge, folder.posts.parent, folder.feedback, folder.evidence, folder.runbooks}
-    names = {path.name for path in (*layout, folder.documents)}
+    names = {path.name for path in (*layout, folder.chroma_copies)}
     if found := [path for path in data_not_in_nats(settings) if path.name in names]:
         where = ", ".join(map(str, found))
         log.warning("%s: what counts is in NATS, and nobody is forgotten here; move it elsewhere, or delete it", where)

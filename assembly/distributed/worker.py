@@ -49,7 +49,7 @@ from reporting.reading import DismissedQuestions, TimeSpan
 from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
-from services.discord.live import CHANGES, watch_presses
+from services.discord.live import PERMISSION_EVENTS, watch_presses
 from services.documents.store import SharedDocuments, SharedStore
 from services.privacy import ForgetResult, TeamData, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
@@ -276,7 +276,7 @@ class PartitionWorker:
         client, decoder = self.shared.discord.client, self.shared.discord.decoder
         client.read(dispatch.t, dispatch.d)
         self.people_services.on_dispatch(dispatch, decoder.decode(dispatch))
-        if dispatch.t in CHANGES:
+        if dispatch.t in PERMISSION_EVENTS:
             for refused in self.shared.discord.refusals:
                 refused.clear()
         home = partition_of_thread(dispatch, self.process.layout.partitions)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from model.bounded import BoundedDict
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import Message, Place, PlaceKind, snowflake_at
-from services.discord import PAGE, Fetcher
+from services.discord import PAGE_SIZE, Fetcher
 
 ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includes whatever comes next
 
@@ -335,10 +335,10 @@ class History:
         if known is not None or self._fetcher is None:
             return known or ()
         before: int | None = None
-        for _ in range(0, limit, PAGE):
+        for _ in range(0, limit, PAGE_SIZE):
             page = await self._fetcher.messages(place_id, before=before)
             self._add_page(timeline, page)
-            full = len(page) == PAGE
+            full = len(page) == PAGE_SIZE
             timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
             if not full:
                 break
@@ -347,7 +347,7 @@ class History:
 
     async def since(self, place_id: int, message_id: int) -> Sequence[Message] | None:
         """Return the messages of a place from one on, oldest first; None: they are more than a page."""
-        most = ENDLESS if self._fetcher is None else PAGE
+        most = ENDLESS if self._fetcher is None else PAGE_SIZE
         found = await self.newest(place_id, most)
         is_whole = len(found) < most or found[0].id <= message_id
         return [each for each in found if each.id >= message_id] if is_whole else None
@@ -384,8 +384,8 @@ class History:
         # Half of the page lies on each side; a side with fewer has been read to its end.
         older = sum(1 for message in page if message.id < message_id)
         newer = sum(1 for message in page if message.id > message_id)
-        low = page[0].id if older >= PAGE // 2 - 1 else 0
-        high = page[-1].id if newer >= PAGE // 2 - 1 else ENDLESS
+        low = page[0].id if older >= PAGE_SIZE // 2 - 1 else 0
+        high = page[-1].id if newer >= PAGE_SIZE // 2 - 1 else ENDLESS
         timeline.cover(min(low, message_id), max(high, message_id))
 
     def _add_page(self, timeline: Timeline, page: Sequence[Message]) -> None:

@@ -212,7 +212,7 @@ async def test_sources_are_told_with_what_is_the_matter_with_them(tmp_path: Path
     (settings.kb.web_fetch_cache_dir / stored_name(page)).write_text("twelve bytes")
     entries = [IndexEntry(f"kb:{name}", "About it.") for name in ("a.md", "c.md", page)]
     held = await known_sources(settings.kb, Shelf(*entries, IndexEntry("team:t.txt", "A topic")))
-    assert [(each.id.removeprefix("kb:"), each.state, each.trouble, each.size) for each in held] == [
+    assert [(each.id.removeprefix("kb:"), each.state, each.has_trouble, each.size) for each in held] == [
         ("a.md", "indexed", False, 12),
         ("c.md", "to be described", False, 1),
         (page, "indexed", False, 12),

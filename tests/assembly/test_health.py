@@ -18,7 +18,7 @@ from assembly.health import HealthMonitor, UpdateWatch, budget_condition, disk_c
 from clock import now
 from model.health import TOPICS, Condition, Topic, Trouble, merge_conditions
 from model.servers import Servers
-from services.discord import Health
+from services.discord import GatewayHealth
 from services.knowledge import Trouble as Failure
 from services.knowledge import UpdateReport
 from services.knowledge.source_kinds import SourceRecords
@@ -88,7 +88,7 @@ def test_a_disk_that_cannot_be_asked_is_in_trouble(tmp_path: Path, monkeypatch: 
 async def test_discord_is_lost_since_the_connection_went_or_fell_silent(monitor: HealthMonitor) -> None:
     assert Topic.DISCORD not in {each.topic for each in await monitor.sample()}
     began = now()
-    monitor.gateway = gateway = Health(began)
+    monitor.gateway = gateway = GatewayHealth(began)
     assert (await of(monitor, Topic.DISCORD)).since == began
     gateway.note_connected(now())
     assert (await of(monitor, Topic.DISCORD)).is_well
@@ -354,7 +354,7 @@ async def test_sampling_goes_on_after_a_bug(
     with monkeypatch.context() as patch:
         patch.setattr(monitor, "sample", broken)
         await asyncio.sleep(health.SAMPLE_SECONDS)
-    monitor.gateway = Health(now())
+    monitor.gateway = GatewayHealth(now())
     await asyncio.sleep(health.SAMPLE_SECONDS)
     assert Topic.DISCORD in {each.topic for each in monitor.latest}
     assert "the health of this process is not known" in caplog.text

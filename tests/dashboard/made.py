@@ -28,7 +28,7 @@ from model.permissions import OWNER, Operator
 from model.processes import Fleet
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import OwnerOf, without_owner
+from reporting.report import OwnerOf, shared_by_all
 from services.llm import StepTokens
 from services.search import Level, SearchResult, StoredPassage
 from services.search.retrieval import Hit, Signals
@@ -246,7 +246,7 @@ class Box:
     fleet: Fleet | None = None
     drafts: DraftList | None = None
     teacher: FakeTeacher | None = field(default_factory=FakeTeacher)
-    owner_of: OwnerOf = without_owner
+    owner_of: OwnerOf = shared_by_all
 
     async def last(self) -> Sequence[PartOutcome]:
         return self.entries

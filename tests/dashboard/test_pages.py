@@ -16,7 +16,7 @@ from aiohttp.test_utils import TestClient
 from yarl import URL
 
 from dashboard import KnownSource, pages, serving
-from dashboard.access import FREE_TRIES, SESSIONS
+from dashboard.access import FREE_TRIES, MAX_SESSIONS
 from model.health import Condition, Topic, Trouble
 from reporting.cost import Prices
 from reporting.reading import VotedQuestion
@@ -384,7 +384,7 @@ async def test_a_page_of_another_origin_takes_the_dashboard_from_nobody() -> Non
     async with served(box) as client:
         key = await key_on(client, "/gaps")
         strange = {"Sec-Fetch-Site": "cross-site", "Cookie": ""}
-        for _ in range(SESSIONS + 1):
+        for _ in range(MAX_SESSIONS + 1):
             await page(client, "/cost", headers=strange)
         async with client.get("/events", headers=strange) as response:
             assert response.status == 403
@@ -567,7 +567,7 @@ async def test_events_bring_what_has_changed(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_page_that_was_closed_is_noticed_and_pages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "EVERY_SECONDS", 0.0)
     monkeypatch.setattr(serving, "HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr(serving, "STREAMS", 1)
+    monkeypatch.setattr(serving, "MAX_STREAMS", 1)
     box = Box()
     async with served(box) as client:
         async with client.get("/events") as response:
@@ -576,7 +576,7 @@ async def test_a_page_that_was_closed_is_noticed_and_pages_are_bounded(monkeypat
             async with client.get("/events") as refused:
                 assert refused.status == 503
         async with asyncio.timeout(10):
-            while box.meter is not None and box.meter.changed:  # noqa: ASYNC110 (the server notices with its next heartbeat)
+            while box.meter is not None and box.meter.on_change:  # noqa: ASYNC110 (the server notices with its next heartbeat)
                 await asyncio.sleep(0.01)
 
 
@@ -589,7 +589,7 @@ async def test_open_pages_do_not_keep_the_server_from_closing() -> None:
             await client.server.close()
         response.close()
     assert box.meter is not None
-    assert box.meter.changed == []
+    assert box.meter.on_change == []
 
 
 async def test_what_is_ill_is_the_first_thing_to_do_even_where_nothing_else_waits() -> None:

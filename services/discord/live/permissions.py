@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import discord
 
-from services.discord.live.calls import Crowded, Forbidden
+from services.discord.live.calls import CrowdedChannels, ForbiddenPlaces
 
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
@@ -73,7 +73,7 @@ def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylis
     return f"server {guild.name!r} ({guild.id}): the bot lacks {'; '.join(parts)}; grant this to its role there"
 
 
-CHANGES = frozenset(
+PERMISSION_EVENTS = frozenset(
     {
         "CHANNEL_CREATE",
         "CHANNEL_UPDATE",
@@ -94,7 +94,7 @@ CHANGES = frozenset(
 class LiveAccess:
     """`Access`, by discord.py's cache and by Discord's recent refusals."""
 
-    def __init__(self, client: discord.Client, forbidden: Forbidden, crowded: Crowded) -> None:
+    def __init__(self, client: discord.Client, forbidden: ForbiddenPlaces, crowded: CrowdedChannels) -> None:
         self._client = client
         self._forbidden = forbidden
         self._crowded = crowded

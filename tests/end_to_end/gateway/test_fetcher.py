@@ -51,7 +51,7 @@ async def test_roles_of_a_member(discord_server: DiscordServer, fetcher: RestFet
 async def test_places_are_decoded_by_whoever_knows_the_forums(discord_server: DiscordServer, logged_in: Client) -> None:
     forum, ada = discord_server.add_forum("questions"), discord_server.add_member("ada")
     post = await discord_server.forum_post(forum, ada, "a post", "help")
-    fetcher = RestFetcher(logged_in.http, place=Decoder().place)
+    fetcher = RestFetcher(logged_in.http, decode_place=Decoder().place)
     await fetcher.place(forum.id)
     found = await fetcher.place(post.id)
     assert found is not None

@@ -98,7 +98,7 @@ def test_their_turns_leave_the_topics_and_the_descriptions_that_may_tell_of_them
     ]
     assert [topic.name for topic in library.undescribed()] == ["light"]
     again = take_out(folder, ADA)
-    assert not again.anything
+    assert not again.found_anything
 
 
 def test_a_conversation_of_which_the_team_said_nothing_more_leaves_its_topic(folder: DataFolder) -> None:
@@ -111,7 +111,7 @@ def test_a_conversation_of_which_the_team_said_nothing_more_leaves_its_topic(fol
 
 def test_whoever_has_no_part_in_a_topic_changes_nothing(folder: DataFolder) -> None:
     before = everything(folder)
-    assert not take_out(folder, 5).anything
+    assert not take_out(folder, 5).found_anything
     assert everything(folder) == before
 
 
