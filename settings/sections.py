@@ -122,7 +122,7 @@ class DiscordSettings(SettingsSection):
     channel_allowlist: Snowflakes = setting(frozenset(), "Read only these channels; empty: all it can see.")
     channel_denylist: Snowflakes = setting(frozenset(), "Never read these channels.")
     capture_channels: Snowflakes = setting(
-        frozenset(), "Learn from the team in these channels even if not everyone can view them."
+        frozenset(), "Learn from the team in these channels even if not everyone can read them."
     )
     reply_mode: ReplyMode = setting("all", "Answer every question, only when mentioned, or never.")
     channels: Mapping[Snowflake, ChannelSettings] = Field(
