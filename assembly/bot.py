@@ -46,7 +46,7 @@ from services.discord.slash import Commands
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import MAX_IMAGE_BYTES, why_unreachable
-from settings import DiscordSettings, DocumentSettings, Settings
+from settings import DocumentSettings, Settings
 from sinks.drafts import why_too_late
 from streams.gateway import Gateway, GatewayHooks, GatewayRules
 from streams.recording import Recorder
@@ -118,17 +118,19 @@ def gateway_for(
         token,
         fetcher=discord.fetcher,
         watermarks=parts.state.watermarks.by_place,
-        rules=gateway_rules(settings.discord),
+        rules=gateway_rules(settings),
         hooks=GatewayHooks(on_guild=arrived, look_up=parts.services.people.look_up, access_changed=access_changed),
         health=health,
     )
 
 
-def gateway_rules(chosen: DiscordSettings, most_waiting: int | None = None) -> GatewayRules:
+def gateway_rules(settings: Settings, most_waiting: int | None = None) -> GatewayRules:
+    chosen = settings.discord
     return GatewayRules(
         catch_up_minutes=chosen.catch_up_minutes,
         allowlist=frozenset(chosen.channel_allowlist),
         denylist=frozenset(chosen.channel_denylist),
+        team_channels=settings.team_channels,
         most_waiting=most_waiting,
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,7 +196,9 @@ class WeeklyReport:
         place = await self.fetcher.place(self.channel_id)
         if place is None or place.guild_id is None:
             raise LookupFailed(f"there is no channel {self.channel_id} that the bot can see")
-        pieces = split(render_message(await self.report(TimeSpan(since, until), place.guild_id)))
+        # A record does not say who could read what was asked.
+        report = await self.report(TimeSpan(since, until), place.guild_id)
+        pieces = split(render_message(report, with_questions=not place.viewable))
         marks = [] if begun is None else await self._posted_marks(begun)
         for number, piece in enumerate(pieces[len(marks) :], len(marks)):
             marks.append(_mark(piece))
@@ -262,23 +264,29 @@ def _mark(piece: str) -> str:
     return hashlib.sha256(" ".join(piece.split()).encode()).hexdigest()
 
 
-def render_message(report: Report) -> str:
-    """Write the report as a Discord message: the counts, and the questions most often asked without an answer."""
+def render_message(report: Report, *, with_questions: bool) -> str:
+    """Write the report as a Discord message: the counts, and the questions most often asked without an answer.
+    `with_questions`: what was asked is named.
+    """
     lines = [f"**The last week.** {escape_markup(summary(report))}"]
-    if report.gaps:
-        lines.append("**Asked, and not answered**")
-        for gap in report.gaps[:POSTED_GAPS]:
-            links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
-            answered = any(team_answer(entry, report.answered_since) is not None for entry in gap.asked)
-            since = "; the team has answered since" if answered else ""
-            lines.append(f"- {_quoted(gap.title, 150)} ({len(gap.asked)}{since}) {links}".rstrip())
-    if report.voted_down:
-        lines.append(f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}")
+    lines += _questions(report) if with_questions else ["Questions are named where only the team sees this report."]
     if report.captured:
-        lines.append(f"**CapturedConversation by the team**: {len(report.captured)} conversations")
+        lines.append(f"**Taught by the team**: {len(report.captured)} conversations")
     if calls := sum(spent.calls for spent in report.costs.channels.values()):
         lines.append(f"**Calls to models**: {calls}, for what was asked here")
     return "\n".join(lines)
+
+
+def _questions(report: Report) -> Iterator[str]:
+    if report.gaps:
+        yield "**Asked, and not answered**"
+    for gap in report.gaps[:POSTED_GAPS]:
+        links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
+        answered = any(team_answer(entry, report.answered_since) is not None for entry in gap.asked)
+        since = "; the team has answered since" if answered else ""
+        yield f"- {_quoted(gap.title, 150)} ({len(gap.asked)}{since}) {links}".rstrip()
+    if report.voted_down:
+        yield f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}"
 
 
 def _quoted(question: str, most: int) -> str:

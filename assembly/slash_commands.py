@@ -171,15 +171,20 @@ class EvidenceCommands:
         ]
         if not called:
             raise CommandRefused(phrases(call.language).no_such_file)
-        meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
+        by = None if call.is_moderator else call.user_id
+        meant = [doc for doc in called if by is None or is_poster(doc, by)]
         if not meant:
             raise CommandRefused(phrases(call.language).not_yours)
         with _store_errors(call):
             await self.documents.cancel_reads(
-                lambda candidate: candidate.case_id == call.place_id and any(map(candidate.is_in, meant))
+                lambda candidate: (
+                    candidate.case_id == call.place_id
+                    and by in {None, candidate.uploader_id}
+                    and any(map(candidate.is_in, meant))
+                )
             )
             for doc in meant:
-                await remove_file(self.documents.store, self.documents.cases.tombstones, name, doc)
+                await remove_file(self.documents.store, self.documents.cases.tombstones, name, doc, by)
             self.documents.answers.purge(name)
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return phrases(call.language).forgotten(escape_markup(filename.strip()))

@@ -20,11 +20,13 @@ from services.storage import files
 from services.team import (
     REMOVED,
     Capture,
+    CapturedMessage,
     Captures,
     Decision,
     Pair,
     PairLinks,
     Revision,
+    Speaker,
     StoredBlock,
     TeamLibrary,
     Topic,
@@ -39,6 +41,9 @@ from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
+MOST_VERSIONS = 20
+"""A conversation is stored again for each change of a user's words. With more versions of them, all of them go at once:
+else one account could fill the disk, as each word of a message can be edited out by itself."""
 LATE_WEEKS = 2  # all captures of the last day are in this many weekly files
 GROUP_SIZE = 128
 """At most this many captures are written by one append."""
@@ -125,7 +130,8 @@ class RawArchive:
     async def revise(self, revisions: Sequence[Revision]) -> Sequence[Pair]:
         """Store again each conversation that holds an edited, deleted or doubted message, as it reads now: readers use
         the last capture. Captures that still wait are stored with the changes too. An edit by somebody who has opted
-        out counts as a deletion.
+        out counts as a deletion. What a user has said in a conversation is deleted whole when they have changed it
+        `MOST_VERSIONS` times.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
@@ -136,11 +142,10 @@ class RawArchive:
             changed: list[_Waiting] = []
             for pair in await run_blocking(archive_files.last_captures, self.folder, doubted | by_message.keys()):
                 messages = captured_messages(pair)
-                edited = (each for each in messages if each.message_id in by_message)
-                withheld = {
-                    each.message_id: Revision(each.message_id) for each in filter(self.captures.is_withheld, edited)
-                }
-                revised = apply_revisions(messages, by_message | withheld, pair.kind.opening)
+                edited = [each for each in messages if each.message_id in by_message]
+                withheld = [*filter(self.captures.is_withheld, edited), *await self._changed_often(pair, edited)]
+                gone = {each.message_id: Revision(each.message_id) for each in withheld}
+                revised = apply_revisions(messages, by_message | gone, pair.kind.opening)
                 revised = with_doubts(revised, doubted)
                 if revised != tuple(messages):
                     changed.append(_Waiting(Capture(None, pair.conversation_id, revised), pair.id))
@@ -149,6 +154,19 @@ class RawArchive:
             if each.error is not None:
                 raise each.error
         return [each.pair for each in changed if each.pair is not None]
+
+    async def _changed_often(self, pair: Pair, edited: Iterable[CapturedMessage]) -> Sequence[CapturedMessage]:
+        """Return the messages of those authors of `edited` ones who have changed theirs too often since a conversation
+        has grown. Raises OSError.
+        """
+        authors = {each.author_id for each in edited if each.turn.speaker is Speaker.USER}
+        if not authors:
+            return ()
+        earlier = await run_blocking(archive_files.earlier_captures, self.folder, pair)
+        same = [captured_messages(each) for each in (*earlier, pair) if each.message_ids == pair.message_ids]
+        versions = {author: {tuple(own.turn for own in _own(each, author)) for each in same} for author in authors}
+        often = (author for author, known in versions.items() if len(known) > MOST_VERSIONS)
+        return [each for author in often for each in _own(captured_messages(pair), author)]
 
     def holds(self, message_ids: Collection[int]) -> bool:
         """Return True if a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
@@ -300,6 +318,11 @@ class RawArchive:
             log.warning("%s: %s; answers from %s will have no link", self.places, taken_over, names)
         except Exception:
             log.exception("%s: answers from %s will have no link", self.places, names)
+
+
+def _own(messages: Iterable[CapturedMessage], author_id: int) -> list[CapturedMessage]:
+    """Return what somebody said as a user."""
+    return [each for each in messages if each.author_id == author_id and each.turn.speaker is Speaker.USER]
 
 
 def merge(latest: Pair, capture: Capture) -> Capture | None:

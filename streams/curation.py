@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Never, TypeVar, cast
 
 import reactivex as rx
@@ -35,6 +36,7 @@ from services.assistant import Curator, Describer
 from services.conversations import PersonalWork
 from services.llm import Usage
 from services.team import (
+    IS_LATER,
     WORDLESS,
     Action,
     Actor,
@@ -202,6 +204,8 @@ class CurationQueue:
         self._pair: Pair | None = None
         self._later: Pair | None = None  # a later capture of its conversation
         self._private = False  # whether its place is no longer public
+        # Decisions that need no model, by pair of which messages are doubted.
+        self._repeated: dict[Decimal, Decision | None] = {}
         self._changed_pair: Pair | None = None  # a filed pair of which something was edited or deleted
         self._grown = sorted(s.library.topics.keys() - described.keys())  # to describe before the next pair
         self._undescribed: list[Topic] = []  # to describe once no pair is left
@@ -281,10 +285,20 @@ class CurationQueue:
         return max(captured, self._services.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
 
     def _is_ready(self, pair: Pair) -> bool:
-        """Return True if the pair's conversation is quiet, need not be, or has a later capture."""
+        """Return True if the pair's conversation is quiet, need not be, has a later capture, or says nothing new."""
         if self._captures_ended or not self._settle_seconds or not pair.kind.settles:
             return True
-        return self._time() >= self._quiet_at(pair) or self._services.library.later_undecided(pair) is not None
+        if self._time() >= self._quiet_at(pair) or self._services.library.later_undecided(pair) is not None:
+            return True
+        return self._repeats(pair) is not None
+
+    def _repeats(self, pair: Pair) -> Decision | None:
+        """Return the decision about a pair that says nothing new. Blocking."""
+        if not pair.doubted_ids:
+            return None
+        if pair.key not in self._repeated:
+            self._repeated[pair.key] = self._services.library.repeated(pair, rfc3339(self._time()))
+        return self._repeated[pair.key]
 
     async def _withdraw_changed(self) -> Decision | None:
         """Withdraw a pair of which something was edited or deleted. That needs no model."""
@@ -304,6 +318,7 @@ class CurationQueue:
         pair, later = self._pair, self._later
         if pair is None:
             return None
+        repeated = self._repeated.pop(pair.key, None)
         if later is not None:
             decision, quick = self._superseded(pair, later)
         elif (removal := self._services.library.removal_of(pair, rfc3339(now()))) is not None:
@@ -312,6 +327,9 @@ class CurationQueue:
             decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
         elif not has_team_text(pair):
             decision, quick = self._skipped(pair, WORDLESS)
+        elif repeated is not None:
+            log.info("%s is filed as before: messages of it are doubted", pair.id)
+            decision, quick = repeated, False
         else:
             decision, quick = await self._measure(self._curate(pair))
         self._outdate()
@@ -346,7 +364,7 @@ class CurationQueue:
         """Decide to skip a pair because of a `later` capture of its conversation. Readers use the last one, so no model
         is asked about an earlier one (Pitfall 72).
         """
-        return self._skipped(pair, f"{later.id} is a later capture of the same conversation")
+        return self._skipped(pair, f"{later.id} {IS_LATER}")
 
     def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:
         return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._services.curator.actor, reason=reason), True
@@ -402,6 +420,8 @@ class CurationQueue:
         self._pair = library.undecided(self._is_ready)
         self._later = None if self._pair is None else library.later_undecided(self._pair)
         self._private = self._pair is not None and self._services.is_private(self._pair)
+        if self._pair is not None:
+            self._repeats(self._pair)
         self._changed_pair = library.outdated_pair()
         self._undescribed = [] if self._pair is not None else list(library.undescribed())
         self._looked_at = version

@@ -31,6 +31,7 @@ from services.discord.live import (
     PERMISSION_EVENTS,
     Client,
     RestFetcher,
+    exposure_warnings,
     keep_session,
     pause,
     permission_warning,
@@ -231,12 +232,14 @@ class GatewayRules:
     Attributes:
         catch_up_minutes: how far back missed messages are fetched; 0: none are.
         allowlist: channels that are read; empty: all but those in `denylist`.
+        team_channels: as in `Settings`; those that everybody can view are warned of.
         most_waiting: reading from the connection pauses while so many dispatches are in the queue; None: never.
     """
 
     catch_up_minutes: float
     allowlist: Collection[int] = ()
     denylist: Collection[int] = ()
+    team_channels: Collection[tuple[str, int]] = ()
     most_waiting: int | None = None
 
 
@@ -286,7 +289,7 @@ class Gateway:
         self._queue: asyncio.Queue[Dispatch | _Progress | None] = asyncio.Queue()
         self._stopped = False
         self._catching_up: dict[int, _CatchUp] = {}  # by guild
-        self._warned: dict[int, str | None] = {}
+        self._warned: dict[int, Collection[str | None]] = {}
         self.health = health or GatewayHealth(now())
         self.refusal: GatewayRefused | None = None
 
@@ -403,10 +406,12 @@ class Gateway:
         guild = self._client.get_guild(guild_id)
         if guild is None or guild.me is None:  # pyright: ignore[reportUnnecessaryComparison] (None in an outage)
             return
-        warning = permission_warning(guild, self._rules.allowlist, self._rules.denylist)
-        if warning is not None and warning != self._warned.get(guild.id):
-            log.warning("%s", warning)
-        self._warned[guild.id] = warning
+        warnings = [permission_warning(guild, self._rules.allowlist, self._rules.denylist)]
+        warnings += exposure_warnings(guild, self._rules.team_channels)
+        for warning in warnings:
+            if warning is not None and warning not in self._warned.get(guild.id, ()):
+                log.warning("%s", warning)
+        self._warned[guild.id] = warnings
         if watermarks and self._rules.catch_up_minutes:
             new = self._catching_up[guild_id] = _CatchUp(guild_id)
             channels = list(catch_up_places(readable_channels(guild, self._rules.allowlist, self._rules.denylist), ()))

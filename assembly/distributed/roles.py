@@ -149,7 +149,7 @@ def gateway_of(
         token,
         fetcher=fetcher,
         watermarks=marks.by_place,
-        rules=gateway_rules(settings.discord, most_waiting=MOST_WAITING),
+        rules=gateway_rules(settings, most_waiting=MOST_WAITING),
         hooks=GatewayHooks(on_guild=marks.note_guild, look_up=people.look_up, before_identify=turn),
         health=health,
     )

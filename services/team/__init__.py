@@ -56,6 +56,7 @@ from services.team.corrections import Overview, overview
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.index import DescriptionSchedule
 from services.team.library import (
+    IS_LATER,
     LibraryUnusable,
     LibraryUnwritable,
     TeamLibrary,

@@ -100,6 +100,8 @@ class TeamIndex:
         # Descriptions by content and key: those at the start, and those that records have lost since.
         self._known: dict[tuple[str, str], str] = {}
         self._earlier = BoundedDict[tuple[str, str], str](_KEPT_EARLIER)
+        # Likewise by words, as a topic has new ids when messages in it are doubted; with the key.
+        self._by_words = BoundedDict[tuple[str, str], str](_KEPT_EARLIER)
         self._hashes: dict[str, tuple[Topic, str]] = {}
         self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False
@@ -121,6 +123,7 @@ class TeamIndex:
     def follow(self, names: Iterable[str], topics: Mapping[str, Topic]) -> None:
         """Update the entries of these topics, which have changed, appeared or gone."""
         for name in names:
+            self._keep_by_words(name)
             if name in topics:
                 self._suspects[name] = topics[name]
                 self._enter(topics[name])
@@ -165,6 +168,7 @@ class TeamIndex:
             self._drop_record(name)
         self._known = {(each.content_hash, each.summary_key): each.summary_text for each in self._records.values()}
         self._earlier.clear()
+        self._by_words.clear()
 
     def undescribed(self, at: float) -> list[Topic]:
         """Return the topics without a description of their present content, by name."""
@@ -173,8 +177,8 @@ class TeamIndex:
         return sorted(found, key=attrgetter("name"))
 
     def find_undescribed(self, topics: Iterable[Topic], at: float) -> list[Topic]:
-        """Return those topics whose description is not of their present content. Content that was described before,
-        perhaps under another name, gets its old description again.
+        """Return those topics whose description is not of their present content. Content or words that were described
+        before, perhaps under another name, get their old description again.
         """
         found: list[Topic] = []
         for topic in list(topics):
@@ -183,7 +187,10 @@ class TeamIndex:
             if record is not None and (record.content_hash, record.summary_key) == (content, self._key):
                 continue
             wanted = content, self._key
-            if (known := self._known.get(wanted, self._earlier.get(wanted))) is None:
+            known = self._known.get(wanted, self._earlier.get(wanted))
+            if known is None and self._by_words:
+                known = self._by_words.get((_hash_words(topic), self._key))
+            if known is None:
                 found.append(topic)
             else:
                 self.describe(topic, known, self._key, at)
@@ -218,6 +225,12 @@ class TeamIndex:
         if record is not None and record.is_described:
             self._earlier[record.content_hash, record.summary_key] = record.summary_text
 
+    def _keep_by_words(self, name: str) -> None:
+        """Keep the description of a topic that is about to change."""
+        record, (topic, content) = self._records.get(f"{name}.txt"), self._hashes.get(name, (None, ""))
+        if topic is not None and record is not None and record.is_described and record.content_hash == content:
+            self._by_words[_hash_words(topic), record.summary_key] = record.summary_text
+
     def _enter(self, topic: Topic) -> None:
         record = self._records.get(topic.file)
         description = record.summary_text.strip() if record is not None else ""
@@ -234,6 +247,11 @@ class TeamIndex:
         if known is None or known[0] is not topic:
             known = self._hashes[topic.name] = topic, hash_text(topic.text)
         return known[1]
+
+
+def _hash_words(topic: Topic) -> str:
+    """Hash what is said in a topic, and what corrects it, without the ids of captures and marks of doubt."""
+    return hash_text(repr([(each.message_ids, each.turns, topic.corrections.get(each.key)) for each in topic.pairs]))
 
 
 def _records_in(path: Path) -> dict[str, Record]:

@@ -146,6 +146,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MOST_REMOVED = 3
+IS_LATER = "is a later capture of the same conversation"
+"""The end of the reason for which an earlier capture is skipped."""
 
 
 def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
@@ -280,7 +282,7 @@ def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: i
     if not decision.topic:
         raise ValueError(f"{decision.qa_id} is added to no topic")
     if (later := fold.later_capture(pair)) is not None:
-        reason = f"{later.id} is a later capture of the same conversation"
+        reason = f"{later.id} {IS_LATER}"
         return replace(
             decision,
             action=Action.SKIPPED,
@@ -495,6 +497,37 @@ class TeamLibrary:
             reason = f"{', '.join(removed)} of the same conversation was removed"
             log.info("%s stays out of all topics: %s", pair.id, reason)
             return Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier, reason=reason)
+
+    def repeated(self, pair: Pair, at: str) -> Decision | None:
+        """Return the decision about a pair which differs from an earlier capture of its conversation by doubts alone:
+        the one about that capture, but that it replaces and corrects nothing. None: there is none such, or what it has
+        filed was made obsolete; then the curator decides. Raises OSError.
+        """
+        if not pair.doubted_ids:
+            return None
+        with self._lock:
+            same = [
+                each.key
+                for each in archive_files.earlier_captures(self.paths.raw, pair)
+                if replace(each, id=pair.id, timestamp=pair.timestamp, doubted_ids=pair.doubted_ids) == pair
+            ]
+            decided = {each.key: each for each in self._log() if each.by.is_curator and each.key in same}
+            last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
+            if last is None or last.action is Action.FAILED or last.reason.endswith(IS_LATER):
+                return None
+            placement = self.fold.placement
+            if last.action is Action.ADDED and not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
+                return None
+            return replace(
+                last,
+                qa_id=pair.id,
+                at=at,
+                topic=placement.last_topic.get(last.key, last.topic),
+                remove_ids=(),
+                replaces=(last.qa_id,) if last.action is Action.ADDED else (),
+                superseded_parts=(),
+                pieces=placement.pieces.get(last.key, ()) if last.action is Action.ADDED else (),
+            )
 
     def decide(self, decision: Decision, pair: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
         """Record a decision and carry it out. Returns the names of the topics that changed, were added or removed.

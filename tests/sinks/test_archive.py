@@ -22,7 +22,7 @@ from services.team import REMOVED, archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
 from services.team.captures import Capture, CapturedMessage, Captures, PairLinks, Revision
-from sinks.team import RawArchive
+from sinks.team import MOST_VERSIONS, RawArchive
 from tests.talk import ANN, BEN, STAFF, START, Talk, snowflake
 
 talk = Talk()
@@ -518,6 +518,29 @@ async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_
     assert await raw.revise([Revision(more.message_id)]) == []
     assert raw.holds([more.message_id])
     assert not raw.holds([snowflake(99)])
+
+
+async def test_who_changes_their_words_again_and_again_loses_them_all_at_once(tmp_path: Path) -> None:
+    """Else one account could have a long conversation stored again for each word of it."""
+    raw = RawArchive(tmp_path, Captures(), lambda: START + 60)
+    words = [f"w{number}" for number in range(50)]
+    asked, answer = capture(1).messages[0], capture(1).messages[-1]
+    more = [
+        CapturedMessage(snowflake(6), asked.author_id, PairTurn(Speaker.USER, "And then?")),
+        CapturedMessage(snowflake(7), 77, PairTurn(Speaker.USER, "Same here.")),
+    ]
+    asked = replace(asked, turn=replace(asked.turn, text=" ".join(words)))
+    await raw.keep(replace(capture(1), messages=(asked, answer, *more)))
+    stored = 0
+    for number in range(49):
+        text = " ".join(words[number + 1 :])
+        stored += len(await raw.revise([Revision(asked.message_id, text, asked.author_id)]))
+    assert stored == MOST_VERSIONS + 1
+    last = pairs_in(tmp_path)[-1]
+    assert [turn.text for turn in last.turns] == [REMOVED, REMOVED, REMOVED, "Same here."]
+    [other] = await raw.revise([Revision(snowflake(7), "Same", 77)])
+    assert other.turns[-1].text == "Same …"
+    assert await raw.revise([Revision(more[0].message_id, "And", asked.author_id)]) == []
 
 
 async def test_what_is_doubted_is_captured_again_once_and_stays_so_after_a_restart(tmp_path: Path) -> None:

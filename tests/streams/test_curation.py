@@ -21,7 +21,7 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import archive, corrections, overview, rebuilding
+from services.team import IS_LATER, archive, corrections, overview, rebuilding
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, Actor, Decision
@@ -29,7 +29,7 @@ from services.team.library import TeamLibrary, has_changed
 from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, Described, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
-from tests.team import ScriptedCurator, kept, named, pair
+from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
 TICK = 300.0
 
@@ -769,6 +769,92 @@ def test_what_is_doubted_has_changed_once() -> None:
     doubted = replace(pair(2), doubted_ids=pair(2).message_ids[-1:])
     assert has_changed(doubted, replace(doubted, doubted_ids=()))
     assert not has_changed(doubted, doubted)
+
+
+def doubted(at: Pair, number: int) -> Pair:
+    """A later capture of the conversation, whose answer somebody has doubted since."""
+    later = pair(number)
+    return replace(at, id=later.id, timestamp=later.timestamp, doubted_ids=at.message_ids[-1:])
+
+
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_doubt_costs_no_call_and_waits_for_nothing(tmp_path: Path, alone: bool) -> None:
+    """Else whoever doubts answers could have them filed anew by the model."""
+    spoken: list[float] = []
+    first, others = said(0, 1), [] if alone else [said(60, 2, number=1)]
+    team = Team(tmp_path, settle_seconds=SETTLE, last_said=lambda _: max(spoken, default=None))
+    await at_noon(120)
+    await team.hears(first, *others)
+    await at_noon(2 * SETTLE)
+    calls, described, index = list(team.curator.asked), list(team.describing.asked), team.index
+    assert (len(calls), len(described)) == ((1, 1) if alone else (3, 2))
+    spoken.append(now())  # the doubt is a part of the conversation, which may go on
+    again = doubted(first, 2)
+    again = replace(again, id=said(2 * SETTLE, 1).id, timestamp=said(2 * SETTLE, 1).timestamp)
+    await team.hears(again)
+    await asyncio.sleep(1)
+    ended = [(each.id, Action.ADDED) for each in (first, *others)]
+    assert team.decided == [*ended, (first.id, Action.REMOVED), (again.id, Action.ADDED)]
+    assert "(doubted)" in topic_files(tmp_path)["things.txt"]
+    assert (team.curator.asked, team.describing.asked, team.index) == (calls, described, index)
+    assert is_whole(tmp_path, team.library)
+    await team.closes()
+
+
+async def test_a_doubted_answer_goes_where_it_was_and_what_it_had_replaced_comes_back(tmp_path: Path) -> None:
+    first, second = pair(1), pair(2)
+    curator = ScriptedCurator(integrated=lambda _pair, held: kept(*(each.id for each in held)))
+    team = Team(tmp_path, curator)
+    await team.hears(first, second)
+    await asyncio.sleep(1)
+    assert list(team.library.topics["things"].pairs) == [second]
+    calls = list(curator.asked)
+    await team.hears(doubted(second, 3))
+    await asyncio.sleep(1)
+    assert curator.asked == calls
+    assert [each.id for each in team.library.topics["things"].pairs] == [first.id, pair(3).id]
+    last = noted(tmp_path)[-1]
+    assert (last.action, last.remove_ids, last.replaces, last.by) == (Action.ADDED, (), (second.id,), Actor.LLM)
+    await team.closes()
+
+
+async def test_what_was_not_worth_keeping_is_not_asked_about_again_when_it_is_doubted(tmp_path: Path) -> None:
+    team = Team(tmp_path, ScriptedCurator(topic_for=lambda _pair: SKIP))
+    await team.hears(pair(1))
+    await asyncio.sleep(1)
+    await team.hears(doubted(pair(1), 2))
+    await asyncio.sleep(1)
+    assert team.decided == [(pair(1).id, Action.SKIPPED), (pair(2).id, Action.SKIPPED)]
+    assert team.curator.asked == [("classify", pair(1).id)]
+    await team.closes()
+
+
+@pytest.mark.parametrize("why", ["no decision", "failed", "obsolete", "more was said", "not decided"])
+async def test_a_model_decides_about_what_is_doubted_where_nothing_was_decided_that_still_holds(
+    tmp_path: Path, why: str
+) -> None:
+    store(tmp_path, pair(1))
+    library, again = opened(tmp_path), doubted(pair(1), 3)
+    if why == "failed":
+        library.decide(decided(pair(1), Action.FAILED), pair(1))
+    elif why != "no decision":
+        library.decide(added(pair(1), "things"), pair(1))
+    if why == "obsolete":
+        store(tmp_path, pair(2))
+        library.decide(added(pair(2), "things", remove_ids=(pair(1).id,)), pair(2))
+    if why == "more was said":
+        again = replace(again, turns=(again.turns[0], PairTurn(Speaker.TEAM, "so, and more.")))
+    if why == "not decided":  # the last capture before it was not, as a later one came
+        store(tmp_path, taken_back(pair(1), 2, text="more."))
+        again = doubted(taken_back(pair(1), 2, text="more."), 3)
+        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=f"{again.id} {IS_LATER}"))
+    store(tmp_path, again)
+    team = Team(tmp_path)
+    await team.closes()
+    assert ("classify", again.id) in team.curator.asked
+    assert team.decided[-1] == (again.id, Action.ADDED)
+    if why == "no decision":
+        assert team.decided[0] == (pair(1).id, Action.SKIPPED)
 
 
 async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_it_is_restored(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from services.discord.live.identity import Identity, Server, access_to, identity
 from services.discord.live.permissions import (
     PERMISSION_EVENTS,
     LiveAccess,
+    exposure_warnings,
     invitation,
     permission_warning,
     readable_channels,

@@ -84,10 +84,10 @@ async def name_of(token: str, user_id: int) -> str | Identity | None:
 
 
 class ChannelAccess(NamedTuple):
-    """`trouble`: what keeps the bot from posting there; None: nothing does. `is_public`: everybody can view it."""
+    """`trouble`: what keeps the bot from posting there; None: nothing does. `is_viewable`: everybody can view it."""
 
     trouble: str | None
-    is_public: bool = False
+    is_viewable: bool = False
 
 
 async def access_to(token: str, channel_id: int, bot_id: int) -> ChannelAccess | Identity:

@@ -161,7 +161,7 @@ def test_a_thread_hangs_below_the_channel_that_the_export_calls_its_category(
     places, _ = events(export(tmp_path / "a.json", said(31, type="21"), said(32), channel=channel))
     assert places == [
         Place(20, PlaceKind.CHANNEL, "help", 1),
-        Place(30, PlaceKind.THREAD, "GPU?", 1, parent_id=20, public=public, invited_only=not public),
+        Place(30, PlaceKind.THREAD, "GPU?", 1, parent_id=20, public=public, viewable=public, invited_only=not public),
     ]
 
 
