@@ -30,7 +30,7 @@ def clean(text: str) -> str:
     return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
 
 
-def plain(text: str) -> str:
+def without_invisible(text: str) -> str:
     """Return `text` without signs that nobody sees: control characters other than line feed and tab, marks of writing
     direction, joiners, and what Unicode has not assigned.
     """

@@ -18,7 +18,7 @@ from reactivex import operators as ops
 
 from clock import now
 from dataflow import Overflow, map_async, of_type
-from model.health import Condition, Topic
+from model.health import Condition, HealthTopic
 from model.outcomes import Outcome
 from operators.incidents import Sample, States, Tracked, track_incidents
 from services.conversations import WorkCancelled
@@ -43,9 +43,9 @@ class AlertParts:
     sample: Callable[[], Awaitable[Sequence[Condition]]]
     states: Callable[[], States]
     keep: Callable[[Tracked], Coroutine[Any, Any, None]]
-    is_told: Callable[[Topic], bool]
+    is_told: Callable[[HealthTopic], bool]
     changes: Observable[None]
-    after: Mapping[Topic, float]
+    after: Mapping[HealthTopic, float]
     every_seconds: float
 
 

@@ -18,7 +18,7 @@ from assembly.health import HealthMonitor
 from assembly.teaching import FILING_SECONDS, LOOK_SECONDS, decision_about, describe_filing, part_of
 from clock import now, rfc3339, run_blocking
 from model.bounded import BoundedDict
-from model.health import Topic
+from model.health import HealthTopic
 from model.outcomes import Outcome, Result
 from model.permissions import TERMINAL
 from model.servers import Servers
@@ -154,7 +154,7 @@ async def note_refusal(monitor: HealthMonitor, alerts: AlertParts, asked: Mappin
     monitor.note_refusal(str(asked["refused"]))
     with suppress(TimeoutError):
         async with asyncio.timeout(TELL_SECONDS):
-            while not alerts.is_told(Topic.ACCESS):  # noqa: ASYNC110 (messages are posted one after another)
+            while not alerts.is_told(HealthTopic.ACCESS):  # noqa: ASYNC110 (messages are posted one after another)
                 await asyncio.sleep(LOOK_SECONDS)
     return {}
 

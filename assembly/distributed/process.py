@@ -21,7 +21,7 @@ from assembly.forgetting import NATS_FOLDER
 from assembly.health import HealthMonitor
 from assembly.running import in_background
 from clock import now
-from model.health import Condition, Topic, Trouble, merge_conditions
+from model.health import Condition, HealthTopic, Trouble, merge_conditions
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.processes import ROLES, VERSION, Fleet, ProcessStatus
 from model.servers import Servers
@@ -296,7 +296,7 @@ async def fleet_conditions(
         Condition(
             topic=topic, troubles={"": Trouble(at, at)}, detail=f"no process reports it: does any play the role {role}?"
         )
-        for topic, role in ((Topic.DISCORD, "gateway"), (Topic.KNOWLEDGE, "knowledge"))
+        for topic, role in ((HealthTopic.DISCORD, "gateway"), (HealthTopic.KNOWLEDGE, "knowledge"))
         if topic not in known
     ]
     return merge_conditions([found, lacking])

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 
 from clock import VirtualLoop, now
-from model.health import TOPICS, Incident, Notice, Stage, Topic
+from model.health import TOPICS, HealthTopic, Incident, Notice, Stage
 from model.outcomes import Reason
 from operators.incidents import TopicState, Tracked
 from services.conversations import WorkCancelled
@@ -40,10 +40,10 @@ from tests.loopback.web_server import WebServer, drop, hang, status
 from tests.services.storage.power import Machine
 
 START = 1_771_200_000.0
-AFTER = {Topic.DISCORD: 300.0, Topic.DISK: 0.0}
+AFTER = {HealthTopic.DISCORD: 300.0, HealthTopic.DISK: 0.0}
 
 
-def incident(topic: Topic = Topic.DISCORD, since: float = START, **more: Any) -> Incident:
+def incident(topic: HealthTopic = HealthTopic.DISCORD, since: float = START, **more: Any) -> Incident:
     return Incident(topic=topic, since=since, begun=since + 300, told_at=since + 300, **more)
 
 
@@ -56,7 +56,7 @@ def tracked(*notices: Notice, at: float = START) -> Tracked:
     state = (
         TopicState() if last is None else TopicState(incident=last.incident if last.stage is not Stage.ENDED else None)
     )
-    return Tracked(at, {Topic.DISCORD: state}, notices)
+    return Tracked(at, {HealthTopic.DISCORD: state}, notices)
 
 
 class Told:
@@ -92,7 +92,7 @@ def alerts(folder: Path, **targets: Callable[[Notice], Awaitable[object]]) -> Al
 
 def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
     said = message_of(Notice(Stage.BEGUN, incident(subjects=("",), detail="")))
-    assert said == f"**Discord is not connected**, since 2026-02-16 00:00 UTC.\n{TOPICS[Topic.DISCORD].remedy}"
+    assert said == f"**Discord is not connected**, since 2026-02-16 00:00 UTC.\n{TOPICS[HealthTopic.DISCORD].remedy}"
     assert message_of(ENDED) == (
         "**Discord is connected again.** The trouble lasted 20 minutes: "
         "from 2026-02-16 00:00 UTC to 2026-02-16 00:20 UTC."
@@ -109,7 +109,7 @@ def test_the_end_says_how_long_it_took(seconds: float, said: str) -> None:
 def test_many_sources_are_one_short_message_with_the_newest_named() -> None:
     pages = tuple(f"https://docs.example.org/{number}" for number in range(300))
     said = message_of(
-        Notice(Stage.GROWN, incident(Topic.SOURCES, subjects=pages, detail="300 failures among 900 sources"))
+        Notice(Stage.GROWN, incident(HealthTopic.SOURCES, subjects=pages, detail="300 failures among 900 sources"))
     )
     assert said.startswith("**More than before: Sources cannot be read**, since")
     assert "`https://docs.example.org/299` and 295 others" in said
@@ -119,15 +119,15 @@ def test_many_sources_are_one_short_message_with_the_newest_named() -> None:
 
 def test_a_name_neither_ends_its_code_nor_mentions_anybody() -> None:
     said = message_of(
-        Notice(Stage.BEGUN, incident(Topic.SOURCES, subjects=("a`@everyone <!channel> <@42>",), detail="<!here>"))
+        Notice(Stage.BEGUN, incident(HealthTopic.SOURCES, subjects=("a`@everyone <!channel> <@42>",), detail="<!here>"))
     )
     assert "<" not in said
     assert "`a @everyone  !channel   @42`" in said
 
 
-@pytest.mark.parametrize("topic", [each for each in Topic if each is not Topic.ERRORS])
+@pytest.mark.parametrize("topic", [each for each in HealthTopic if each is not HealthTopic.ERRORS])
 @pytest.mark.parametrize("stage", Stage)
-def test_every_message_fits_into_one_of_discord(topic: Topic, stage: Stage) -> None:
+def test_every_message_fits_into_one_of_discord(topic: HealthTopic, stage: Stage) -> None:
     subjects = tuple("x" * 120 for _ in range(200))
     notice = Notice(stage, incident(topic, subjects=subjects, detail="y" * 200, ended=START + 9e6))
     assert len(f"Millrace: {message_of(notice)}") < 2000
@@ -203,9 +203,9 @@ def test_a_begin_that_could_not_be_posted_waits_while_all_is_well_again(tmp_path
         await sink.keep(tracked(BEGUN))
         for _ in range(5):
             await asyncio.sleep(FIRST_PAUSE_SECONDS)
-            await sink.keep(Tracked(now(), {Topic.DISCORD: calm}))
+            await sink.keep(Tracked(now(), {HealthTopic.DISCORD: calm}))
         assert away.notices == []
-        await sink.keep(Tracked(now(), {Topic.DISCORD: after}, notices))
+        await sink.keep(Tracked(now(), {HealthTopic.DISCORD: after}, notices))
 
     play(lambda: outage(TopicState(), ENDED))
     assert away.stages == [Stage.ENDED]
@@ -294,7 +294,7 @@ def test_a_restart_neither_repeats_what_was_told_nor_loses_what_was_not(tmp_path
 
     async def second() -> None:
         sink = alerts(tmp_path, one=one.send, away=away.send)
-        assert sink.states[Topic.DISCORD].incident == BEGUN.incident
+        assert sink.states[HealthTopic.DISCORD].incident == BEGUN.incident
         await sink.keep(Tracked(START, sink.states))
         await sink.keep(tracked(ENDED))
 
@@ -313,7 +313,7 @@ def test_a_crash_at_any_write_loses_no_message_and_repeats_at_most_the_last_one(
 
         async def restart(folder: Path = folder, told: Told = told) -> None:
             sink = alerts(folder, one=told.send)
-            known = sink.states.get(Topic.DISCORD, TopicState()).incident
+            known = sink.states.get(HealthTopic.DISCORD, TopicState()).incident
             # What was never written is found again, as the trouble is still there.
             await sink.keep(Tracked(START, sink.states) if known is not None else tracked(BEGUN))
             await sink.keep(tracked(ENDED))
@@ -330,7 +330,7 @@ def test_a_crash_at_any_write_loses_no_message_and_repeats_at_most_the_last_one(
 def test_a_full_disk_keeps_nobody_from_being_told_and_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told, full = Told(), Notice(Stage.BEGUN, incident(Topic.DISK))
+    told, full = Told(), Notice(Stage.BEGUN, incident(HealthTopic.DISK))
     real = os.open
 
     def open_(path: Any, flags: int, *rest: Any, **more: Any) -> int:
@@ -381,7 +381,7 @@ def test_a_damaged_file_is_logged_and_counts_as_empty(tmp_path: Path, caplog: py
 TIMES = st.floats(0, 4e9)
 INCIDENTS = st.builds(
     Incident,
-    topic=st.sampled_from(Topic),
+    topic=st.sampled_from(HealthTopic),
     since=TIMES,
     begun=TIMES,
     subjects=st.lists(st.text(max_size=5)).map(tuple),
@@ -397,7 +397,7 @@ INCIDENTS = st.builds(
 )
 def test_what_is_written_can_be_read(notices: list[Notice], troubles: dict[str, float]) -> None:
     state = TopicState(troubles=troubles, incident=notices[0].incident if notices else None, well_since=1.5, repeats=2)
-    kept = SavedAlerts({Topic.DISK: state}, {"webhook_url": tuple(notices)})
+    kept = SavedAlerts({HealthTopic.DISK: state}, {"webhook_url": tuple(notices)})
     assert parse_alerts(render_alerts(kept), Path("alerts.json")) == kept
 
 
@@ -413,7 +413,7 @@ async def test_a_channel_is_told_with_a_nonce_that_a_repeated_post_shares() -> N
             return 1
 
     send = send_to_channel(Poster(), 42)
-    for notice in (BEGUN, BEGUN, ENDED, Notice(Stage.BEGUN, incident(Topic.KNOWLEDGE))):
+    for notice in (BEGUN, BEGUN, ENDED, Notice(Stage.BEGUN, incident(HealthTopic.KNOWLEDGE))):
         await send(notice)
     assert [each[:2] for each in sent[:3]] == [
         (42, message_of(BEGUN)),

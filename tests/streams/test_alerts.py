@@ -12,7 +12,7 @@ from reactivex.subject import Subject
 
 from clock import now
 from dataflow import supervise
-from model.health import Condition, Stage, Topic, Trouble
+from model.health import Condition, HealthTopic, Stage, Trouble
 from model.outcomes import Reason
 from operators.incidents import States, Tracked
 from services.conversations import WorkCancelled
@@ -22,7 +22,7 @@ from tests.leaks import crashes
 __all__ = ["crashes"]
 
 EVERY = 30.0
-LOST = [Condition(topic=Topic.DISK, troubles={"": Trouble(0, 0)})]
+LOST = [Condition(topic=HealthTopic.DISK, troubles={"": Trouble(0, 0)})]
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Watched:
     changes: Subject[None] = field(default_factory=Subject[None])
     sampled: list[float] = field(default_factory=list[float])
     kept: list[Tracked] = field(default_factory=list[Tracked])
-    states: States = field(default_factory=dict[Topic, object])  # pyright: ignore[reportAssignmentType] (empty)
+    states: States = field(default_factory=dict[HealthTopic, object])  # pyright: ignore[reportAssignmentType] (empty)
     done: bool = False
 
     def __post_init__(self) -> None:
@@ -47,7 +47,7 @@ class Watched:
             keep=self.keep,
             is_told=lambda _topic: False,
             changes=self.changes,
-            after={Topic.DISK: 0.0},
+            after={HealthTopic.DISK: 0.0},
             every_seconds=EVERY,
         )
         branch = alerts(self.events, parts).pipe(supervise("alerts"))
@@ -111,7 +111,7 @@ async def test_a_sample_that_fails_changes_nothing_and_the_next_one_counts(caplo
     await asyncio.sleep(1)
     watched.conditions = ZeroDivisionError()
     await asyncio.sleep(EVERY)
-    watched.conditions = [Condition(topic=Topic.DISK)]
+    watched.conditions = [Condition(topic=HealthTopic.DISK)]
     await asyncio.sleep(14 * EVERY)
     assert watched.stages == [Stage.BEGUN, Stage.ENDED]
     assert caplog.text.count("what is wrong is not known now") == 1
