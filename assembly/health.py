@@ -88,7 +88,7 @@ class UpdateWatch:
     """
 
     kb: KnowledgeSettings
-    ledger: SourceRecords
+    source_records: SourceRecords
     changed: Subject[None]
     current_at: float
     prefix: str = ""
@@ -122,13 +122,13 @@ class UpdateWatch:
         """Return which sources could not be read, each since it was first seen so."""
         if self._is_outdated:
             self._is_outdated = False  # unless an update ends meanwhile
-            records = list(self.ledger.records.values())
+            records = list(self.source_records.by_id.values())
             self._failing = frozenset(await in_thread(self._find_failing, records, self._failed))
         # Those that are known come first: they stay among the named ones.
         since = {name: self._since.get(name, at) for name in sorted(self._failing)}
         self._since = dict(sorted(since.items(), key=lambda each: each[1])[:MOST_SUBJECTS])
         troubles = {name: Trouble(since, at) for name, since in self._since.items()}
-        detail = number_of(len(self.ledger.records), "source")
+        detail = number_of(len(self.source_records.by_id), "source")
         if self._failing:
             detail = f"{number_of(len(self._failing), 'failure')} among {detail}"
         return Condition(topic=HealthTopic.SOURCES, troubles=troubles, detail=detail)
@@ -137,7 +137,7 @@ class UpdateWatch:
         """Name what the last update could not read, or an earlier one if it is not due again yet. Blocking."""
         names = set(failed)
         for record in records:
-            if record.gone_at is None and self.ledger.kind_of(record).details(record).trouble:
+            if record.gone_at is None and self.source_records.kind_of(record).details(record).trouble:
                 names.add(record.source_id)
         kinds = source_kinds(self.kb)
         try:
@@ -217,11 +217,11 @@ class HealthMonitor:
 
     @asynccontextmanager
     async def watching_updates(
-        self, guild_id: int | None, kb: KnowledgeSettings, ledger: SourceRecords
+        self, guild_id: int | None, kb: KnowledgeSettings, source_records: SourceRecords
     ) -> AsyncGenerator[UpdateWatch]:
         """Watch the updates of the knowledge base of a server, or of all others, while the block runs."""
         prefix = "" if guild_id is None else f"@{guild_id}/"
-        watch = self._updates[guild_id] = UpdateWatch(kb, ledger, self.changed, now(), prefix)
+        watch = self._updates[guild_id] = UpdateWatch(kb, source_records, self.changed, now(), prefix)
         try:
             yield watch
         finally:
@@ -325,7 +325,7 @@ def alert_parts(
     return AlertParts(
         sample=sample,
         states=lambda: sink.states,
-        keep=sink.keep,
+        tell=sink.tell,
         is_told=sink.is_told,
         changes=monitor.changed,
         after=after,

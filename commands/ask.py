@@ -1,4 +1,4 @@
-"""`--ask`: answers one question in the terminal: the answer, how a channel would see it, and the path to it."""
+"""`--ask`: answers one question in the terminal: the answer, how a channel would see it, and the steps to it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ States = Mapping[HealthTopic, TopicState]
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class IncidentUpdate:
     """The states after a sample, and what people are to be told of it."""
 
     at: float
@@ -62,7 +62,7 @@ class Tracked:
 
 def track_incidents(
     known: States, after: Mapping[HealthTopic, float]
-) -> Callable[[Observable[Sample]], Observable[Tracked]]:
+) -> Callable[[Observable[Sample]], Observable[IncidentUpdate]]:
     """Follow the conditions. `known`: the states at the beginning; `after`: the seconds that a trouble of each topic
     has to last. Topics that are not in it make no incidents.
 
@@ -75,16 +75,16 @@ def track_incidents(
     for twice as long with each incident that follows another one within an hour.
     """
 
-    def follow(tracked: Tracked, sample: Sample) -> Tracked:
-        states, notices = dict(tracked.states), list[Notice]()
+    def follow(earlier: IncidentUpdate, sample: Sample) -> IncidentUpdate:
+        states, notices = dict(earlier.states), list[Notice]()
         for condition in sample.conditions:
             topic = condition.topic
             if topic in after:
                 states[topic], notice = _advance(states.get(topic, TopicState()), condition, sample.at, after[topic])
                 notices += [] if notice is None else [notice]
-        return Tracked(sample.at, states, tuple(notices))
+        return IncidentUpdate(sample.at, states, tuple(notices))
 
-    return ops.scan(follow, Tracked(0.0, known))
+    return ops.scan(follow, IncidentUpdate(0.0, known))
 
 
 def states_at_start(kept: States, after: Mapping[HealthTopic, float]) -> States:

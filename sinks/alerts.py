@@ -18,7 +18,7 @@ from clock import now, run_blocking, utc_minute
 from clock.timeouts import Backoff
 from model.health import TOPICS, HealthTopic, Notice, Stage
 from model.words import number_of
-from operators.incidents import States, TopicState, Tracked, states_at_start
+from operators.incidents import IncidentUpdate, States, TopicState, states_at_start
 from services.discord import Poster, PostFailed
 from services.storage import files
 from services.telemetry import Webhook, WebhookFailed
@@ -155,16 +155,16 @@ class Alerts:
         waiting = (each.incident.topic for target in self._targets.values() for each in target.waiting)
         return topic in self.states and self.states[topic].incident is not None and topic not in waiting
 
-    async def keep(self, tracked: Tracked) -> None:
+    async def tell(self, update: IncidentUpdate) -> None:
         """Write what has changed, and post what waits, as far as its time has come.
 
         Raises WorkCancelled: another process posts by now.
         """
-        self.states = tracked.states
+        self.states = update.states
         if self._on_open is not None:
             states = self.states
             self._on_open({topic: topic in states and states[topic].incident is not None for topic in self._after})
-        for notice in tracked.notices:
+        for notice in update.notices:
             log.log(
                 logging.INFO if notice.stage is Stage.ENDED else logging.WARNING,
                 "alerts: %s: %s",

@@ -28,7 +28,7 @@ from model.servers import Servers
 from services.llm import Limiter
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
-from transport.address import ASK_FOR_CREDENTIALS, ServersUnusable
+from transport.address import NO_CREDENTIALS_WARNING, ServersUnusable
 from transport.connection import (
     AWAY_ERRORS,
     Address,
@@ -151,7 +151,7 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
     """
     address, layout, name = address_of(settings), layout_of(settings.nats), make_name()
     if (server := address.unprotected_server) is not None:
-        log.warning("transport: %s %s", server, ASK_FOR_CREDENTIALS)
+        log.warning("transport: %s %s", server, NO_CREDENTIALS_WARNING)
     async with AsyncExitStack() as stack:
         folder = _own_folder(stack, settings.app.data_dir / NATS_FOLDER)
         try:

@@ -155,12 +155,12 @@ def watch_of(shelf: Shelf, **chosen: Any) -> UpdateWatch:
             **chosen,
         }
     )
-    return UpdateWatch(kb, shelf.parts.ledger, Subject[None](), now())
+    return UpdateWatch(kb, shelf.parts.source_records, Subject[None](), now())
 
 
 async def updated(shelf: Shelf, watch: UpdateWatch) -> None:
     report = await shelf.update()
-    watch.ledger = shelf.parts.ledger
+    watch.source_records = shelf.parts.source_records
     for event in (*shelf.events, report):
         watch.on_event(event)
 

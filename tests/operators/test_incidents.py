@@ -18,10 +18,10 @@ from operators.incidents import (
     HOUR,
     LONGEST_SETTLE_SECONDS,
     SETTLE_SECONDS,
+    IncidentUpdate,
     Sample,
     States,
     TopicState,
-    Tracked,
     states_at_start,
     track_incidents,
 )
@@ -35,9 +35,9 @@ def condition(topic: HealthTopic, at: float, *subjects: str, detail: str = "") -
     return Condition(topic=topic, troubles={each: Trouble(at, at) for each in subjects}, detail=detail)
 
 
-def tracked(samples: Sequence[Sample], known: States | None = None) -> list[Tracked]:
+def tracked(samples: Sequence[Sample], known: States | None = None) -> list[IncidentUpdate]:
     """What the operator makes of samples."""
-    found = list[Tracked]()
+    found = list[IncidentUpdate]()
     rx.from_iterable(samples).pipe(track_incidents(known or {}, AFTER)).subscribe(found.append)
     return found
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from clock import VirtualLoop, now
 from model.health import TOPICS, HealthTopic, Incident, Notice, Stage
 from model.outcomes import Reason
-from operators.incidents import TopicState, Tracked
+from operators.incidents import IncidentUpdate, TopicState
 from services.conversations import WorkCancelled
 from services.discord import DryRunPoster, PostFailed
 from services.storage import files
@@ -51,12 +51,12 @@ BEGUN = Notice(Stage.BEGUN, incident())
 ENDED = Notice(Stage.ENDED, incident(ended=START + 1200))
 
 
-def tracked(*notices: Notice, at: float = START) -> Tracked:
+def tracked(*notices: Notice, at: float = START) -> IncidentUpdate:
     last = notices[-1] if notices else None
     state = (
         TopicState() if last is None else TopicState(incident=last.incident if last.stage is not Stage.ENDED else None)
     )
-    return Tracked(at, {HealthTopic.DISCORD: state}, notices)
+    return IncidentUpdate(at, {HealthTopic.DISCORD: state}, notices)
 
 
 class Told:
@@ -142,7 +142,7 @@ def test_each_target_is_told_once_of_the_begin_and_once_of_the_end(tmp_path: Pat
     async def outage() -> None:
         sink = alerts(tmp_path, one=one.send, two=two.send)
         for each in (tracked(BEGUN), tracked(), tracked(ENDED), tracked()):
-            await sink.keep(each)
+            await sink.tell(each)
 
     play(outage)
     assert one.stages == two.stages == [Stage.BEGUN, Stage.ENDED]
@@ -155,10 +155,10 @@ def test_a_target_that_is_away_is_tried_with_growing_pauses_and_keeps_no_other_w
 
     async def hours() -> None:
         sink = alerts(tmp_path, away=away.send, there=there.send)
-        await sink.keep(tracked(BEGUN))
+        await sink.tell(tracked(BEGUN))
         for _ in range(480):
             await asyncio.sleep(30)
-            await sink.keep(tracked())
+            await sink.tell(tracked())
 
     play(hours)
     assert there.stages == [Stage.BEGUN]
@@ -173,7 +173,7 @@ def test_a_target_that_gives_no_answer_is_told_in_words(tmp_path: Path, caplog: 
     silent = Told(TimeoutError())
 
     async def once() -> None:
-        await alerts(tmp_path, silent=silent.send).keep(tracked(BEGUN))
+        await alerts(tmp_path, silent=silent.send).tell(tracked(BEGUN))
 
     play(once)
     assert "alerts.silent: not posted (no answer within 15 s)" in caplog.text
@@ -184,10 +184,10 @@ def test_an_end_takes_the_place_of_a_begin_that_could_not_be_posted(tmp_path: Pa
 
     async def outage() -> None:
         sink = alerts(tmp_path, away=away.send)
-        await sink.keep(tracked(BEGUN))
-        await sink.keep(tracked(ENDED))
+        await sink.tell(tracked(BEGUN))
+        await sink.tell(tracked(ENDED))
         await asyncio.sleep(FIRST_PAUSE_SECONDS)
-        await sink.keep(tracked())
+        await sink.tell(tracked())
 
     play(outage)
     assert away.stages == [Stage.ENDED]
@@ -200,12 +200,12 @@ def test_a_begin_that_could_not_be_posted_waits_while_all_is_well_again(tmp_path
 
     async def outage(after: TopicState, *notices: Notice) -> None:
         sink = alerts(tmp_path, away=away.send)
-        await sink.keep(tracked(BEGUN))
+        await sink.tell(tracked(BEGUN))
         for _ in range(5):
             await asyncio.sleep(FIRST_PAUSE_SECONDS)
-            await sink.keep(Tracked(now(), {HealthTopic.DISCORD: calm}))
+            await sink.tell(IncidentUpdate(now(), {HealthTopic.DISCORD: calm}))
         assert away.notices == []
-        await sink.keep(Tracked(now(), {HealthTopic.DISCORD: after}, notices))
+        await sink.tell(IncidentUpdate(now(), {HealthTopic.DISCORD: after}, notices))
 
     play(lambda: outage(TopicState(), ENDED))
     assert away.stages == [Stage.ENDED]
@@ -221,10 +221,10 @@ def test_what_grew_before_its_begin_was_posted_is_told_as_the_begin(tmp_path: Pa
 
     async def outage() -> None:
         sink = alerts(tmp_path, away=away.send)
-        await sink.keep(tracked(BEGUN))
-        await sink.keep(tracked(grown))
+        await sink.tell(tracked(BEGUN))
+        await sink.tell(tracked(grown))
         await asyncio.sleep(FIRST_PAUSE_SECONDS)
-        await sink.keep(tracked())
+        await sink.tell(tracked())
 
     play(outage)
     assert away.notices == [Notice(Stage.BEGUN, grown.incident)]
@@ -236,7 +236,7 @@ def test_a_pause_that_a_target_asks_for_is_kept(tmp_path: Path) -> None:
     async def outage() -> None:
         sink = alerts(tmp_path, away=away.send)
         for _ in range(10):
-            await sink.keep(tracked(BEGUN) if not away.tried else tracked())
+            await sink.tell(tracked(BEGUN) if not away.tried else tracked())
             await asyncio.sleep(30)
 
     play(outage)
@@ -248,7 +248,7 @@ def test_a_target_that_never_answers_costs_some_seconds(tmp_path: Path) -> None:
         await asyncio.Event().wait()
 
     async def outage() -> float:
-        await alerts(tmp_path, silent=never).keep(tracked(BEGUN))
+        await alerts(tmp_path, silent=never).tell(tracked(BEGUN))
         return now()
 
     assert play(outage) == START + POST_SECONDS
@@ -260,7 +260,7 @@ def test_what_waits_is_bounded_and_what_is_dropped_is_logged(tmp_path: Path, cap
     async def year() -> None:
         sink = alerts(tmp_path, away=away.send)
         for day in range(MOST_WAITING + 3):
-            await sink.keep(
+            await sink.tell(
                 tracked(Notice(Stage.ENDED, incident(since=START + day * 86_400, ended=START + day * 86_400 + 1)))
             )
 
@@ -276,7 +276,7 @@ def test_the_metric_shows_what_is_open(tmp_path: Path) -> None:
     async def outage() -> None:
         sink = Alerts(tmp_path / "alerts.json", {}, AFTER, lambda is_open: shown.append(dict(is_open)))
         for each in (tracked(), tracked(BEGUN), tracked(ENDED)):
-            await sink.keep(each)
+            await sink.tell(each)
 
     play(outage)
     assert [each["discord"] for each in shown] == [False, True, False]
@@ -290,13 +290,13 @@ def test_a_restart_neither_repeats_what_was_told_nor_loses_what_was_not(tmp_path
     one, away = Told(), Told(PostFailed("away"))
 
     async def first() -> None:
-        await alerts(tmp_path, one=one.send, away=away.send).keep(tracked(BEGUN))
+        await alerts(tmp_path, one=one.send, away=away.send).tell(tracked(BEGUN))
 
     async def second() -> None:
         sink = alerts(tmp_path, one=one.send, away=away.send)
         assert sink.states[HealthTopic.DISCORD].incident == BEGUN.incident
-        await sink.keep(Tracked(START, sink.states))
-        await sink.keep(tracked(ENDED))
+        await sink.tell(IncidentUpdate(START, sink.states))
+        await sink.tell(tracked(ENDED))
 
     play(first)
     play(second, START + 60)
@@ -309,14 +309,14 @@ def test_a_crash_at_any_write_loses_no_message_and_repeats_at_most_the_last_one(
         folder, told = tmp_path / f"{last} {partial}", Told()
 
         async def outage(folder: Path = folder, told: Told = told) -> None:
-            await alerts(folder, one=told.send).keep(tracked(BEGUN))
+            await alerts(folder, one=told.send).tell(tracked(BEGUN))
 
         async def restart(folder: Path = folder, told: Told = told) -> None:
             sink = alerts(folder, one=told.send)
             known = sink.states.get(HealthTopic.DISCORD, TopicState()).incident
             # What was never written is found again, as the trouble is still there.
-            await sink.keep(Tracked(START, sink.states) if known is not None else tracked(BEGUN))
-            await sink.keep(tracked(ENDED))
+            await sink.tell(IncidentUpdate(START, sink.states) if known is not None else tracked(BEGUN))
+            await sink.tell(tracked(ENDED))
 
         whole = Machine(last, partial).run(lambda outage=outage: play(outage))
         play(restart)
@@ -341,7 +341,7 @@ def test_a_full_disk_keeps_nobody_from_being_told_and_is_logged_once(
     async def hour(*notices: Notice) -> None:
         sink = alerts(tmp_path, one=told.send)
         for notice in (*notices, None, None):
-            await sink.keep(tracked() if notice is None else tracked(notice))
+            await sink.tell(tracked() if notice is None else tracked(notice))
 
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(os, "open", open_)
@@ -364,7 +364,7 @@ def test_who_has_lost_the_folder_to_another_process_posts_nothing(tmp_path: Path
 
     async def outage() -> None:
         with files.use_journal(tmp_path, Refusing()), pytest.raises(WorkCancelled):
-            await alerts(tmp_path, one=told.send).keep(tracked(BEGUN))
+            await alerts(tmp_path, one=told.send).tell(tracked(BEGUN))
 
     play(outage)
     assert told.tried == []

@@ -31,7 +31,7 @@ from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
 from reporting.reading import DismissedQuestions
 from services.storage import DataFolder, files
-from services.team import AuditLog, LessonForm, PairLinks, corrections, read_audit
+from services.team import AuditLog, LessonForm, PairLinks, read_audit, removals
 from services.team.archive import render
 from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary
@@ -162,7 +162,7 @@ async def test_a_pair_is_corrected_where_the_archive_is_kept(
             == f"{FILED.id} is removed from lamp, which held nothing else and is gone."
         )
         assert list(library.topics) == []
-        with pytest.raises(corrections.CorrectionRefused, match="was removed already"):
+        with pytest.raises(removals.RemovalRefused, match="was removed already"):
             await team.correct("remove", FILED.id, "ana")
         assert await team.correct("restore", FILED.id, "ana") == f"{FILED.id} is in lamp again."
     assert list(library.topics) == ["lamp"]
