@@ -62,9 +62,9 @@ from services.team import (
     PairLinks,
     Taught,
     TeamLibrary,
-    corrections,
     overview,
     read_audit,
+    removals,
 )
 from services.telemetry import PartOutcome
 from settings import KnowledgeSettings, MetricsSettings, Settings
@@ -390,7 +390,7 @@ class DashboardTeam:
 
     async def correct(self, action: str, qa_id: str, operator: str) -> str:
         if self.library is None:
-            raise corrections.CorrectionRefused("the library is only shown here")
-        act = corrections.remove if action == "remove" else corrections.restore
+            raise removals.RemovalRefused("the library is only shown here")
+        act = removals.remove if action == "remove" else removals.restore
         note = partial(self.audit.note, now(), operator, f"{action} conversation")
         return await run_blocking(act, self.library, qa_id, rfc3339(now()), note)

@@ -83,7 +83,7 @@ class FailedCurations:
 
     async def all_of(self, parts: CurationServices | None) -> bool:
         """Return True if every pair in the archive has a decision and none failed. Logs the first undecided pair."""
-        undecided = None if parts is None else await in_thread(parts.library.undecided)
+        undecided = None if parts is None else await in_thread(parts.library.oldest_undecided)
         if undecided is not None:
             log.warning("team knowledge: %s and what was captured after it are not sorted yet", undecided.id)
         return undecided is None and not self.failed

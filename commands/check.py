@@ -59,7 +59,7 @@ from settings import (
     names_of_variables,
 )
 from sinks.terminal import one_line
-from transport.address import ASK_FOR_CREDENTIALS, Address
+from transport.address import NO_CREDENTIALS_WARNING, Address
 
 
 class Verdict(StrEnum):
@@ -480,7 +480,7 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     yield next(folder_rows(settings))
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.unprotected_server) is not None:
-        yield Finding("transport", Verdict.WARNING, f"{server} {ASK_FOR_CREDENTIALS}")
+        yield Finding("transport", Verdict.WARNING, f"{server} {NO_CREDENTIALS_WARNING}")
     for guild_id, each in settings.servers.items():
         about = "" if guild_id is None else f"guilds.{guild_id}."
         yield replace(documents_row_with_nats(each.kb), about=f"{about}kb.sources_dir")

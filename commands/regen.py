@@ -104,7 +104,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         for guild_id, each in settings.servers.items():
             work = rebuild(each, models, restart=options.restart, usage_settings=settings, on_start=begun.append)
             report = run_async(work)
-            if guild_id is None or report.plan.read:
+            if guild_id is None or report.plan.pair_count:
                 show(Console(), report, "" if guild_id is None else f"Server {guild_id}")
             failed |= bool(report.given_up or report.actions[Action.FAILED] or report.undescribed)
     return FAILED if failed else DONE
@@ -137,7 +137,7 @@ async def rebuild(
         on_start(report)
         if restart:
             await in_thread(build.clear)
-        log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
+        log.info("regeneration_started: %s", number_of(report.plan.conversation_count, "pair"))
         try:
             await build_library(settings, build, report, asker)
         except GivenUp as error:
@@ -153,7 +153,7 @@ async def rebuild(
 def plan_rebuild(build: LibraryBuild) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
     found = rebuilding.plan(archive_files.pairs_in(build.live.raw), decisions)
-    if not found.read and any(decision.action is Action.ADDED for decision in decisions):
+    if not found.pair_count and any(decision.action is Action.ADDED for decision in decisions):
         raise Unusable(
             f"kb.team_raw_dir: {build.live.raw} holds no captured conversation, although there are topics; "
             "is the folder mounted, and the right one?"
@@ -212,10 +212,10 @@ def show(console: Console, report: RebuildReport, title: str = "") -> None:
         console.print(title, highlight=False, soft_wrap=True)
     plan, actions, usage = report.plan, report.actions, report.spent.usage
     prompt = sum(count for (_, kind), count in usage.tokens.items() if kind == "prompt")
-    by_operators = plan.kept - len(plan.tasks) - plan.wordless
+    by_operators = plan.conversation_count - len(plan.tasks) - plan.wordless
     lines = [
-        (plan.read, "pairs read"),
-        (plan.kept, "kept, one for each conversation"),
+        (plan.pair_count, "pairs read"),
+        (plan.conversation_count, "kept, one for each conversation"),
         (actions[Action.ADDED], "added"),
         (actions[Action.SKIPPED] + plan.wordless, "skipped"),
         (by_operators + report.removed, f"removed, {by_operators} of them by operators or in Discord"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from clock import rfc3339
 from model.messages import discord_address
 from model.outcomes import is_library_source
-from model.words import plain
+from model.words import without_invisible
 
 HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
@@ -38,7 +38,7 @@ class DisplayRules:
 
     def text(self, written: str) -> str:
         """Return a text by a person, or one that may quote it; empty if texts are not shown."""
-        return plain(written) if self.texts else ""
+        return without_invisible(written) if self.texts else ""
 
     def question(self, written: str) -> str:
         """Return a question as `text` does, with pseudonyms where it mentions people."""
@@ -50,11 +50,11 @@ class DisplayRules:
 
     def source(self, source_id: str) -> str:
         """Return the id of a source. The names of people's files are shown only if texts are."""
-        return plain(source_id) if is_library_source(source_id) or self.texts else HIDDEN_FILE
+        return without_invisible(source_id) if is_library_source(source_id) or self.texts else HIDDEN_FILE
 
     def said_in(self, source_id: str, written: str) -> str:
         """Return a text or heading of a source. In topics both are by people, and headings are questions."""
-        return self.text(written) if source_id.startswith("team:") else plain(written)
+        return self.text(written) if source_id.startswith("team:") else without_invisible(written)
 
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:

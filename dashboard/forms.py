@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from aiohttp import web
 
 from dashboard.access import AdmittedRequest
-from dashboard.display import DisplayRules, ago, link_to, minute, plain
+from dashboard.display import DisplayRules, ago, link_to, minute, without_invisible
 from model.messages import is_snowflake
 from reporting.report import Gap
 from services.conversations import Draft, DraftAction
@@ -67,7 +67,7 @@ def draft_view(draft: Draft, rules: DisplayRules, at: float) -> DraftView:
         where=rules.place(post.asked_in),
         question=rules.question(post.question),
         answer=rules.text(draft.text),
-        sources=tuple(plain(bare_name(each)) for each in post.sources),
+        sources=tuple(without_invisible(bare_name(each)) for each in post.sources),
         confidence=f"{draft.confidence:.2f}",
         version=draft.version,
         is_edited=draft.edited_by is not None,

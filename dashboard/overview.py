@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.display import DAY, DisplayRules, ago, minute, plain
+from dashboard.display import DAY, DisplayRules, ago, minute, without_invisible
 from dashboard.views import GapView, KnownSource, find_voted_part, id_of, votes_of
-from model.health import TOPICS, Condition, Topic
+from model.health import TOPICS, Condition, HealthTopic
 from model.outcomes import OutcomeKind
 from reporting.cost import whole_days
 from reporting.reading import TimeSpan, VotedQuestion
@@ -22,7 +22,7 @@ DAYS = 14
 NAMED_SUBJECTS = 2
 NAMED_STEPS = 3
 """The most gaps and the most voted answers that are named."""
-MINOR = frozenset({Topic.SOURCES, Topic.ERRORS})
+MINOR = frozenset({HealthTopic.SOURCES, HealthTopic.ERRORS})
 """Topics whose trouble does not keep the bot from answering."""
 UNASKED = "no model has been asked since the start"
 WELL, WORTH_A_LOOK, ILL, UNKNOWN = "well", "look", "ill", "unknown"
@@ -59,9 +59,11 @@ def health_view(
 ) -> HealthView:
     """Make the view of the conditions, those in trouble first. `has_model`: a model is set."""
     known = {each.topic: each for each in conditions}
-    rows = [_health_row(known[topic], rules, now) for topic in Topic if topic in known]
-    if has_model and Topic.DISCORD in known and Topic.MODEL not in known:
-        rows.append(HealthRow(Topic.MODEL, TOPICS[Topic.MODEL].title, UNKNOWN, UNASKED.capitalize(), "", "", ""))
+    rows = [_health_row(known[topic], rules, now) for topic in HealthTopic if topic in known]
+    if has_model and HealthTopic.DISCORD in known and HealthTopic.MODEL not in known:
+        rows.append(
+            HealthRow(HealthTopic.MODEL, TOPICS[HealthTopic.MODEL].title, UNKNOWN, UNASKED.capitalize(), "", "", "")
+        )
     rows.sort(key=lambda row: _ORDER.index(row.state))
     if not rows:
         return HealthView(UNKNOWN, "What is well and what is not cannot be found out now", rows)
@@ -81,12 +83,12 @@ def health_view(
 
 def _health_row(condition: Condition, rules: DisplayRules, now: float) -> HealthRow:
     topic, words, detail = condition.topic, condition.words, condition.detail
-    if topic is Topic.ERRORS and not rules.texts:  # it may name somebody's file
+    if topic is HealthTopic.ERRORS and not rules.texts:  # it may name somebody's file
         detail = detail.partition(": ")[0]
     if condition.since is None:
         seen = max(condition.well.values(), default=None)
         since = "" if seen is None else f"seen {ago(seen, now)}"
-        return HealthRow(topic, words.title, WELL, words.well, since, plain(detail), "")
+        return HealthRow(topic, words.title, WELL, words.well, since, without_invisible(detail), "")
     named = [name for name in condition.troubles if name]
     subjects = ", ".join(named[:NAMED_SUBJECTS])
     if len(named) > NAMED_SUBJECTS:
@@ -95,7 +97,9 @@ def _health_row(condition: Condition, rules: DisplayRules, now: float) -> Health
     past = ago(condition.since, now).replace(" ", "\N{NO-BREAK SPACE}")
     since = f"since {minute(condition.since)} ({past})"
     told = ": ".join(filter(None, (subjects, detail)))
-    return HealthRow(topic, words.title, state, words.trouble, since, plain(told), words.remedy.replace("`", ""))
+    return HealthRow(
+        topic, words.title, state, words.trouble, since, without_invisible(told), words.remedy.replace("`", "")
+    )
 
 
 class NextStep(NamedTuple):
@@ -118,9 +122,9 @@ def with_troubles(health: HealthView | None, steps: Sequence[NextStep]) -> list[
         told = "No process answers: look at the NATS servers, and at the log of this process."
         ill.append(NextStep("Find out whether all is well", "/processes", told))
     minor = [
-        NextStep(row.says, FAILING_SOURCES if row.topic == Topic.SOURCES else "#well", row.remedy)
+        NextStep(row.says, FAILING_SOURCES if row.topic == HealthTopic.SOURCES else "#well", row.remedy)
         for row in rows
-        if row.state != ILL and not (row.topic == Topic.SOURCES and FAILING_SOURCES in known)
+        if row.state != ILL and not (row.topic == HealthTopic.SOURCES and FAILING_SOURCES in known)
     ]
     return [*ill, *steps, *minor]
 
@@ -169,7 +173,7 @@ def next_steps(
     failing = [each for each in sources if each.has_trouble]
     if failing:
         says = f"See to {number_of(len(failing), 'source')} that cannot be read"
-        first = plain(failing[0].id.removeprefix("kb:"))
+        first = without_invisible(failing[0].id.removeprefix("kb:"))
         steps.append(NextStep(says, FAILING_SOURCES, f"{first}: {failing[0].state}"))
     return steps
 

@@ -49,7 +49,7 @@ from services.team import (
     LibraryUnusable,
     LibraryUnwritable,
     Overview,
-    corrections,
+    removals,
 )
 from services.telemetry import PartOutcome
 
@@ -69,7 +69,7 @@ class Team(Protocol):
         """Remove or restore a pair (`action`), as `--kb` does, and note who did. Returns a line about it.
 
         Raises:
-            CorrectionRefused: there is nothing to correct.
+            RemovalRefused: there is nothing to correct.
             LibraryUnwritable, OSError: it could not be written.
         """
         ...
@@ -557,7 +557,7 @@ class Pages:
         try:
             told = await self._data.team.correct(action, qa_id, visit.operator.name)
             log.info("dashboard: %s: %s", visit.operator.name, told)
-        except corrections.CorrectionRefused as refused:
+        except removals.RemovalRefused as refused:
             status, told, qa_id, undo = 409, str(refused), "", ""
         except (LibraryUnwritable, OSError) as error:
             log.error("dashboard: %s was not %sd: %s", qa_id, action, error)  # noqa: TRY400 (one line for the operator)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from dashboard.display import DisplayRules, ago, duration, link_to, minute, plain, size
+from dashboard.display import DisplayRules, ago, duration, link_to, minute, size, without_invisible
 from dashboard.flow import StepDuration
 from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
@@ -200,8 +200,10 @@ def audit_rows(entries: Sequence[AuditEntry], answers: Sequence[PartOutcome], ru
 
     def row(entry: AuditEntry) -> AuditRow:
         who = rules.person(int(entry.by)) if is_snowflake(entry.by) else entry.by or "somebody"
-        about = plain(entry.about)
-        return AuditRow(minute(entry.at), plain(who), plain(entry.action), about, pages.get(about, ""))
+        about = without_invisible(entry.about)
+        return AuditRow(
+            minute(entry.at), without_invisible(who), without_invisible(entry.action), about, pages.get(about, "")
+        )
 
     return [row(entry) for entry in reversed(entries)]
 
@@ -290,8 +292,8 @@ def _fact_text(step: str, key: str, value: object, rules: DisplayRules) -> str:
             return str(len(values))
         if not is_reason and (decision is None or decision.names_sources):
             values = list(map(rules.source, values))
-        return ", ".join(map(plain, values)) or "none"
-    return plain(str(value))
+        return ", ".join(map(without_invisible, values)) or "none"
+    return without_invisible(str(value))
 
 
 class GapQuestion(NamedTuple):
@@ -517,7 +519,7 @@ def source_rows(sources: Iterable[KnownSource], used: Counter[str], now: float) 
     """Make the rows of sources, those with trouble first."""
     rows = [
         SourceRow(
-            plain(each.id),
+            without_invisible(each.id),
             url_of(each.id),
             each.kind,
             each.state,
@@ -526,7 +528,7 @@ def source_rows(sources: Iterable[KnownSource], used: Counter[str], now: float) 
             "–" if each.read_at is None else ago(each.read_at, now),
             "–" if each.changed_at is None else ago(each.changed_at, now),
             used[each.id],
-            plain(each.description),
+            without_invisible(each.description),
         )
         for each in sources
     ]
@@ -724,17 +726,17 @@ def spans(numbers: Iterable[int]) -> str:
 def _process_row(status: ProcessStatus) -> ProcessRow:
     results = sorted(status.results.items(), key=lambda item: (-item[1], item[0]))
     return ProcessRow(
-        plain(status.name),
-        plain(", ".join(status.roles)),
+        without_invisible(status.name),
+        without_invisible(", ".join(status.roles)),
         spans(status.partitions),
         len(status.partitions),
         status.in_flight,
-        plain(", ".join(f"{count:,} {result}" for result, count in results)),
+        without_invisible(", ".join(f"{count:,} {result}" for result, count in results)),
         status.failures,
         f"{status.memory_mb:,.0f} MiB" if status.memory_mb else "–",
         duration(status.uptime_seconds),
-        plain(status.version),
-        plain(status.connection),
+        without_invisible(status.version),
+        without_invisible(status.connection),
     )
 
 

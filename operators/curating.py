@@ -33,7 +33,7 @@ from services.team import (
     may_replace,
     merge_decisions,
     of_asker_and_team,
-    parts_by_topic,
+    pieces_by_topic,
     replaced_by,
     topic_files,
 )
@@ -107,7 +107,7 @@ def curate(
             raise
         topic = "" if result.skip else topic_name(result.topic_name)
         pieces = () if result.skip else result.pieces or ()
-        by_topic = parts_by_topic(pair, [(each.message_ids, topic_name(each.topic_name)) for each in pieces])
+        by_topic = pieces_by_topic(pair, [(each.message_ids, topic_name(each.topic_name)) for each in pieces])
         if topic and not by_topic:
             by_topic = {topic: shown}
         log.info("topic_classified %s: %s", pair.id, ", ".join(by_topic) or "skipped")

@@ -260,7 +260,7 @@ class CurationQueue:
 
     async def _wait_for_pair(self) -> bool:
         """Wait until the next conversation is quiet, or new work may be there. False: no pair is left."""
-        soonest = min(map(self._quiet_at, self._services.library.waiting()), default=None)
+        soonest = min(map(self._quiet_at, self._services.library.undecided_in_memory()), default=None)
         if soonest is None or self._captures_ended:
             return False
         await self._wait(max(0.0, soonest - self._time()))
@@ -417,7 +417,7 @@ class CurationQueue:
     def _look(self) -> None:
         """Find the next work. Blocking."""
         library, version = self._services.library, self._version
-        self._pair = library.undecided(self._is_ready)
+        self._pair = library.oldest_undecided(self._is_ready)
         self._later = None if self._pair is None else library.later_undecided(self._pair)
         self._private = self._pair is not None and self._services.is_private(self._pair)
         if self._pair is not None:

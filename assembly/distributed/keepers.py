@@ -18,12 +18,12 @@ from assembly.health import HealthMonitor
 from assembly.teaching import FILING_SECONDS, LOOK_SECONDS, decision_about, describe_filing, part_of
 from clock import now, rfc3339, run_blocking
 from model.bounded import BoundedDict
-from model.health import Topic
+from model.health import HealthTopic
 from model.outcomes import Outcome, Result
 from model.permissions import TERMINAL
 from model.servers import Servers
 from reporting.reading import DismissedQuestions
-from services.team import Action, AuditLog, Capture, LessonForm, Taught, TeamLibrary, corrections
+from services.team import Action, AuditLog, Capture, LessonForm, Taught, TeamLibrary, removals
 from settings import Settings
 from streams.alerts import AlertParts
 from transport.captures import CaptureSender
@@ -60,7 +60,7 @@ class ArchiveKeeper:
         if asked["action"] == "filed":
             return await self._filed(int(asked["number"]), curation.library)
         action, by = asked["action"], asked["by"]
-        correct = {"remove": corrections.remove, "restore": corrections.restore}[action]
+        correct = {"remove": removals.remove, "restore": removals.restore}[action]
         loop = asyncio.get_running_loop()
 
         def note(pair_id: str) -> None:
@@ -69,7 +69,7 @@ class ArchiveKeeper:
 
         try:
             return {"told": await run_blocking(correct, curation.library, str(asked["qa_id"]), rfc3339(now()), note)}
-        except corrections.CorrectionRefused as refused:
+        except removals.RemovalRefused as refused:
             return {"refused": str(refused)}
 
     async def _filed(self, lesson_id: int, library: TeamLibrary) -> Mapping[str, Any]:
@@ -92,13 +92,13 @@ async def correct(client: Client, guild_id: int | None, action: str, qa_id: str,
     it.
 
     Raises:
-        CorrectionRefused: there is nothing to correct.
+        RemovalRefused: there is nothing to correct.
         ServerAway: it was not done; the message says why.
     """
     asked = {"action": action, "guild": guild_id, "qa_id": qa_id, "by": operator}
     answer = await ask(client, ARCHIVE, asked, 2 * ANSWER_SECONDS)  # it asks another process as well
     if "refused" in answer:
-        raise corrections.CorrectionRefused(str(answer["refused"]))
+        raise removals.RemovalRefused(str(answer["refused"]))
     return str(answer["told"])
 
 
@@ -154,7 +154,7 @@ async def note_refusal(monitor: HealthMonitor, alerts: AlertParts, asked: Mappin
     monitor.note_refusal(str(asked["refused"]))
     with suppress(TimeoutError):
         async with asyncio.timeout(TELL_SECONDS):
-            while not alerts.is_told(Topic.ACCESS):  # noqa: ASYNC110 (messages are posted one after another)
+            while not alerts.is_told(HealthTopic.ACCESS):  # noqa: ASYNC110 (messages are posted one after another)
                 await asyncio.sleep(LOOK_SECONDS)
     return {}
 

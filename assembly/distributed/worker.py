@@ -382,7 +382,7 @@ def _state_of(settings: Settings, shared: Shared) -> RunState:
     limiter_of, opt_outs = shared.budgets.of, shared.people.opt_outs
     state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs)
     # So that replies of one piece are noted before they are posted as well.
-    return replace(state, outbox=Outbox(state.folder.outbox, pieces=1))
+    return replace(state, outbox=Outbox(state.folder.outbox, least_pieces=1))
 
 
 def sending_capture_parts(

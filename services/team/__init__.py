@@ -13,7 +13,7 @@ How a pair travels:
       index         the team index, the cache of descriptions, and when a topic is described again
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
-    corrections     `--kb`: what operators see, remove and restore
+    removals        `--kb`: what operators see, remove and restore
     teaching        what a team member writes in a form, as a capture
     audit           what was decided by whom, about pairs, drafts and gaps
 
@@ -21,7 +21,7 @@ As topics are a fold of archive and decisions, recovery, rebuild and undo are on
 """
 
 # pyright: reportUnusedImport=false
-from services.team import archive, archive_files, captures, corrections, library, rebuilding
+from services.team import archive, archive_files, captures, library, rebuilding, removals
 from services.team.archive import (
     REMOVED,
     Pair,
@@ -52,7 +52,6 @@ from services.team.captures import (
     pair_link_line,
     with_doubts,
 )
-from services.team.corrections import Overview, overview
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.index import DescriptionSchedule
 from services.team.library import (
@@ -64,12 +63,13 @@ from services.team.library import (
     allowed_remarks,
     allowed_removals,
     merge_decisions,
-    parts_by_topic,
+    pieces_by_topic,
     replaced_by,
     topic_files,
 )
 from services.team.opening import check_library, open_library
 from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, Task
+from services.team.removals import Overview, overview
 from services.team.teaching import (
     MOST_ANSWER_CHARS,
     MOST_QUESTION_CHARS,

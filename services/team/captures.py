@@ -373,7 +373,7 @@ class Captures:
         withheld = {each.message_id for each in captured_messages(pair) if self.is_withheld(each)}
         if not withheld:
             return pair
-        rest = archive.part_of(pair, set(pair.message_ids) - withheld)
+        rest = archive.piece_of(pair, set(pair.message_ids) - withheld)
         return rest if rest is not None and archive.is_exchange(rest.kind, rest.turns) else None
 
     def revise(self, revisions: Iterable[Revision]) -> None:

@@ -170,7 +170,7 @@ def sound_length(data: bytes) -> int:
     return data.rfind(b"\n") + 1
 
 
-def corrections(decisions: Iterable[Decision]) -> list[Decision]:
+def kept_by_rebuild(decisions: Iterable[Decision]) -> list[Decision]:
     """Return for each pair the last decision that no curator made, in order. A rebuild keeps these."""
     last: dict[Decimal, Decision] = {}
     for each in decisions:

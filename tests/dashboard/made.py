@@ -32,7 +32,7 @@ from reporting.report import OwnerOf, shared_by_all
 from services.llm import StepTokens
 from services.search import Level, SearchResult, StoredPassage
 from services.search.retrieval import Hit, Signals
-from services.team import AuditEntry, LessonForm, Overview, Pair, PairTurn, Speaker, Taught, corrections
+from services.team import AuditEntry, LessonForm, Overview, Pair, PairTurn, Speaker, Taught, removals
 from services.team.topics import Topic
 from services.telemetry import PartOutcome
 
@@ -311,4 +311,4 @@ async def page(client: TestClient[Any, Any], path: str, **options: Any) -> str:
         return await response.text()
 
 
-REFUSED = corrections.CorrectionRefused("it was removed already")
+REFUSED = removals.RemovalRefused("it was removed already")

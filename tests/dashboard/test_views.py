@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dashboard import views
-from dashboard.display import HIDDEN_FILE, DisplayRules, ago, duration, link_to, plain, size, whole_duration
+from dashboard.display import HIDDEN_FILE, DisplayRules, ago, duration, link_to, size, whole_duration, without_invisible
 from dashboard.flow import StepDuration
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
@@ -252,7 +252,7 @@ def test_durations_sizes_and_ages_are_short() -> None:
     assert [size(each) for each in (None, 5, 2048, 3 * 1024 * 1024)] == ["–", "5 B", "2 KiB", "3.0 MiB"]
     assert [ago(AT - past, AT) for past in (5, 120, 90_000, -5)] == ["just now", "2 min ago", "1 d ago", "just now"]
     assert link_to(None, 5) == ""
-    assert plain("a\u202eb\x1b\n") == "ab\n"
+    assert without_invisible("a\u202eb\x1b\n") == "ab\n"
 
 
 def test_who_is_mentioned_in_a_question_is_a_pseudonym() -> None:

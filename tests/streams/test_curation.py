@@ -21,7 +21,7 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import IS_LATER, archive, corrections, overview, rebuilding
+from services.team import IS_LATER, archive, overview, rebuilding, removals
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, Captures
 from services.team.decisions import Action, Actor, Decision
@@ -520,7 +520,7 @@ async def test_one_that_grows_costs_its_calls_once(tmp_path: Path) -> None:
     await at_noon(900 + SETTLE + 1)
     assert team.curator.asked == [("classify", captures[-1].id)]
     assert team.decided[-1] == (captures[-1].id, Action.ADDED)
-    assert team.library.undecided() is None
+    assert team.library.oldest_undecided() is None
     assert is_whole(tmp_path, team.library)
     await team.closes()
 
@@ -607,7 +607,7 @@ async def test_at_a_shutdown_what_is_not_quiet_is_left_to_the_next_start(tmp_pat
     await asyncio.sleep(1)
     await team.closes()
     assert team.decided == []
-    assert team.library.undecided() is not None
+    assert team.library.oldest_undecided() is not None
 
 
 async def test_without_a_wait_a_growing_conversation_is_filed_at_once_and_replaced(tmp_path: Path) -> None:
@@ -627,7 +627,7 @@ async def test_a_year_of_silence_is_not_spent_on_looking_for_work(
     """Pitfall 69: a topic that nobody can describe is tried three times; then nothing is due until something comes."""
     team = Team(tmp_path, describing=Describing(lambda _: ValueError("no description")))
     looks: list[int] = []
-    undecided = TeamLibrary.undecided
+    undecided = TeamLibrary.oldest_undecided
 
     def seen(library: TeamLibrary, *arguments: Any) -> Pair | None:
         looks.append(1)
@@ -691,7 +691,7 @@ async def test_what_an_operator_removed_stays_out_whatever_is_captured_of_the_co
     team = Team(tmp_path)
     await team.hears(first)
     await asyncio.sleep(1)
-    corrections.remove(team.library, first.id, rfc3339(now()))
+    removals.remove(team.library, first.id, rfc3339(now()))
     await team.hears(edited)
     await asyncio.sleep(1)
     await team.closes()
@@ -706,9 +706,9 @@ async def test_what_an_operator_removed_stays_out_whatever_is_captured_of_the_co
     assert {qa_id for _, qa_id in again.curator.asked} == set()
 
     assert overview(places_in(tmp_path), "", now()).removed == ((grown.id, "things"),)
-    with pytest.raises(corrections.CorrectionRefused, match=f"--kb restore {grown.id} takes both back"):
-        corrections.restore(again.library, edited.id, rfc3339(now()))
-    assert corrections.restore(again.library, grown.id, rfc3339(now())) == f"{grown.id} is in things again."
+    with pytest.raises(removals.RemovalRefused, match=f"--kb restore {grown.id} takes both back"):
+        removals.restore(again.library, edited.id, rfc3339(now()))
+    assert removals.restore(again.library, grown.id, rfc3339(now())) == f"{grown.id} is in things again."
     assert overview(places_in(tmp_path), "", now()).removed == ()
     later = replace(grown, id=pair(4).id, timestamp=pair(4).timestamp)
     planned = rebuilding.plan([first, edited, grown, later], noted(tmp_path))
@@ -864,8 +864,8 @@ async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_i
     assert team.decided == [(pair(1).id, Action.REMOVED), (pair(2).id, Action.ADDED)]
     planned = rebuilding.plan([pair(1), pair(2)], noted(tmp_path))
     assert [task.pair.id for task in planned.tasks] == [pair(2).id]
-    assert [each.qa_id for each in planned.corrections] == [pair(1).id]
-    corrections.restore(team.library, pair(1).id, rfc3339(now()))
+    assert [each.qa_id for each in planned.kept_decisions] == [pair(1).id]
+    removals.restore(team.library, pair(1).id, rfc3339(now()))
     again = Team(tmp_path)
     await again.closes()
     assert again.decided[-1] == (pair(1).id, Action.ADDED)

@@ -38,7 +38,7 @@ def test_of_each_conversation_the_capture_with_the_most_messages_is_worked_throu
     early_talk = replace(FOUR, said_at="2020-01-01T00:00:00.000000Z")
     long, short = fuller(ONE, 5), captured(6, conversation=1)
     found = plan([ONE, TWO, early_talk, long, replace(short, conversation_id=ONE.conversation_id)], [])
-    assert (found.read, found.kept) == (5, 3)
+    assert (found.pair_count, found.conversation_count) == (5, 3)
     assert ids(found) == [early_talk.id, TWO.id, long.id]
     assert dict(found.left_out) == {ONE.id: SUPERSEDED, short.id: SUPERSEDED}
 
@@ -55,7 +55,7 @@ def test_what_an_operator_removed_stays_out_and_is_not_replaced_by_a_part_of_it(
     whole = fuller(ONE, 5)
     found = plan([ONE, TWO, whole], [added(ONE, "a"), added(whole, "a"), operator(whole, Action.REMOVED)])
     assert ids(found) == [TWO.id]
-    assert [each.action for each in found.corrections] == [Action.REMOVED]
+    assert [each.action for each in found.kept_decisions] == [Action.REMOVED]
 
 
 def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic() -> None:
@@ -68,7 +68,7 @@ def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic
     ]
     found = plan([ONE, TWO], before)
     assert found.tasks == (Task(ONE, "a", "a"), Task(TWO))
-    placement = Placement(found.corrections)
+    placement = Placement(found.kept_decisions)
     assert (placement.decided, placement.topic_of, placement.withdrawn) == (set(), {}, set())
 
 
