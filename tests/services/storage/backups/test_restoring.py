@@ -183,7 +183,7 @@ def test_an_entry_that_unpacks_to_more_than_it_says_is_cut_off(file: Path) -> No
 
 
 def test_a_manifest_that_is_a_bomb_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoring, "MAX_BYTES", 10)
+    monkeypatch.setattr(restoring, "MAX_MANIFEST_BYTES", 10)
     refused(archive(file, ("data/a", b"x")), "is too large")
 
 
