@@ -145,6 +145,10 @@ class RunbookCommands:
         return say.shown_in_threads if shown else say.runbooks_private
 
 
+MOST_FAILED_LISTED = 20
+"""The most files that could not be read which a list names, the newest."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceCommands:
     documents: Documents
@@ -157,8 +161,10 @@ class EvidenceCommands:
         if not documents:
             return say.no_files
         names = names_for(documents, call.user_id)
-        lines = (f"- {file_line(doc, names[doc.doc_id], say)}" for doc in documents)
-        return "\n".join([say.thread_files, *lines])
+        unlisted = {doc.doc_id for doc in documents if doc.state is State.FAILED}
+        unlisted.difference_update([doc.doc_id for doc in documents if doc.doc_id in unlisted][-MOST_FAILED_LISTED:])
+        lines = [f"- {file_line(doc, names[doc.doc_id], say)}" for doc in documents if doc.doc_id not in unlisted]
+        return "\n".join([say.thread_files, *lines, *([f"- … +{len(unlisted)}"] if unlisted else ())])
 
     async def delete(self, call: Call, filename: str) -> str:
         wanted, name = filename.strip().casefold(), protocol.case_collection(str(call.place_id))
