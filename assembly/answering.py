@@ -55,7 +55,7 @@ from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answers import Answerer
-from streams.chain import AnswerRules, ServerContext, unlimited
+from streams.chain import AnswerRules, ServerContext, unlimited_budget
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """The files of passages, each beside its index. They can be deleted, and are made again."""
@@ -358,7 +358,7 @@ async def open_answering(
             assistant=assistant_of(settings, search, llm, guild_id),
             library=libraries[guild_id].all,
             search=search,
-            budget=budget or unlimited(),
+            budget=budget or unlimited_budget(),
             usage=usage or Usage(),
             addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),

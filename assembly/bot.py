@@ -67,8 +67,10 @@ class DiscordParts(DiscordAPI):
 
 
 @asynccontextmanager
-async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator[DiscordParts]:
-    """Open a client, which the gateway connects later, until the end of the block. `rehearsal`: nothing is posted."""
+async def open_discord(settings: Settings, *, is_rehearsal: bool) -> AsyncGenerator[DiscordParts]:
+    """Open a client, which the gateway connects later, until the end of the block. `is_rehearsal`: nothing is
+    posted.
+    """
     answering = settings.ai_response
     client, decoder = Client(feedback=settings.discord.feedback), Decoder()
     reading, posting, crowded = ForbiddenPlaces(), ForbiddenPlaces(), CrowdedChannels()
@@ -78,8 +80,8 @@ async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator
             client=client,
             decoder=decoder,
             fetcher=fetcher,
-            poster=DryRunPoster() if rehearsal else DiscordPoster(client.http, forbidden=posting, crowded=crowded),
-            reviews=None if rehearsal else DiscordReviews(DiscordPoster(client.http), fetcher, client),
+            poster=DryRunPoster() if is_rehearsal else DiscordPoster(client.http, forbidden=posting, crowded=crowded),
+            reviews=None if is_rehearsal else DiscordReviews(DiscordPoster(client.http), fetcher, client),
             access=LiveAccess(client, posting, crowded),
             refusals=(reading, posting),
             attachments=CDNAttachments(
@@ -151,7 +153,7 @@ async def record_dispatches(
     async def download(attachment: Attachment) -> bytes:
         return await discord.attachments.content(attachment, limit)
 
-    recorder = Recorder(path, opted_out=parts.state.opted_out, download=download)
+    recorder = Recorder(path, opted_out=parts.state.is_opted_out, download=download)
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:

@@ -46,7 +46,7 @@ DISK_SHARE, DISK_COUNTED = 0.05, 100_000 * MB
 terabytes are plenty."""
 MOST_SUBJECTS = 200
 """The most failing sources of a server that are named; others are counted."""
-MOST_CHARS = 120
+SUBJECT_CHARS = 120
 """The most characters of the name of a source."""
 
 log = logging.getLogger(__name__)
@@ -158,7 +158,7 @@ def _source_name(name: str, kb: KnowledgeSettings) -> str:
     elif Path(name).is_absolute():
         inside = Path(name).is_relative_to(kb.sources_dir)
         name = str(Path(name).relative_to(kb.sources_dir)) if inside else Path(name).name
-    return one_line(name)[:MOST_CHARS]
+    return one_line(name)[:SUBJECT_CHARS]
 
 
 class HealthMonitor:
@@ -189,7 +189,7 @@ class HealthMonitor:
 
     def note_refusal(self, why: str) -> None:
         """Note that Discord refuses another process, which will end. It holds until a later connection is reported."""
-        self._refused = _refused(why, now())
+        self._refused = _refused_condition(why, now())
         self.changed.on_next(None)
 
     @asynccontextmanager
@@ -274,14 +274,14 @@ class HealthMonitor:
         return Condition(topic=HealthTopic.ERRORS, troubles=troubles, detail=errors.text)
 
 
-def _refused(why: str, at: float) -> Condition:
+def _refused_condition(why: str, at: float) -> Condition:
     return Condition(topic=HealthTopic.ACCESS, troubles={"": Trouble(at, at)}, detail=why)
 
 
 def _access(gateway: GatewayHealth, at: float) -> list[Condition]:
     """Return whether Discord lets the bot in; nothing while that is not known."""
     if gateway.refusal:
-        return [_refused(gateway.refusal, at)]
+        return [_refused_condition(gateway.refusal, at)]
     return [Condition(topic=HealthTopic.ACCESS, well={"": at})] if gateway.connected else []
 
 

@@ -133,7 +133,7 @@ WEEK = 7 * 86_400.0
 LOOK_SECONDS = 3600.0
 POSTED_GAPS = 8
 """At most so many groups of questions are posted: they fit into a message."""
-PAGES = 20
+SEARCHED_PAGES = 20
 AHEAD_SECONDS = 3600.0
 """Our clock may be this far ahead of Discord's, from which message ids are made."""
 
@@ -142,7 +142,7 @@ Reporter = Callable[[TimeSpan, int], Awaitable[Report]]
 """Builds the report of a period for the server of that id. Raises OSError, LibraryUnusable."""
 
 
-class _Begun(NamedTuple):
+class _StartedReport(NamedTuple):
     """A report that may be posted in part: the end of its period, and the hashes of its first pieces."""
 
     until: float
@@ -208,10 +208,10 @@ class WeeklyReport:
         await self._note(_noted_until(until))
         return True
 
-    async def _posted_marks(self, begun: _Begun) -> list[str]:
+    async def _posted_marks(self, begun: _StartedReport) -> list[str]:
         """Return the hashes of the pieces that were posted. Raises LookupFailed."""
         after, written = snowflake_at(begun.until - AHEAD_SECONDS), set[str]()
-        for _ in range(PAGES):
+        for _ in range(SEARCHED_PAGES):
             page = await self.fetcher.messages(self.channel_id, after=after)
             written |= {_mark(message.text) for message in page if message.author.is_bot}
             if len(page) < PAGE_SIZE:
@@ -251,10 +251,10 @@ def _noted_until(until: float) -> Record:
     return {"until": until, "at": rfc3339(until)}
 
 
-def _begun_in(known: Record) -> _Begun | None:
+def _begun_in(known: Record) -> _StartedReport | None:
     try:
         begun = known["begun"]
-        return _Begun(float(begun["until"]), tuple(map(str, begun["pieces"])))
+        return _StartedReport(float(begun["until"]), tuple(map(str, begun["pieces"])))
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -19,7 +19,7 @@ from services.team import Action, Actor, CapturedMessage, Decision, PendingFolde
 from settings import Settings
 from sinks.team import RawArchive
 from streams.captures import ImageServices
-from streams.curation import CurationRules, CurationServices, Decided
+from streams.curation import CurationResult, CurationRules, CurationServices
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class FailedCurations:
 
     failed: int = 0
 
-    def add(self, each: Decided) -> None:
+    def add(self, each: CurationResult) -> None:
         self.failed += isinstance(each, Decision) and each.action is Action.FAILED
 
     async def all_of(self, parts: CurationServices | None) -> bool:

@@ -27,8 +27,8 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED, *, guild_id: int | None = None) -> int:
     """Print the answer to stdout, or that there is none; to stderr what the bot would do if it were not addressed, and
-    each step, without what a terminal would obey (`plain`). Returns the exit code: 1 if a step failed. `guild_id`: the
-    server of the question; None: any server without its own knowledge.
+    each step, without what a terminal would obey. Returns the exit code: 1 if a step failed. `guild_id`: the server of
+    the question; None: any server without its own knowledge.
     """
     with temporary_index(settings) as indexed:
         result, unaddressed = run_async(_ask(indexed, question, models, guild_id))

@@ -58,7 +58,7 @@ from settings import (
     discord_token,
     names_of_variables,
 )
-from sinks.terminal import one_line
+from sinks.terminal import printable_line
 from transport.address import NO_CREDENTIALS_WARNING, Address
 
 
@@ -277,7 +277,7 @@ async def discord_rows(settings: Settings) -> list[Finding]:
         return [Finding(about, Verdict.MISSING, bot.refused)]
     if bot.unknown is not None:
         return [Finding(about, Verdict.WARNING, f"{bot.unknown}; a start tries again until it is there")]
-    name = one_line(bot.name)
+    name = printable_line(bot.name)
     known = Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")
     return [known, *[await channel_row(token, *each, bot.user_id) for each in settings.team_channels]]
 

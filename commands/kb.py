@@ -28,13 +28,13 @@ from services.storage import DataFolder
 from services.team import (
     REMOVED,
     AuditLog,
-    Captures,
     Lesson,
     LessonForm,
     LessonRefused,
     LibraryUnwritable,
     Overview,
     Pair,
+    RecentCaptures,
     Speaker,
     TeamLibrary,
     archive,
@@ -50,7 +50,7 @@ from services.team import (
 from services.telemetry import number_of
 from settings import Settings
 from sinks.team import RawArchive
-from sinks.terminal import one_line, visible_lines
+from sinks.terminal import printable_line, visible_lines
 
 _INDENT = "    "
 _DAY, _MINUTE = 10, 16
@@ -148,7 +148,7 @@ def _teach(
         now = time.time()
         capture = made.lesson.capture(made.lesson_id, conversation_id=made.conversation_id)
         audit_log(whole).note(now, TERMINAL, made.action, capture.conversation_id)
-        archived = RawArchive(settings.kb.team_raw_dir, Captures(), on_stored=library.add_block)
+        archived = RawArchive(settings.kb.team_raw_dir, RecentCaptures(), on_stored=library.add_block)
         try:
             [pair] = archived.write([capture], now)
         except archive_files.ArchiveUnwritable as error:
@@ -308,7 +308,7 @@ def _topic_lines(found: Overview, asked: str) -> Iterator[str]:
     name = asked if is_topic_name(asked) else topic_name(asked)
     topic = found.topics.get(name)
     if topic is None:
-        raise Unusable(f"--kb show: there is no topic {one_line(asked)!r}; --kb list shows all")
+        raise Unusable(f"--kb show: there is no topic {printable_line(asked)!r}; --kb list shows all")
     yield f"{name}  ({number_of(len(topic.pairs), 'conversation')})"
     yield from _indented(found.descriptions[name])
     for pair in topic.pairs:

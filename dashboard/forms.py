@@ -16,7 +16,7 @@ from reporting.report import Gap
 from services.conversations import Draft, DraftAction
 from services.knowledge import bare_name
 from services.storage import in_thread
-from services.team import SAME_WORDING, LessonForm, LessonRefused, Taught, asker_among, share_of_wording
+from services.team import SAME_WORDING, LessonForm, LessonRefused, TeachingResult, asker_among, share_of_wording
 from services.telemetry import PartOutcome
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ MAX_LOOKED_UP = 20
 class Teacher(Protocol):
     """Stores what the team teaches."""
 
-    async def teach(self, form: LessonForm, operator: str) -> Taught:
+    async def teach(self, form: LessonForm, operator: str) -> TeachingResult:
         """Note who teaches, and store a question and its answer. Raises LessonRefused: nothing is stored."""
         ...
 

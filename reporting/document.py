@@ -15,7 +15,7 @@ from clock import rfc3339
 from reporting.cost import Costs, Expense
 from reporting.report import CapturedConversation, Report, reason_of, team_answer
 from services.telemetry import PartOutcome, number_of
-from sinks.terminal import one_line
+from sinks.terminal import printable_line
 
 MAX_GAPS, MAX_EXAMPLES, MAX_ROWS = 20, 3, 15
 """The most groups of unanswered questions, examples of each, and rows of other tables that are shown."""
@@ -248,7 +248,7 @@ def _cell(cell: Cell) -> str:
 
 def _escaped(text: str) -> str:
     """Escape Markdown in a text of people."""
-    return _MARKUP.sub(r"\\\g<0>", one_line(text))
+    return _MARKUP.sub(r"\\\g<0>", printable_line(text))
 
 
 _PAGE = """<!doctype html>
@@ -284,15 +284,15 @@ def page(blocks: Iterable[Block]) -> str:
     """Write blocks as one HTML page that loads nothing."""
     kept = list(blocks)
     title = next((block.text for block in kept if isinstance(block, Title)), "Report")
-    return _PAGE.format(title=escape(one_line(title)), body="\n".join(map(_html, kept)))
+    return _PAGE.format(title=escape(printable_line(title)), body="\n".join(map(_html, kept)))
 
 
 def _html(block: Block) -> str:
     match block:
         case Title(text=text, level=level):
-            return f"<h{level}>{escape(one_line(text))}</h{level}>"
+            return f"<h{level}>{escape(printable_line(text))}</h{level}>"
         case Sentence(text=text):
-            return f"<p>{escape(one_line(text))}</p>"
+            return f"<p>{escape(printable_line(text))}</p>"
         case TableRows(head=head, rows=rows, numbers=numbers):
             kinds = [' class="n"' if at in numbers else "" for at in range(len(head))]
             heads = "".join(
@@ -309,8 +309,8 @@ def _html(block: Block) -> str:
 
 def _html_cell(cell: Cell) -> str:
     if isinstance(cell, WordsWithLink) and cell.address is not None:
-        return f'<a href="{escape(cell.address)}" rel="noreferrer">{escape(one_line(cell.text))}</a>'
-    text = escape(one_line(cell.text if isinstance(cell, WordsWithLink) else cell))
+        return f'<a href="{escape(cell.address)}" rel="noreferrer">{escape(printable_line(cell.text))}</a>'
+    text = escape(printable_line(cell.text if isinstance(cell, WordsWithLink) else cell))
     return f"<time>{text}</time>" if _DATE.fullmatch(text) else text
 
 
@@ -338,9 +338,9 @@ def show(blocks: Iterable[Block], console: Console) -> None:
     for block in blocks:
         match block:
             case Title(text=text, level=level):
-                console.print(Text(f"\n{one_line(text)}", style="bold" if level <= 2 else "cyan"))  # noqa: PLR2004 (the third level is a question)
+                console.print(Text(f"\n{printable_line(text)}", style="bold" if level <= 2 else "cyan"))  # noqa: PLR2004 (the third level is a question)
             case Sentence(text=text):
-                console.print(Text(one_line(text)))
+                console.print(Text(printable_line(text)))
             case TableRows():
                 console.print(_table(block))
             case Bars(whole=whole, part=part, bars=bars):
@@ -359,7 +359,10 @@ def _table(rows: TableRows) -> Table:
         table.add_column(name, justify="right" if at in rows.numbers else "left", overflow="fold")
     for row in rows.rows:
         table.add_row(
-            *(Text(one_line(cell.text if isinstance(cell, WordsWithLink) else cell), style=_link(cell)) for cell in row)
+            *(
+                Text(printable_line(cell.text if isinstance(cell, WordsWithLink) else cell), style=_link(cell))
+                for cell in row
+            )
         )
     return table
 

@@ -99,7 +99,7 @@ def lost_files(
         kept: frozenset[int] = frozenset()
         if isinstance(event, Deleted):
             ids = frozenset(event.message_ids)
-        elif (message := history.known(event.channel_id, event.message_id)) is not None and withheld(message):
+        elif (message := history.in_memory(event.channel_id, event.message_id)) is not None and withheld(message):
             ids = frozenset({event.message_id})
         elif event.attachments is not None:
             ids, kept = frozenset({event.message_id}), frozenset(file.id for file in event.attachments)
@@ -300,7 +300,7 @@ def by_message(cases: ThreadFiles) -> Callable[[IngestResult], MessageFiles]:
     """Return a function that groups each file with the files of its message that were read before it.
 
     read      --a1--a2--b1--a3--|      three files of message a, one of b in another thread
-    grouped   --a---a---B---A---|      A and B: all files of their message, `complete`
+    grouped   --a---a---B---A---|      A and B: all files of their message, `is_complete`
     """
     incomplete: dict[tuple[int, int], tuple[IngestResult, ...]] = {}
 

@@ -318,7 +318,7 @@ class Gateway:
             self._receive,
             pause=self._pause,
             before_identify=self._hooks.before_identify,
-            wait_for_room=None if self._rules.most_waiting is None else self._room,
+            wait_for_room=None if self._rules.most_waiting is None else self._wait_for_room,
         )
         session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
@@ -334,14 +334,14 @@ class Gateway:
                     continue
                 if item.t == "READY":
                     watermarks = dict(self._watermarks())
-                if (catching_up := self._awaited(item)) is not None:
+                if (catching_up := self._catch_up_before(item)) is not None:
                     catching_up.held.append(item)
                     continue
                 yield item
                 if item.t == "GUILD_CREATE":
                     if self._stopped:
                         return  # later dispatches would move the watermarks past missed messages
-                    self._arrived(item, watermarks)
+                    self._on_guild(item, watermarks)
             if session.done():
                 session.result()
         finally:
@@ -366,10 +366,10 @@ class Gateway:
         held, catching_up.held = catching_up.held, []
         ready: list[Dispatch] = []
         for each in held:
-            (ready if self._awaited(each) is None else catching_up.held).append(each)
+            (ready if self._catch_up_before(each) is None else catching_up.held).append(each)
         return ready
 
-    def _awaited(self, dispatch: Dispatch) -> _CatchUp | None:
+    def _catch_up_before(self, dispatch: Dispatch) -> _CatchUp | None:
         """Return the catch-up that a dispatch has to wait for, if any."""
         of_guild = dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}
         guild_id = _id(dispatch.d.get("id" if of_guild else "guild_id"))
@@ -380,7 +380,7 @@ class Gateway:
         place_id = _id(dispatch.d.get("channel_id", dispatch.d.get("id") if of_place else None))
         return catching_up if place_id is not None and catching_up.delays(place_id) else None
 
-    async def _room(self) -> None:
+    async def _wait_for_room(self) -> None:
         while self._queue.qsize() >= (self._rules.most_waiting or 1):
             self._taken.clear()
             await self._taken.wait()
@@ -397,7 +397,7 @@ class Gateway:
             self._hooks.access_changed()
         self._queue.put_nowait(dispatch)
 
-    def _arrived(self, dispatch: Dispatch, watermarks: Mapping[int, int]) -> None:
+    def _on_guild(self, dispatch: Dispatch, watermarks: Mapping[int, int]) -> None:
         """Report missing permissions in a guild, and begin to fetch missed messages."""
         guild_id = int(cast("str", dispatch.d["id"]))
         if self._hooks.on_guild is not None:

@@ -46,7 +46,7 @@ from sinks.knowledge import CacheAndIndex
 T = TypeVar("T")
 R = TypeVar("R")
 
-ENOUGH = 0.05
+WRITE_SHARE = 0.05
 """The share of the sources after which cache and index are written while an update runs."""
 WRITE_SECONDS = 30.0
 """After this time cache and index are written in any case."""
@@ -124,7 +124,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     )
     events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(update_records(source_records)), ops.share())
     troubles = events.pipe(
-        checkpoint(share_of(source_records), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
+        checkpoint(share_of(source_records), enough=WRITE_SHARE, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
         update_step("write", parts.files.save, one_trouble_listed, 1, gauge),
         concat_map_iterable(same_events),
     )

@@ -125,7 +125,7 @@ def make_name() -> str:
 
 
 @asynccontextmanager
-async def connected(settings: Settings) -> AsyncGenerator[Client]:
+async def connected_client(settings: Settings) -> AsyncGenerator[Client]:
     """Connect for a command, until the end of the block. Raises Unusable: the servers are, or hold nothing of ours."""
     address = address_of(settings)
     try:

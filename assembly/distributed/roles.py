@@ -220,7 +220,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
     async with AsyncExitStack() as stack:
         models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
         _, asker = await stack.enter_async_context(open_llms(settings, models))
-        state = read_state(settings, durable=False, on_tokens=meters.tokens)
+        state = read_state(settings, is_durable=False, on_tokens=meters.tokens)
         await stack.enter_async_context(keep_all_knowledge_current(settings, asker, state.usages, meters))
         # One process sweeps all scopes, and one at a time keeps the knowledge.
         await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
@@ -239,11 +239,13 @@ def with_documents(process: Process) -> Settings:
     Without such, the documents from the log are used.
     """
     moved, written = process.settings_for(KNOWLEDGE).servers, process.configured.servers
-    documented = Servers({guild_id: _documented(server, written[guild_id]) for guild_id, server in moved.items()})
+    documented = Servers(
+        {guild_id: _with_documents_of(server, written[guild_id]) for guild_id, server in moved.items()}
+    )
     return documented.default.with_servers(documented.own)
 
 
-def _documented(moved: Settings, written: Settings) -> Settings:
+def _with_documents_of(moved: Settings, written: Settings) -> Settings:
     given = {
         name: getattr(written.kb, name)
         for name in ("sources_dir", "links_file_path")
@@ -295,7 +297,7 @@ async def _keep_archive(
         journal_of_files = LogJournal(file_connection, fenced)
         stack.enter_context(files.use_journal(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
-        state = read_state(settings, durable=False, on_tokens=meters.tokens, opt_outs=people.opt_outs)
+        state = read_state(settings, is_durable=False, on_tokens=meters.tokens, opt_outs=people.opt_outs)
         no_api = DiscordAPI(poster=DryRunPoster())
         models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, no_api, models, meters.gauge))

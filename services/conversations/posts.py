@@ -33,7 +33,7 @@ class Post:
     asked_in: _Id  # the channel or thread of the question
     asker_id: _Id
     last_asked_id: _Id  # the last message of the answered part
-    opened_thread: bool  # the reply is in a thread on this question, and not where that was asked
+    opened_thread: bool  # the reply is not where the question was asked, but in a thread of the asker
     question: str  # empty if the bot was killed before it recorded the post
     sources: tuple[str, ...]
 
@@ -352,7 +352,7 @@ class StartedReply:
 
     @property
     def reply_to(self) -> int | None:
-        """The message that the first piece replies to; None in a thread of its own."""
+        """The message that the first piece replies to; None if it is in another place than the question."""
         return None if self.post.opened_thread else self.post.last_asked_id
 
     @property

@@ -218,7 +218,7 @@ def forget(
     done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
     unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
     done.left += [f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id)]
-    if damaged := DecisionLog(folder.decisions).damaged():
+    if damaged := DecisionLog(folder.decisions).count_damaged():
         done.left.append(f"{folder.decisions}: {number_of(damaged, 'damaged line')}")
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:

@@ -40,10 +40,10 @@ from services.team.captures import (
     Capture,
     CapturedImage,
     CapturedMessage,
-    Captures,
     PairLinks,
     PendingCapture,
     PendingFolder,
+    RecentCaptures,
     Revision,
     apply_revisions,
     captured_images,
@@ -68,7 +68,7 @@ from services.team.library import (
     topic_files,
 )
 from services.team.opening import check_library, open_library
-from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, Task
+from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, RebuildTask
 from services.team.removals import Overview, overview
 from services.team.teaching import (
     MOST_ANSWER_CHARS,
@@ -77,7 +77,7 @@ from services.team.teaching import (
     Lesson,
     LessonForm,
     LessonRefused,
-    Taught,
+    TeachingResult,
     asker_among,
     lesson_of,
     share_of_wording,

@@ -205,7 +205,7 @@ class DecisionLog:
     def read(self) -> list[Decision]:
         return parse(self.content(), str(self.path))
 
-    def damaged(self) -> int:
+    def count_damaged(self) -> int:
         """Count the lines that hold no decision."""
         content = self.content()
         return sum(1 for line in content.split(b"\n") if line.strip()) - len(parse(content, str(self.path)))

@@ -450,7 +450,7 @@ class TeamLibrary:
         return self._put_off > 0
 
     def undecided_in_memory(self) -> Sequence[Pair]:
-        """Return the undecided pairs in memory: all, if the last `undecided` returned None."""
+        """Return the undecided pairs in memory: all, if the last `oldest_undecided` returned None."""
         with self._lock:
             return self.reader.in_memory(self.fold.placement.is_undecided)
 
@@ -615,28 +615,28 @@ class TeamLibrary:
                 found.append((complete_added(self.fold, again, back, self.max_topic_chars), back))
         return found
 
-    def undescribed(self) -> Sequence[Topic]:
+    def undescribed_topics(self) -> Sequence[Topic]:
         """Return the topics without a description of their present content from the present prompt and model."""
         with self._lock:
-            found = self.team_index.undescribed(self.time())
+            found = self.team_index.undescribed_topics(self.time())
             self.flush()
             return found
 
-    def described(self) -> Mapping[str, Topic]:
+    def described_topics(self) -> Mapping[str, Topic]:
         """Return the topics that have a description, also one of earlier content."""
         topics = self.fold.topics
         return {name: topics[name] for name in self.team_index.described if name in topics}
 
     def find_undescribed(self, topics: Sequence[Topic]) -> Sequence[Topic]:
-        """Return what `undescribed` returns, among some topics only."""
+        """Return what `undescribed_topics` returns, among some topics only."""
         with self._lock:
             found = self.team_index.find_undescribed(topics, self.time())
             self._retry()
             return found
 
     def describe(self, topic: Topic, summary: str, key: str, *, put_off: bool = False) -> None:
-        """Store a description of `topic` as `undescribed` returned it; `key` names the prompt and model that made it.
-        `put_off`: as for `decide`.
+        """Store a description of `topic` as `undescribed_topics` returned it; `key` names the prompt and model that
+        made it. `put_off`: as for `decide`.
         """
         with self._lock:
             outdated = any(topic.quotes(author_id) for author_id in self._forgotten)
@@ -652,7 +652,7 @@ class TeamLibrary:
             topics = self.fold.topics
             dropped = {name for name, topic in topics.items() if topic.quotes(author_id)}
             if self._taken_part_in(author_id):
-                dropped.update(self.team_index.outdated(topics.values()))
+                dropped.update(self.team_index.outdated_descriptions(topics.values()))
             self.team_index.forget(dropped)
             self.team_index.follow(list(topics), topics)
             self.flush()
@@ -721,7 +721,7 @@ class TeamLibrary:
 
     @property
     def _is_flushed(self) -> bool:
-        return self._state_written and self.team_index.written and not self._unwritten and not self._unlogged
+        return self._state_written and self.team_index.is_written and not self._unwritten and not self._unlogged
 
     def _note(self, *decisions: Decision) -> None:
         """Write decisions to the log, those that were put off first."""

@@ -100,7 +100,7 @@ def _pairs_of(text: str) -> _Pairs:
     return set(pairwise(words)) if words[1:] else {(each, "") for each in words}
 
 
-class Taught(NamedTuple):
+class TeachingResult(NamedTuple):
     """The result of teaching. `text`: sentences about what has become of the lesson; `is_filed`: it is in a topic by
     now.
     """

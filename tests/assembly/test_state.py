@@ -182,4 +182,4 @@ def said(place_id: int, at: float) -> Message:
     ("text", "opts_out"), [("hi !nobot", True), ("hi !NoBot", True), ("!NOBOT", True), ("nobot", False)]
 )
 async def test_the_marker_opts_out_in_any_case(config: Path, text: str, opts_out: bool) -> None:
-    assert read_state(await asyncio.to_thread(load, config)).opted_out(311, text) is opts_out
+    assert read_state(await asyncio.to_thread(load, config)).is_opted_out(311, text) is opts_out

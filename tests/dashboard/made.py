@@ -32,7 +32,7 @@ from reporting.report import OwnerOf, shared_by_all
 from services.llm import StepTokens
 from services.search import Level, SearchResult, StoredPassage
 from services.search.retrieval import Hit, Signals
-from services.team import AuditEntry, LessonForm, Overview, Pair, PairTurn, Speaker, Taught, removals
+from services.team import AuditEntry, LessonForm, Overview, Pair, PairTurn, Speaker, TeachingResult, removals
 from services.team.topics import Topic
 from services.telemetry import PartOutcome
 
@@ -205,12 +205,12 @@ class FakeTeacher:
     async def may_quote(self, asked: PartOutcome) -> bool:
         return asked.question not in self.private
 
-    async def teach(self, form: LessonForm, operator: str) -> Taught:
+    async def teach(self, form: LessonForm, operator: str) -> TeachingResult:
         if self.refusal is not None:
             raise self.refusal
         self.by.append(operator)
         self.taught.append(form)
-        return Taught("Stored and filed.", self.is_filed)
+        return TeachingResult("Stored and filed.", self.is_filed)
 
 
 def showing(*, texts: bool = False) -> DisplayRules:

@@ -23,11 +23,11 @@ from services.llm.usage import Usage
 from services.storage import files
 from services.team import IS_LATER, archive, overview, rebuilding, removals
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
-from services.team.captures import Capture, CapturedMessage, Captures
+from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary, has_changed
 from sinks.team import RawArchive
-from streams.curation import CurationRules, CurationServices, Described, curation
+from streams.curation import CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
@@ -74,7 +74,7 @@ class Team:
         self.library: TeamLibrary = opened(folder)
         self.captures: Subject[object] = Subject()
         self.taught: Subject[Pair] = Subject()
-        self.heard: list[Decision | Described] = []
+        self.heard: list[Decision | NewDescription] = []
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
         parts = CurationServices(
@@ -130,7 +130,7 @@ async def test_each_capture_is_decided_when_it_is_stored_and_its_topic_described
     await team.hears(pair(2))
     await asyncio.sleep(1)
     assert team.index == "team:things.txt\n2 conversations.\n"
-    assert [type(each) for each in team.heard] == [Decision, Described, Decision, Described]
+    assert [type(each) for each in team.heard] == [Decision, NewDescription, Decision, NewDescription]
     assert team.usage.calls == {"classify": 2, "integrate": 1}
     await team.closes()
 
@@ -247,7 +247,7 @@ async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_mod
     store(tmp_path, *(pair(n) for n in range(1, 101)))
     team = Team(tmp_path, ScriptedCurator(seconds=30), finish_all=False)
     await asyncio.sleep(100)
-    archive = RawArchive(places_in(tmp_path).raw, Captures())
+    archive = RawArchive(places_in(tmp_path).raw, RecentCaptures())
     said = (
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
@@ -264,7 +264,7 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
     team = Team(tmp_path)
     await team.hears(pair(1))
     await asyncio.sleep(1)
-    archive = RawArchive(places_in(tmp_path).raw, Captures(), on_stored=team.library.add_block)
+    archive = RawArchive(places_in(tmp_path).raw, RecentCaptures(), on_stored=team.library.add_block)
     said = (
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
@@ -583,7 +583,9 @@ async def test_after_the_clock_was_set_back_an_hour_between_two_runs_a_capture_w
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
-    written = await RawArchive(places_in(tmp_path).raw, Captures()).store_late(Capture(None, "thread_5", said_now))
+    written = await RawArchive(places_in(tmp_path).raw, RecentCaptures()).store_late(
+        Capture(None, "thread_5", said_now)
+    )
     assert written is not None
     assert written.id > said(-30, 1, captured_after=3600).id
     await team.closes()
@@ -680,7 +682,7 @@ async def test_of_what_is_no_question_and_answer_any_more_no_model_is_asked(tmp_
     assert team.curator.asked == []
     assert topic_files(tmp_path) == {}
     planned = rebuilding.plan([pair(1), taken_back(pair(1), 2)], noted(tmp_path))
-    assert (planned.tasks, planned.wordless) == ((), 1)
+    assert (planned.tasks, planned.wordless_count) == ((), 1)
 
 
 async def test_what_an_operator_removed_stays_out_whatever_is_captured_of_the_conversation_later(

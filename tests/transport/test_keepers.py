@@ -23,7 +23,7 @@ from assembly.distributed.keepers import ArchiveKeeper, ask_filing, keep_decisio
 from assembly.distributed.process import Process, open_process
 from assembly.graph_parts import ServerParts
 from assembly.health import HealthMonitor
-from assembly.teaching import part_of
+from assembly.teaching import part_of_lesson
 from assembly.team import open_team
 from clock import now
 from model.health import Condition, HealthTopic, merge_conditions
@@ -178,7 +178,7 @@ async def test_what_became_of_a_lesson_is_told_where_it_was_written(
     waits = "Taken: it is stored and filed as soon as the archive has it"
     assert told.text == f"{waits} (no process keeps the archive now; start one with --role team)."
     keeper = keeper_of(client, library)
-    outcome = Outcome(part_of(form, lesson_id), time.time(), OutcomeKind.CAPTURED, qa_id=FILED.id)
+    outcome = Outcome(part_of_lesson(form, lesson_id), time.time(), OutcomeKind.CAPTURED, qa_id=FILED.id)
     async with answering(client, ARCHIVE, keeper.answer):
         asked = asyncio.create_task(ask_filing(client, None, lesson_id))
         await asyncio.sleep(0)

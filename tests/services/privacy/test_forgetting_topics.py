@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> DataFolder:
         library.decide(added(pair, topic))
     decision = corrects(PAIRS[2], "light", PAIRS[0], what="not the one whose lantern stays dark")
     library.decide(replace(decision, conflicts=(Remark(PAIRS[0].id, "wind it up twice or once"),)))
-    for topic in library.undescribed():
+    for topic in library.undescribed_topics():
         library.describe(topic, f"About {topic.name}. Ada's trouble." if topic.name == "light" else "About oil.", "key")
     return DataFolder(tmp_path)
 
@@ -96,7 +96,7 @@ def test_their_turns_leave_the_topics_and_the_descriptions_that_may_tell_of_them
         ("team:light.txt", "light: Mine too"),
         ("team:oil.txt", "About oil."),
     ]
-    assert [topic.name for topic in library.undescribed()] == ["light"]
+    assert [topic.name for topic in library.undescribed_topics()] == ["light"]
     again = take_out(folder, ADA)
     assert not again.found_anything
 

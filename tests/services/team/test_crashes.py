@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from services.team.archive import Pair, render
-from services.team.captures import Captures
+from services.team.captures import RecentCaptures
 from services.team.decisions import Action, Actor, Decision, DecisionLog
 from services.team.decisions import render as line_of
 from services.team.library import LibraryUnwritable, TeamLibrary, allowed_removals
@@ -71,7 +71,7 @@ def decide_all(folder: Path, library: TeamLibrary, *, put_off: bool = False) -> 
 
 def a_day(folder: Path, acknowledged: list[str], together: int = 1) -> None:
     """Captures come, so many at a time, and are filed: those that come together with files written together."""
-    raw = RawArchive(places_in(folder).raw, Captures())
+    raw = RawArchive(places_in(folder).raw, RecentCaptures())
     library = opened(folder, chars=CHARS)
     coming = [
         replace(
@@ -216,7 +216,7 @@ def test_a_crash_at_any_byte_of_a_capture_leaves_tier_2_whole(tmp_path: Path) ->
         assert is_whole(tmp_path, library)
         # The next capture moves the torn end aside while the library looks on.
         ninth = replace(capture(9), conversation_id="reply_9")
-        [pair] = RawArchive(week.parent, Captures()).write([ninth], START.timestamp() + 9000)
+        [pair] = RawArchive(week.parent, RecentCaptures()).write([ninth], START.timestamp() + 9000)
         assert library.oldest_undecided() == pair
     week.write_bytes(sound + block)
     assert opened(tmp_path).oldest_undecided() == captured(2)

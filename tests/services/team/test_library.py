@@ -146,7 +146,7 @@ def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
 def test_opening_an_empty_folder_writes_nothing(tmp_path: Path) -> None:
     library = opened(tmp_path)
     assert library.oldest_undecided() is None
-    assert (library.index(), library.undescribed(), library.pairs_of_topic("gpu")) == ((), [], [])
+    assert (library.index(), library.undescribed_topics(), library.pairs_of_topic("gpu")) == ((), [], [])
     assert everything(tmp_path) == {}
 
 
@@ -537,7 +537,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
     assert is_whole(tmp_path, library)
     assert dict(library.topics) == dict(rebuilt.topics)
     assert library.index() == rebuilt.index()
-    assert library.undescribed() == []
+    assert library.undescribed_topics() == []
     assert library.oldest_undecided() is None
     assert caplog.messages == []
     state = read_state(places_in(tmp_path).state)
@@ -556,20 +556,20 @@ def test_descriptions_are_asked_for_what_has_changed_and_kept(tmp_path: Path) ->
     store(tmp_path, ONE, TWO)
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
-    [topic] = library.undescribed()
+    [topic] = library.undescribed_topics()
     assert topic == library.topics["gpu"]
     library.describe(topic, "About GPUs.\n\nteam:forged.txt\nmore", "key")
-    assert library.undescribed() == []
+    assert library.undescribed_topics() == []
     entry = IndexEntry("team:gpu.txt", "About GPUs.\n- team:forged.txt\nmore")
     assert library.index() == (entry,)
     assert index_file.parse(places_in(tmp_path).index.read_text()) == [entry]
     # While a new one is due, the old one stands.
     library.decide(added(TWO, "gpu"))
     assert library.index() == (entry,)
-    assert [each.name for each in library.undescribed()] == ["gpu"]
+    assert [each.name for each in library.undescribed_topics()] == ["gpu"]
     again = opened(tmp_path)
     assert again.index() == (entry,)
-    assert [each.name for each in again.undescribed()] == ["gpu"]
+    assert [each.name for each in again.undescribed_topics()] == ["gpu"]
 
 
 def test_another_prompt_or_model_asks_for_all_descriptions_anew(tmp_path: Path) -> None:
@@ -578,8 +578,8 @@ def test_another_prompt_or_model_asks_for_all_descriptions_anew(tmp_path: Path) 
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
     library.describe(library.topics["gpu"], "About GPUs.", "key")
-    assert opened(tmp_path).undescribed() == []
-    assert [topic.name for topic in opened(tmp_path, key="another").undescribed()] == ["gpu"]
+    assert opened(tmp_path).undescribed_topics() == []
+    assert [topic.name for topic in opened(tmp_path, key="another").undescribed_topics()] == ["gpu"]
 
 
 def test_content_that_was_described_before_is_not_described_twice(tmp_path: Path) -> None:
@@ -588,14 +588,14 @@ def test_content_that_was_described_before_is_not_described_twice(tmp_path: Path
     library.decide(added(ONE, "gpu"))
     library.describe(library.topics["gpu"], "About GPUs.", "key")
     library.decide(added(ONE, "graphics"))
-    assert library.undescribed() == []
+    assert library.undescribed_topics() == []
     assert library.index() == (IndexEntry("team:graphics.txt", "About GPUs."),)
     # A description of what a topic held a moment ago is kept, and another asked for.
     old = library.topics["graphics"]
     store(tmp_path, TWO)
     library.decide(added(TWO, "graphics"))
     library.describe(old, "Old.", "key")
-    assert [topic.name for topic in library.undescribed()] == ["graphics"]
+    assert [topic.name for topic in library.undescribed_topics()] == ["graphics"]
     library.describe(replace(old, name="gone"), "Nothing.", "key")
     assert [entry.id for entry in library.index()] == ["team:graphics.txt"]
 
@@ -606,11 +606,11 @@ def test_one_damaged_record_of_the_cache_costs_one_description(tmp_path: Path) -
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
     library.decide(added(TWO, "net"))
-    for topic in library.undescribed():
+    for topic in library.undescribed_topics():
         library.describe(topic, f"About {topic.name}.", "key")
     cache = places_in(tmp_path).cache
     cache.write_text(cache.read_text().replace('"source_type":"file"', '"source_type":5', 1))
-    assert [topic.name for topic in opened(tmp_path).undescribed()] == ["gpu"]
+    assert [topic.name for topic in opened(tmp_path).undescribed_topics()] == ["gpu"]
 
 
 def test_until_there_is_a_description_the_first_question_stands_in(tmp_path: Path) -> None:
@@ -665,7 +665,7 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
         for what, number, topic, others in steps:
             match what:
                 case "describe":
-                    for each in library.undescribed():
+                    for each in library.undescribed_topics():
                         library.describe(each, f"{len(each.text)}", "key")
                 case "reopen":
                     library = opened(folder, chars=400)
