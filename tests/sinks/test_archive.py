@@ -522,7 +522,7 @@ async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_
 
 async def test_who_changes_their_words_again_and_again_loses_them_all_at_once(tmp_path: Path) -> None:
     """Else one account could have a long conversation stored again for each word of it."""
-    raw = RawArchive(tmp_path, Captures(), lambda: START + 60)
+    raw = RawArchive(tmp_path, RecentCaptures(), lambda: START + 60)
     words = [f"w{number}" for number in range(50)]
     asked, answer = capture(1).messages[0], capture(1).messages[-1]
     more = [
