@@ -18,12 +18,12 @@ from model.permissions import OWNER, Operator
 COOKIE = "millrace"
 SESSION_SECONDS = 12 * 3600.0
 MAX_SESSIONS = 200
-"""Of one operator at a time; with one more, the oldest ends."""
+"""The most sessions of one operator; with one more, the oldest ends."""
 FREE_TRIES = 5
 """After so many wrong tokens an address has to wait, each time twice as long."""
 MAX_WAIT_SECONDS = 300.0
 MAX_ADDRESSES = 2_000
-"""Of so many addresses the wrong tokens are remembered."""
+"""The most addresses whose wrong tokens are remembered."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

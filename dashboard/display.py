@@ -16,7 +16,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 KIB = 1024
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>")
 _MINUTE_CHARS = 16
-"""So many characters of a time stamp reach to its minute."""
+"""The length of a time stamp up to its minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def duration(value: float | None) -> str:
 
 
 def whole_duration(value: float) -> str:
-    """A duration in whole_duration minutes, hours or days, such as `59 min`; empty if it is under a minute."""
+    """Return a duration in whole minutes, hours or days, such as `59 min`; empty if it is under a minute."""
     for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
         if value >= length:
             return f"{value // length:.0f} {unit}"

@@ -21,7 +21,7 @@ from services.conversations import WorkCancelled
 from services.telemetry import current_part
 
 MAX_DURATIONS = 256
-"""So many of the last durations of an operator make its median and 95th percentile."""
+"""The number of the last items whose durations make an operator's median and 95th percentile."""
 MAX_FINISHED = 1_000
 """The most finished parts whose steps are remembered."""
 STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.handles_parts)

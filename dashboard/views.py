@@ -384,7 +384,7 @@ def _gap_question(entry: PartOutcome, rules: DisplayRules, answers: Mapping[int,
 MAX_HITS = 20
 _PASSAGE_CHARS = 900
 _DAY_CHARS, _MINUTE_CHARS = 10, 16
-"""So many characters of a time stamp reach to its day, and to its minute."""
+"""The length of a time stamp up to its day, and up to its minute."""
 
 
 class KnownSource(NamedTuple):

@@ -180,7 +180,7 @@ def _day(at: float) -> str:
 
 
 MAX_DISMISSED = 20_000
-"""Of more dismissed questions, only the newest stay dismissed."""
+"""The most questions that stay dismissed; of more, the newest do."""
 
 
 def parse_dismissed(content: bytes) -> frozenset[int]:

@@ -25,7 +25,7 @@ from services.team import REMOVED, Pair, worded_alike
 from services.telemetry import PartOutcome
 
 MAX_GROUPED = 2_000
-"""Of more unanswered questions, only the newest are grouped."""
+"""The most unanswered questions that are grouped; of more, the newest are."""
 MIN_COSINE, MIN_WORD_COSINE = 0.55, 0.3
 """The least cosine with a group that a question needs to join it: of their vectors, and of their words."""
 READ_CHARS = 2_000

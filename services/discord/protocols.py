@@ -16,7 +16,7 @@ SYNTHETIC_ID = 1 << 21
 """A bit that is set in the ids of replays, among the bits of Discord's worker number, so that no real id is equal."""
 
 PAGE_SIZE = 100
-"""So many messages Discord returns at most for one request (API reference, "Get Channel Messages")."""
+"""The most messages that Discord returns for one request (API reference, "Get Channel Messages")."""
 
 log = logging.getLogger(__name__)
 

@@ -23,10 +23,10 @@ log = logging.getLogger(__name__)
 NO_BOT_ID = 0  # the bot's id in an export, which names no bot: nobody has this id, so nothing mentions it
 
 MAX_REMEMBERED_IDS = 100_000
-"""So many of the last message ids are compared when files are merged: copies of a message have nearly the same time."""
+"""The number of message ids that are compared when files are merged: copies of a message have nearly the same time."""
 
 MAX_HIDDEN_IDS = 100_000
-"""Of so many messages of people who opted out the ids are kept, to leave out their reactions and deletions as well."""
+"""The number of opted-out messages whose ids are kept, so that their reactions and deletions are left out as well."""
 
 KEPT_FIELDS = {
     "READY": ("v", "user", "guilds"),

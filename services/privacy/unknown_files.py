@@ -17,7 +17,7 @@ from services.storage import DataFolder
 from services.telemetry import number_of
 
 MAX_LISTED_FILES = 5
-"""If a folder has more files to report, one line reports all of them."""
+"""The most files of one folder that are reported one by one; of more, one line reports all."""
 
 _MAX_LINE_BYTES = 1 << 20
 _DATABASE = re.compile(r".*\.sqlite(-(wal|shm|journal))?")

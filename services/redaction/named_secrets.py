@@ -123,7 +123,7 @@ def _looks_random(value: str, chars: int) -> bool:
 # Long runs of alternatives
 
 MAX_REPEATS = 500
-"""At most so many repetitions in one match; see `compile_run`."""
+"""The most repetitions in one match; see `compile_run`."""
 
 
 def compile_run(pieces: str) -> re.Pattern[str]:

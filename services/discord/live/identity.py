@@ -21,7 +21,7 @@ MESSAGE_CONTENT_FLAGS = 1 << 18 | 1 << 19
 """Flags of an application that have the intent, in servers of any number or in few (API reference, "Application")."""
 
 MAX_SERVERS = 20
-"""Only so many servers are listed: the roles of each cost a request."""
+"""The most servers that are listed: the roles of each cost a request."""
 
 _BAD_TOKEN, _NO_INTENT = 4004, 4014
 
@@ -153,8 +153,8 @@ async def _ask(token: str, request: Callable[[aiohttp.ClientSession], Awaitable[
 
     try:
         return await clock.run_in_real_time(in_time)
-    except _NoAnswer as refused:
-        return refused.identity
+    except _NoAnswer as failure:
+        return failure.identity
     except TimeoutError:
         return Identity(unknown=f"Discord did not answer within {PROBE_SECONDS:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:
@@ -168,8 +168,8 @@ async def _read_identity(session: aiohttp.ClientSession) -> Identity:
     name, user_id = str(me["username"]), int(me["id"])
     try:
         application = await _get(session, "/applications/@me")
-    except _NoAnswer as refused:
-        return replace(refused.identity, name=name, user_id=user_id)
+    except _NoAnswer as failure:
+        return replace(failure.identity, name=name, user_id=user_id)
     missing = not int(application["flags"]) & MESSAGE_CONTENT_FLAGS
     return Identity(name, user_id, int(application["id"]), refused=CLOSE_REMEDIES[_NO_INTENT] if missing else None)
 
