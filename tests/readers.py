@@ -37,7 +37,7 @@ def idle_readers() -> Iterator[Idle]:
 
 
 async def on_one_loop(call: Callable[[], Coroutine[object, object, T]]) -> T:
-    """As `run_in_real_time`, also on an ordinary loop: a process is kept no longer than the loop that started it."""
+    """As `run_in_real_time`, also on an ordinary loop: no process is kept longer than the loop that started it."""
     if isinstance(asyncio.get_running_loop(), VirtualLoop):
         return await run_in_real_time(call)
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), _real_loop()))
