@@ -63,6 +63,7 @@ from services.team.library import (
     TeamPaths,
     allowed_remarks,
     allowed_removals,
+    has_team_changed,
     merge_decisions,
     parts_by_topic,
     replaced_by,
