@@ -426,15 +426,17 @@ async def write_decision(
     on_written: Callable[[], None] | None = None,
     *,
     put_off: bool = False,
+    brings_back: bool = True,
 ) -> Sequence[str]:
-    """Write a decision about `pair`, and the changed topics, unless these are `put_off` (`TeamLibrary.decide`); then
-    call `on_written` in the same thread, off the event loop. Returns the names of the topics that changed.
+    """Write a decision about `pair`, and the changed topics, unless these are `put_off`; then call `on_written` in the
+    same thread, off the event loop. Returns the names of the topics that changed. `put_off`, `brings_back`: as in
+    `TeamLibrary.decide`.
 
     Raises LibraryUnwritable: a file cannot be written; the library knows what is left to do.
     """
 
     def decided() -> frozenset[str]:
-        changed = library.decide(decision, pair, put_off=put_off)
+        changed = library.decide(decision, pair, put_off=put_off, brings_back=brings_back)
         if on_written is not None:
             on_written()
         return changed

@@ -46,6 +46,7 @@ from services.team import (
     Pair,
     TeamLibrary,
     Topic,
+    has_team_changed,
     has_team_text,
 )
 from services.telemetry import current_part, current_people
@@ -206,7 +207,8 @@ class CurationQueue:
         self._private = False  # whether its place is no longer public
         # Decisions that need no model, by pair of which messages are doubted.
         self._repeated: dict[Decimal, Decision | None] = {}
-        self._changed_pair: Pair | None = None  # a filed pair of which something was edited or deleted
+        # A filed pair of which something was edited or deleted, and its later capture.
+        self._changed_pair: tuple[Pair, Pair] | None = None
         self._grown = sorted(s.library.topics.keys() - described.keys())  # to describe before the next pair
         self._undescribed: list[Topic] = []  # to describe once no pair is left
         # `_look` runs in threads, for which the loop does not wait: a look is up to date only if nothing has changed
@@ -304,12 +306,15 @@ class CurationQueue:
         """Withdraw a pair of which something was edited or deleted. That needs no model."""
         if not self._is_up_to_date:
             await run_blocking(self._look)
-        pair = self._changed_pair
-        if pair is None:
+        if self._changed_pair is None:
             return None
+        pair, later = self._changed_pair
         decision = self._withdrawn(pair, "something in it was edited, deleted or doubted")
         self._outdate()
-        await write_decision(self._services.library, decision, pair, on_written=self._look_if_possible)
+        library, look = self._services.library, self._look_if_possible
+        # What the team has replaced comes back by nobody else.
+        brings_back = has_team_changed(later, pair)
+        await write_decision(library, decision, pair, on_written=look, brings_back=brings_back)
         return decision
 
     async def _decide(self) -> Decision | None:

@@ -62,6 +62,7 @@ from services.team.library import (
     TeamPaths,
     allowed_remarks,
     allowed_removals,
+    has_team_changed,
     merge_decisions,
     pieces_by_topic,
     replaced_by,

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
 from services.storage import files
 from services.team import archive, archive_files
-from services.team.archive import REMOVED, Pair, piece_of
+from services.team.archive import REMOVED, Pair, Speaker, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
@@ -234,11 +234,24 @@ def _is_exchange(pair: Pair) -> bool:
 
 def has_changed(pair: Pair, earlier: Pair) -> bool:
     """Return True if a text of an earlier capture was changed or removed, or is doubted since."""
-    if not set(pair.doubted_ids).issubset(earlier.doubted_ids):
-        return True
+    return _is_doubted_since(pair, earlier) or bool(_speakers_changed(pair, earlier))
+
+
+def has_team_changed(pair: Pair, earlier: Pair) -> bool:
+    """Return True if the team alone has changed or removed its words of an earlier capture. What a user removes may
+    take an answer with it, and anybody may doubt one.
+    """
+    return not _is_doubted_since(pair, earlier) and _speakers_changed(pair, earlier) == {Speaker.TEAM}
+
+
+def _is_doubted_since(pair: Pair, earlier: Pair) -> bool:
+    return not set(pair.doubted_ids).issubset(earlier.doubted_ids)
+
+
+def _speakers_changed(pair: Pair, earlier: Pair) -> set[Speaker]:
     texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
     turns = zip(earlier.message_ids, earlier.turns, strict=True)
-    return any(texts.get(message_id, turn.text) != turn.text != REMOVED for message_id, turn in turns)
+    return {turn.speaker for message_id, turn in turns if texts.get(message_id, turn.text) != turn.text != REMOVED}
 
 
 def merge_decisions(pair: Pair, pieces: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
@@ -435,13 +448,13 @@ class TeamLibrary:
         with self._lock:
             return self.reader.later_capture(pair)
 
-    def outdated_pair(self) -> Pair | None:
-        """Return a pair in a topic if an undecided later capture in memory has changed it (`has_changed`)."""
+    def outdated_pair(self) -> tuple[Pair, Pair] | None:
+        """Return a pair in a topic, and an undecided later capture in memory that has changed it (`has_changed`)."""
         with self._lock:
             for pair in self.reader.in_memory(self.fold.placement.is_undecided):
                 for held in self.fold.captures(pair):
                     if held.key < pair.key and has_changed(pair, held):
-                        return held
+                        return held, pair
             return None
 
     @property
@@ -531,15 +544,22 @@ class TeamLibrary:
                 pieces=placement.pieces.get(last.key, ()) if last.action is Action.ADDED else (),
             )
 
-    def decide(self, decision: Decision, pair: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
+    def decide(
+        self,
+        decision: Decision,
+        pair: Pair | None = None,
+        *,
+        put_off: bool = False,
+        brings_back: bool = True,
+    ) -> frozenset[str]:
         """Record a decision and carry it out. Returns the names of the topics that changed, were added or removed.
 
         A pair that is added or restored goes into the first file of its topic with room for it, and that file's name
         is noted with the decision. An added pair replaces all earlier active captures of its conversation, is skipped
         if there is a later one, and removed if an operator has removed another one. What a removed pair had replaced
-        is added again, and goes once more if the pair is restored. `pair`: saves a search. `put_off`: the decision and
-        its files are written later, with others, at most `MOST_PUT_OFF` at once. A crash before that loses the
-        decision.
+        is added again if it `brings_back` that, and goes once more if the pair is restored. `pair`: saves a search.
+        `put_off`: the decision and its files are written later, with others, at most `MOST_PUT_OFF` at once. A crash
+        before that loses the decision.
 
         Raises:
             UnknownPair: the pair is to go into a topic, and is not in the archive.
@@ -563,7 +583,8 @@ class TeamLibrary:
                 again = (key for key in self._replaced_by(pair, self._log()) if key in self.fold.active)
                 decision = replace(decision, remove_ids=tuple(self.fold.active[key].id for key in again))
             returning: Sequence[tuple[Decision, Pair]] = ()
-            if decision.action is Action.REMOVED and not decision.by.is_curator and pair is not None:
+            is_withdrawn = decision.action is Action.REMOVED and not decision.by.is_curator
+            if is_withdrawn and brings_back and pair is not None:
                 returning = self._decisions_to_add_again(decision, pair)
             noted = [decision, *(each for each, _ in returning)]
             if put_off:

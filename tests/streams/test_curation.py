@@ -803,20 +803,37 @@ async def test_a_doubt_costs_no_call_and_waits_for_nothing(tmp_path: Path, alone
     await team.closes()
 
 
-async def test_a_doubted_answer_goes_where_it_was_and_what_it_had_replaced_comes_back(tmp_path: Path) -> None:
-    first, second = pair(1), pair(2)
-    curator = ScriptedCurator(integrated=lambda _pair, held: kept(*(each.id for each in held)))
+@pytest.mark.parametrize("how", ["doubted", "question deleted", "answer deleted", "answer edited"])
+async def test_what_an_answer_had_replaced_comes_back_only_by_the_team(tmp_path: Path, how: str) -> None:
+    """Else any three words of a stranger would have the withdrawn answer quoted again."""
+    first, second, third = pair(1), pair(2), pair(3)
+    curator = ScriptedCurator(integrated=lambda new, held: kept(*(each.id for each in held if new == second)))
     team = Team(tmp_path, curator)
     await team.hears(first, second)
     await asyncio.sleep(1)
     assert list(team.library.topics["things"].pairs) == [second]
     calls = list(curator.asked)
-    await team.hears(doubted(second, 3))
+    match how:
+        case "doubted":
+            again, back = doubted(second, 3), []
+        case "question deleted":
+            gone = tuple(replace(turn, text=REMOVED) for turn in second.turns)
+            again, back = replace(taken_back(second, 3), turns=gone), []
+        case "answer deleted":
+            again, back = taken_back(second, 3), [first.id]
+        case _:
+            again, back = taken_back(second, 3, text="so, and more."), [first.id]
+    await team.hears(again)
     await asyncio.sleep(1)
-    assert curator.asked == calls
-    assert [each.id for each in team.library.topics["things"].pairs] == [first.id, pair(3).id]
-    last = noted(tmp_path)[-1]
-    assert (last.action, last.remove_ids, last.replaces, last.by) == (Action.ADDED, (), (second.id,), Actor.LLM)
+    left = [third.id] if how in {"doubted", "answer edited"} else []
+    topic = team.library.topics.get("things")
+    assert [each.id for each in topic.pairs if topic] == back + left if topic else not back + left
+    assert (curator.asked == calls) is (how != "answer edited")
+    if how == "doubted":
+        last = noted(tmp_path)[-1]
+        assert (last.action, last.remove_ids, last.replaces, last.by) == (Action.ADDED, (), (second.id,), Actor.LLM)
+        corrections.remove(team.library, third.id, rfc3339(now()))
+        assert [each.id for each in team.library.topics["things"].pairs] == [first.id]
     await team.closes()
 
 
