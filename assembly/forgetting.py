@@ -281,7 +281,7 @@ class Privacy:
     async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
         self.parts.services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
-            each.captures.recent.forget(user_id, REMOVED)
+            each.captures.recent_captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, until)
         removed_servers, configured = list[Settings](), None
         if self.settings is not None:

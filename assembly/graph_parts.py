@@ -146,7 +146,7 @@ class CaptureParts:
             already, or if another process stores it. Raises ArchiveUnwritable, OSError. None: nothing is taught here.
         ask_filing: with `teach` and without `curation`, asks the process that files lessons what became of one; its
             arguments are the server and the last message of its part.
-        recent: the stored conversations that new captures may continue.
+        recent_captures: the stored conversations that new captures may continue.
         curation: None: captures are stored and not filed under topics.
         images: None: images stay placeholders.
         finish_all: as in `CurationRules`.
@@ -154,7 +154,7 @@ class CaptureParts:
 
     keep: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     revise: Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
-    recent: RecentCaptures
+    recent_captures: RecentCaptures
     teach: Callable[[Capture], Coroutine[Any, Any, Pair | None]] | None = None
     ask_filing: Callable[[int | None, int], Coroutine[Any, Any, TeachingResult]] | None = None
     curation: CurationServices | None = None
@@ -185,7 +185,7 @@ def capture_parts(
         return await archive.revise(revisions)
 
     if curation is None:
-        return CaptureParts(keep=archive.keep, revise=revise, recent=captures)
+        return CaptureParts(keep=archive.keep, revise=revise, recent_captures=captures)
 
     async def teach(capture: Capture) -> Pair | None:
         pair = await archive.store_late(capture)
@@ -196,7 +196,7 @@ def capture_parts(
     return CaptureParts(
         keep=archive.keep,
         revise=revise,
-        recent=captures,
+        recent_captures=captures,
         teach=teach,
         curation=curation,
         images=image_services(

@@ -109,7 +109,7 @@ class UpdateWatch:
             self._is_outdated = True
             self.changed.on_next(None)
 
-    def age(self, at: float) -> Condition:
+    def timeliness(self, at: float) -> Condition:
         """Return whether the updates are in time."""
         late = at - self.current_at > max(LATE_UPDATES * self.kb.runtime_refresh_tick_seconds, HOUR)
         troubles = {self.prefix: Trouble(self.current_at, at)} if late else {}
@@ -118,7 +118,7 @@ class UpdateWatch:
             topic=HealthTopic.KNOWLEDGE, troubles=troubles, detail=f"{told}; {self._why}" if self._why else told
         )
 
-    async def failing(self, at: float) -> Condition:
+    async def source_failures(self, at: float) -> Condition:
         """Return which sources could not be read, each since it was first seen so."""
         if self._is_outdated:
             self._is_outdated = False  # unless an update ends meanwhile
@@ -238,7 +238,7 @@ class HealthMonitor:
         if self._calls:
             found.append(self._models())
         for watch in list(self._updates.values()):
-            found += [watch.age(at), await watch.failing(at)]
+            found += [watch.timeliness(at), await watch.source_failures(at)]
         if budgets is not None:
             found += await budget_condition(budgets, at)
         self.latest = tuple(merge_conditions([found]))

@@ -112,7 +112,7 @@ def assemble_import(settings: Settings, tally: ResultCounts) -> tuple[GraphParts
         # The time of capture is that of the clock, as the loop has the time of the messages.
         archive = RawArchive(raw, captures, time.time, places=DataFolder(server.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
-        keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, recent=captures)
+        keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, recent_captures=captures)
         return ServerParts(settings=server, assistant=assistant, library=library, search=search, captures=keeping)
 
     servers = Servers({guild_id: server_parts(guild_id, server) for guild_id, server in settings.servers.items()})

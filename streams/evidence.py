@@ -134,7 +134,7 @@ NOTES_AT_ONCE = 16
 Work = IngestJob | Deletion
 
 
-class Done(NamedTuple):
+class HandledWork(NamedTuple):
     case_id: int
     result: IngestResult | None = None
 
@@ -230,22 +230,22 @@ def read_and_delete(parts: EvidenceParts) -> Callable[[Observable[Work]], Observ
     ingest = chunk(parts.ingest_services)
     discarding = discard(parts.ingest_services.store, parts.cases, parts.forget_answers)
 
-    async def handle(work: Work) -> Done:
+    async def handle(work: Work) -> HandledWork:
         if not isinstance(work, IngestJob):
             await discarding(work)
-            return Done(work.case_id)
+            return HandledWork(work.case_id)
         result = await ingest(work)
         parts.cases.finish(work)
-        return Done(work.case_id, result)
+        return HandledWork(work.case_id, result)
 
-    def failed(work: Work, error: Exception) -> Done:
+    def failed(work: Work, error: Exception) -> HandledWork:
         if not isinstance(work, IngestJob):
             log.error("evidence: thread %d: not deleted", work.case_id, exc_info=error)
-            return Done(work.case_id)
+            return HandledWork(work.case_id)
         if work.token.error is None:
             log.error("evidence: attachment %d is left out", work.candidate.attachment.id, exc_info=error)
         parts.cases.finish(work)
-        return Done(work.case_id, IngestResult(job=work, is_new=False))
+        return HandledWork(work.case_id, IngestResult(job=work, is_new=False))
 
     def token_of(work: Work) -> CancelToken | None:
         return work.token if isinstance(work, IngestJob) else None

@@ -277,7 +277,7 @@ class PeopleServices:
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
             self.on_progress(request)
         for server in self.parts.servers.values():
-            server.captures.recent.forget(user_id, REMOVED)
+            server.captures.recent_captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, newest_by_now(self.parts.services.history))
         await self.parts.state.record.rename_sources(renamed)
         if self.documents is not None:

@@ -412,7 +412,9 @@ def sending_capture_parts(
     async def teach(capture: Capture) -> None:
         await sender.send(capture)
 
-    return CaptureParts(keep=keep, revise=revise, recent=captures, teach=teach, ask_filing=partial(ask_filing, client))
+    return CaptureParts(
+        keep=keep, revise=revise, recent_captures=captures, teach=teach, ask_filing=partial(ask_filing, client)
+    )
 
 
 @asynccontextmanager

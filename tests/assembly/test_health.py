@@ -172,17 +172,17 @@ async def test_knowledge_is_late_after_three_updates_that_did_not_succeed_and_an
     await updated(shelf, watch)
     began = now()
     await asyncio.sleep(3601)
-    assert watch.age(now()).is_well
+    assert watch.timeliness(now()).is_well
     failed = UpdateReport()
     failed.add(Failure(str(shelf.sources), "discover", "cannot be read", fatal=True))
     watch.on_event(failed)
     await asyncio.sleep(2400)
-    found = watch.age(now())
+    found = watch.timeliness(now())
     assert found.since == began
     assert found.detail.endswith("; .: discover")
     shelf.write("b.md", "Another\n")
     await updated(shelf, watch)
-    assert watch.age(now()).is_well
+    assert watch.timeliness(now()).is_well
     assert len(changed) == 3
 
 
@@ -194,9 +194,9 @@ async def test_a_long_update_that_makes_progress_is_not_late(shelf: Shelf) -> No
     for _ in range(5):
         await asyncio.sleep(3000)
         watch.on_event(event)
-        assert watch.age(now()).is_well
+        assert watch.timeliness(now()).is_well
     await asyncio.sleep(3601)
-    assert not watch.age(now()).is_well
+    assert not watch.timeliness(now()).is_well
 
 
 async def test_a_source_fails_from_its_first_failure_until_it_is_read(shelf: Shelf) -> None:
@@ -207,17 +207,17 @@ async def test_a_source_fails_from_its_first_failure_until_it_is_read(shelf: She
     watch = watch_of(shelf)
     await updated(shelf, watch)
     first = now()
-    found = await watch.failing(first)
+    found = await watch.source_failures(first)
     assert found.troubles == {"https://one.example/a": Trouble(first, first)}
     assert found.detail == "1 failure among 2 sources"
     await asyncio.sleep(100)
     await updated(shelf, watch)
     assert shelf.web.asked == []  # not due again
-    assert (await watch.failing(now())).troubles == {"https://one.example/a": Trouble(first, first + 100)}
+    assert (await watch.source_failures(now())).troubles == {"https://one.example/a": Trouble(first, first + 100)}
     shelf.web.serve(url, "Page one\n")
     await asyncio.sleep(300)
     await updated(shelf, watch)
-    assert (await watch.failing(now())).is_well
+    assert (await watch.source_failures(now())).is_well
 
 
 async def test_what_cannot_be_described_or_listed_is_a_failing_source_by_its_short_name(shelf: Shelf) -> None:
@@ -225,12 +225,12 @@ async def test_what_cannot_be_described_or_listed_is_a_failing_source_by_its_sho
     shelf.describer.failing["guides/a.md"] = Unavailable("away")
     watch = replace(watch_of(shelf), prefix="@7/")
     await updated(shelf, watch)
-    assert list((await watch.failing(now())).troubles) == ["@7/guides/a.md"]
+    assert list((await watch.source_failures(now())).troubles) == ["@7/guides/a.md"]
     failed = UpdateReport()
     for about in (str(shelf.sources / "secret"), "/srv/elsewhere/links.txt"):
         failed.add(Failure(about, "discover", "cannot be read"))
     watch.on_event(failed)
-    assert {"@7/secret", "@7/links.txt"} <= set((await watch.failing(now())).troubles)
+    assert {"@7/secret", "@7/links.txt"} <= set((await watch.source_failures(now())).troubles)
 
 
 async def test_lines_that_failed_are_failing_sources(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,10 +245,10 @@ async def test_lines_that_failed_are_failing_sources(shelf: Shelf, monkeypatch: 
 
     monkeypatch.setattr(health, "source_kinds", kinds)
     watch.on_event(UpdateReport())
-    assert list((await watch.failing(now())).troubles) == ["https://docs.example/sitemap.xml"]
+    assert list((await watch.source_failures(now())).troubles) == ["https://docs.example/sitemap.xml"]
     line.failed = False
     watch.on_event(UpdateReport())
-    assert (await watch.failing(now())).is_well
+    assert (await watch.source_failures(now())).is_well
 
 
 async def test_no_more_sources_are_named_than_a_message_between_processes_holds(shelf: Shelf) -> None:
@@ -256,12 +256,12 @@ async def test_no_more_sources_are_named_than_a_message_between_processes_holds(
     watch, failed = watch_of(shelf), UpdateReport()
     failed.add(Failure("https://two.example/old", "fetch", "404"))
     watch.on_event(failed)
-    assert len((await watch.failing(first := now())).troubles) == 1
+    assert len((await watch.source_failures(first := now())).troubles) == 1
     await asyncio.sleep(60)
     for number in range(5000):
         failed.add(Failure(f"https://one.example/{number}", "fetch", "404"))
     watch.on_event(failed)
-    found = await watch.failing(now())
+    found = await watch.source_failures(now())
     assert len(found.troubles) == health.MOST_SUBJECTS
     assert found.troubles["https://two.example/old"].since == first
     assert found.detail.startswith("5001 failures among")
@@ -281,8 +281,8 @@ async def test_an_update_that_ends_while_its_forerunner_is_looked_through_is_loo
         return await real(*given)
 
     monkeypatch.setattr(health, "in_thread", slow)
-    assert (await watch.failing(now())).is_well
-    assert list((await watch.failing(now())).troubles) == ["https://one.example/a"]
+    assert (await watch.source_failures(now())).is_well
+    assert list((await watch.source_failures(now())).troubles) == ["https://one.example/a"]
 
 
 async def test_only_who_keeps_the_knowledge_reports_it(monitor: HealthMonitor) -> None:

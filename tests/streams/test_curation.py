@@ -635,7 +635,7 @@ async def test_a_year_of_silence_is_not_spent_on_looking_for_work(
         looks.append(1)
         return undecided(library, *arguments)
 
-    monkeypatch.setattr(TeamLibrary, "undecided", seen)
+    monkeypatch.setattr(TeamLibrary, "oldest_undecided", seen)
     await team.hears(pair(1))
     await asyncio.sleep(365 * 86_400)
     assert team.decided == [(pair(1).id, Action.ADDED)]
