@@ -832,7 +832,7 @@ async def test_what_an_answer_had_replaced_comes_back_only_by_the_team(tmp_path:
     if how == "doubted":
         last = noted(tmp_path)[-1]
         assert (last.action, last.remove_ids, last.replaces, last.by) == (Action.ADDED, (), (second.id,), Actor.LLM)
-        corrections.remove(team.library, third.id, rfc3339(now()))
+        removals.remove(team.library, third.id, rfc3339(now()))
         assert [each.id for each in team.library.topics["things"].pairs] == [first.id]
     await team.closes()
 
