@@ -365,10 +365,10 @@ async def test_a_disk_that_is_full_stops_the_work_until_there_is_room(
     decide = team.library.decide
     full = [True]
 
-    def refusing(decision: Decision, each: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
+    def refusing(decision: Decision, each: Pair | None = None, **options: bool) -> frozenset[str]:
         if full[0]:
             raise OSError(28, "No space left on device")
-        return decide(decision, each, put_off=put_off)
+        return decide(decision, each, **options)
 
     monkeypatch.setattr(team.library, "decide", refusing)
     await asyncio.sleep(20)
