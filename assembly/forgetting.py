@@ -189,6 +189,10 @@ def list_configured_files(settings: Settings, *, is_running: bool = False) -> Co
     return ConfiguredFiles([*documents, *team_paths], documents, settings.logging.file.path, is_running)
 
 
+MOST_OPT_INS, OPT_IN_SECONDS = 2, 600.0
+"""How often somebody may opt in again within these seconds: with each opt-out, answers of others begin again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Privacy:
     """Carries out /privacy opt-out, opt-in and forget.
@@ -205,6 +209,7 @@ class Privacy:
     documents: Documents | None = None
     other_archives: Sequence[Path] = ()
     settings: Settings | None = None
+    _opted_in: dict[int, list[float]] = field(default_factory=dict[int, list[float]], init=False)  # when, by person
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
     _round: Counter[int] = field(default_factory=Counter[int], init=False)  # removals begun, by person
@@ -230,6 +235,14 @@ class Privacy:
     async def opt_in(self, call: Call) -> str:
         if call.user_id not in self.parts.state.opt_outs:
             return phrases(call.language).already_in
+        since = now() - OPT_IN_SECONDS
+        for user_id, times in list(self._opted_in.items()):
+            self._opted_in[user_id] = [at for at in times if at > since]
+            if not self._opted_in[user_id]:
+                del self._opted_in[user_id]
+        if len(self._opted_in.get(call.user_id, ())) >= MOST_OPT_INS:
+            raise CommandRefused(phrases(call.language).opted_in_lately)
+        self._opted_in.setdefault(call.user_id, []).append(now())
         try:
             await self.parts.state.opt_outs.discard(call.user_id)
         except OSError as error:

@@ -291,7 +291,8 @@ def gate(assistant: Assistant, budget: Limiter, chain_seconds: float, guess: Gue
     async def gated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         user_id, at = inquiry.part.author.id, now()
         inquiry.token.expire_in(chain_seconds, TookTooLong(f"the answer took longer than {chain_seconds:g} s"))
-        exhausted = await budget.begin_chain(user_id, at)
+        # Others decide whether it begins again: that is no question of the asker's.
+        exhausted = None if inquiry.is_counted else await budget.begin_chain(user_id, at)
         if exhausted is not None:
             inquiry.token.close()
             # Most of a chat is not meant for the bot, and must not be kept as a question.

@@ -136,6 +136,8 @@ def _run_steps(
                 if withdrawn.user_id == item.part.author.id:
                     return failed_outcome(item, _first_step(works, item), WorkCancelled(Reason.DELETED))
                 log.info("an answer begins again, without the words of somebody who has withdrawn them")
+                if isinstance(item, Inquiry) and "gate" in item.decisions:
+                    item = item._replace(is_counted=True)
                 inquiry_of(item).decisions.clear()
         return await run_once(item, {*inquiry_of(item).people})
 

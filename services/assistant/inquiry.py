@@ -39,6 +39,7 @@ class Inquiry(NamedTuple):
         people: the ids of those with whose words the steps have worked: who wrote in the conversation, or in a topic
             that was read, or posted a file that could be read.
         toolset: the tools for files and runbooks; None if the inquiry has neither.
+        is_counted: it counts against the limits of the asker already, and begins again.
     """
 
     part: Part
@@ -61,6 +62,7 @@ class Inquiry(NamedTuple):
     level: Level = Level.ANSWER
     links: tuple[str, ...] = ()
     speculation: Inquiry | None = None
+    is_counted: bool = False
 
     def with_draft(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
         """Return the inquiry with its first draft: `text` without the addresses that no `trusted` text contains. Only

@@ -80,6 +80,7 @@ class Phrases:
     not_written = Fixed()
     not_forgotten = Fixed()
     forgotten_lately = Fixed()
+    opted_in_lately = Fixed()
     out_of_reach = Fixed()
     may_see_again = Fixed()
     rest_follows = Fixed()

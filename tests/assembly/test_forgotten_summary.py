@@ -9,9 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, MagicMock, Mock
 
-from assembly.forgetting import FORGET_SECONDS, Privacy, TeamKnowledgeFiles, not_too_often, summary
+from assembly.forgetting import (
+    FORGET_SECONDS,
+    MOST_OPT_INS,
+    OPT_IN_SECONDS,
+    Privacy,
+    TeamKnowledgeFiles,
+    not_too_often,
+    summary,
+)
 from assembly.graph_parts import GraphParts
 from model.servers import Servers
 from services.conversations import InFlight, Posts, phrases
@@ -80,3 +88,22 @@ async def test_who_was_forgotten_may_ask_again_after_a_while_and_at_once_if_it_f
     assert [await answer(1), await answer(1)] == ["done", SAID.forgotten_lately]
     await asyncio.sleep(FORGET_SECONDS)
     assert [await answer(1), await answer(2), await answer(2)] == ["done", "failed", "done"]
+
+
+async def test_who_opts_in_and_out_again_and_again_has_to_wait() -> None:
+    """Answers of others begin again each time."""
+    opt_outs = MagicMock(discard=AsyncMock())
+    opt_outs.__contains__.return_value = True
+    privacy = Privacy(cast("GraphParts", SimpleNamespace(state=Mock(opt_outs=opt_outs))), Mock())
+
+    async def opt_in(user_id: int) -> str:
+        try:
+            return await privacy.opt_in(Call(1, user_id, 2, 3, is_moderator=False, can_view=True))
+        except CommandRefused as refused:
+            return str(refused)
+
+    done = [*[SAID.opted_in] * MOST_OPT_INS, SAID.opted_in_lately]
+    assert [await opt_in(1) for _ in done] == done
+    assert await opt_in(2) == SAID.opted_in
+    await asyncio.sleep(OPT_IN_SECONDS)
+    assert await opt_in(1) == SAID.opted_in

@@ -204,6 +204,15 @@ async def test_what_is_searched_for_is_the_rewritten_query_or_the_request(query:
     inquiry.token.close()
 
 
+async def test_what_begins_again_counts_once() -> None:
+    """Somebody else decides whether it does, by withdrawing their words."""
+    step = gated(verdict(), Budget(BudgetLimits(chains_per_user_per_hour=1)))
+    first, second = asked(), asked()
+    assert [told(await step(each)) for each in (first, first._replace(is_counted=True))] == ["passed", "passed"]
+    assert told(await step(second)) == "skipped: budget"
+    first.token.close()
+
+
 async def test_whoever_has_used_up_the_budget_is_refused_and_the_log_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -268,6 +268,25 @@ async def test_when_words_are_withdrawn_their_owners_question_ends_and_others_be
         assert item.decisions == {"gate 0": True}
 
 
+@pytest.mark.parametrize("after_gate", [True, False])
+async def test_an_answer_that_begins_again_after_the_gate_is_counted_already(after_gate: bool) -> None:
+    personal_work, seen = PersonalWork(), list[bool]()
+
+    async def gathered(item: Inquiry) -> Inquiry:
+        seen.append(item.is_counted)
+        return item._replace(messages=(Message(9, 11, BEN, "So.", 0.5),) if len(seen) == 1 else ())
+
+    async def gated(item: Inquiry) -> Inquiry:
+        item.decisions.update({"gate": {}} if after_gate else {})
+        await asyncio.sleep(1)
+        return item
+
+    made = in_order(step("gather", gathered, 1), step("gate", gated, 1), personal_work=personal_work)
+    asyncio.get_running_loop().call_later(0.5, personal_work.withdraw, BEN.id)
+    await watch("q|", made, values={"q": inquiry()})
+    assert seen == [False, after_gate]
+
+
 class Heard:
     """A meter that writes down what it hears."""
 
