@@ -12,6 +12,8 @@ from pathlib import Path
 from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
+from services import LazyPattern
+
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("assembly", "clock", "commands", "model", "operators", "services", "settings", "sinks", "streams")
 _MAKES = frozenset({"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"})
@@ -73,6 +75,12 @@ def within(value: Any, module: ModuleType, seen: set[int] | None = None) -> Iter
         pattern = cast(re.Pattern[Any], value)
         if isinstance(pattern.pattern, str):
             yield pattern, ""
+    elif isinstance(value, LazyPattern):
+        yield value.compiled, ""
+    elif isinstance(value, partial) and isinstance(
+        owner := getattr(cast(Any, value.func), "__self__", None), LazyPattern
+    ):
+        yield owner.compiled, str(cast(partial[Any], value).args[0])  # of `ask`
     elif isinstance(value, BuiltinMethodType) and isinstance(value.__self__, re.Pattern):
         yield cast(re.Pattern[str], value.__self__), value.__name__
     elif id(value) not in seen and not isinstance(value, str | bytes | int | ModuleType):
