@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         render_draft,
     )
     from services.conversations.fixed_phrases import Phrases, in_language, phrases
-    from services.conversations.history import History, edited, is_private
+    from services.conversations.history import History, apply_edit, is_private
     from services.conversations.in_flight import InFlight, PersonalWork, Withdrawn, WorkCancelled
     from services.conversations.people import (
         TYPING_SECONDS,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         render_watermarks,
         replies_with,
     )
-    from services.conversations.routing import Router, RouteRules, Routing
+    from services.conversations.routing import Router, RouteRules, RoutingResult
     from services.conversations.tracking import ConversationTracker, RecentIds, TrackingRules
 
 __getattr__ = lazy_exports(__name__)
