@@ -18,7 +18,7 @@ from assembly.answering import assistant_of, server_libraries, team_search
 from assembly.documents import Documents
 from assembly.forgetting import Privacy, not_too_often, team_files
 from assembly.graph_parts import GraphParts
-from assembly.teaching import Teaching
+from assembly.teaching import LessonStore
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, Reason, traits_of
@@ -145,6 +145,10 @@ class RunbookCommands:
         return say.shown_in_threads if shown else say.runbooks_private
 
 
+MOST_FAILED_LISTED = 20
+"""The most files that could not be read which a list names, the newest."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceCommands:
     documents: Documents
@@ -157,8 +161,10 @@ class EvidenceCommands:
         if not documents:
             return say.no_files
         names = names_for(documents, call.user_id)
-        lines = (f"- {file_line(doc, names[doc.doc_id], say)}" for doc in documents)
-        return "\n".join([say.thread_files, *lines])
+        unlisted = {doc.doc_id for doc in documents if doc.state is State.FAILED}
+        unlisted.difference_update([doc.doc_id for doc in documents if doc.doc_id in unlisted][-MOST_FAILED_LISTED:])
+        lines = [f"- {file_line(doc, names[doc.doc_id], say)}" for doc in documents if doc.doc_id not in unlisted]
+        return "\n".join([say.thread_files, *lines, *([f"- … +{len(unlisted)}"] if unlisted else ())])
 
     async def delete(self, call: Call, filename: str) -> str:
         wanted, name = filename.strip().casefold(), protocol.case_collection(str(call.place_id))
@@ -171,15 +177,20 @@ class EvidenceCommands:
         ]
         if not called:
             raise CommandRefused(phrases(call.language).no_such_file)
-        meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
+        by = None if call.is_moderator else call.user_id
+        meant = [doc for doc in called if by is None or is_poster(doc, by)]
         if not meant:
             raise CommandRefused(phrases(call.language).not_yours)
         with _store_errors(call):
             await self.documents.cancel_reads(
-                lambda candidate: candidate.case_id == call.place_id and any(map(candidate.is_in, meant))
+                lambda candidate: (
+                    candidate.case_id == call.place_id
+                    and by in {None, candidate.uploader_id}
+                    and any(map(candidate.is_in, meant))
+                )
             )
             for doc in meant:
-                await remove_file(self.documents.store, self.documents.cases.tombstones, name, doc)
+                await remove_file(self.documents.store, self.documents.cases.tombstones, name, doc, by)
             self.documents.answers.purge(name)
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return phrases(call.language).forgotten(escape_markup(filename.strip()))
@@ -351,7 +362,7 @@ class QuestionCommands:
 class TeachCommand:
     """Has the team teach a question and its answer. What it says is for the team, and in English."""
 
-    teaching: Teaching
+    teaching: LessonStore
 
     async def teach(self, call: Call, question: str, answer: str) -> str:
         form = LessonForm(call.guild_id, question, answer, call.id, call.place_id, call.user_id)
@@ -379,7 +390,7 @@ class SlashServices:
 
     @property
     def teaching(self) -> TeachCommand:
-        return TeachCommand(Teaching(self.parts, Redactor(self.settings.secrets)))
+        return TeachCommand(LessonStore(self.parts, Redactor(self.settings.secrets)))
 
     @property
     def runbooks(self) -> RunbookCommands:
@@ -414,7 +425,7 @@ COMMANDS: Mapping[str, Row] = {
         },
         is_unredacted=True,  # the secrets are taken out later, and counted
         team_only=True,
-        form="Teach the bot",
+        form_title="Teach the bot",
     ),
     "privacy opt-out": Row(
         "Leave me alone: read, learn and record nothing that I write.",
@@ -492,7 +503,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     async def screened(call: Call, **given: Any) -> str:
         texts = {key: str(given[key]) for key, option in command.options.items() if option.is_text and given[key]}
         written = "\n".join(texts.values())
-        if services.parts.state.opted_out(call.user_id, written):
+        if services.parts.state.is_opted_out(call.user_id, written):
             raise CommandRefused(phrases(call.language).not_read)
         chosen = services.parts.servers[call.guild_id].settings.ai_response.reply_language
         language = in_language(chosen, language_of(written))

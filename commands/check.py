@@ -58,8 +58,8 @@ from settings import (
     discord_token,
     names_of_variables,
 )
-from sinks.terminal import one_line
-from transport.address import ASK_FOR_CREDENTIALS, Address
+from sinks.terminal import printable_line
+from transport.address import NO_CREDENTIALS_WARNING, Address
 
 
 class Verdict(StrEnum):
@@ -277,51 +277,32 @@ async def discord_rows(settings: Settings) -> list[Finding]:
         return [Finding(about, Verdict.MISSING, bot.refused)]
     if bot.unknown is not None:
         return [Finding(about, Verdict.WARNING, f"{bot.unknown}; a start tries again until it is there")]
-    name = one_line(bot.name)
+    name = printable_line(bot.name)
     known = Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")
-    rows, channel_id = [known], settings.alerts.channel_id
-    if channel_id is not None:
-        about, without = "alerts.channel_id", "nobody is told there"
-        rows.append(await channel_row(token, channel_id, bot.user_id, about, without, Verdict.WARNING))
-    for channel_id in review_channels(settings):
-        about, without = "discord.review_channel_id", "the team is not shown what waits for approval"
-        rows.append(await channel_row(token, channel_id, bot.user_id, about, without, for_team=True))
-    return rows
+    return [known, *[await channel_row(token, *each, bot.user_id) for each in settings.team_channels]]
 
 
-async def channel_row(
-    token: str,
-    channel_id: int,
-    bot_id: int,
-    about: str,
-    without: str,
-    verdict: Verdict = Verdict.MISSING,
-    *,
-    for_team: bool = False,
-) -> Finding:
-    """Check that the bot may post in a channel. `without`, `verdict`: what follows if it may not; `for_team`: others
-    than the team should not view it. Posts nothing.
-    """
+WITHOUT_CHANNEL = {
+    "alerts.channel_id": ("nobody is told there", Verdict.WARNING),
+    "discord.review_channel_id": ("the team is not shown what waits for approval", Verdict.MISSING),
+    "report.channel_id": ("no report is posted", Verdict.WARNING),
+}
+"""For each key of `Settings.team_channels`: what follows if the bot may not post there, and how grave that is."""
+
+
+async def channel_row(token: str, about: str, channel_id: int, bot_id: int) -> Finding:
+    """Check that the bot may post in a channel of the team, and that not everybody can view it. Posts nothing."""
     from services.discord.live import Identity, access_to  # noqa: PLC0415 (as above)
 
     access = await access_to(token, channel_id, bot_id)
     if isinstance(access, Identity):
         return Finding(about, Verdict.WARNING, f"{channel_id}: {access.refused or access.unknown}")
-    if access.trouble is None and access.is_public and for_team:
-        says = f"{channel_id}: everybody can view it and reads what waits there; choose one that only the team sees"
+    if access.trouble is None and access.is_viewable:
+        says = f"{channel_id}: everybody can view it and reads what is posted there; choose one that only the team sees"
         return Finding(about, Verdict.WARNING, says)
+    without, verdict = WITHOUT_CHANNEL[about]
     says = None if access.trouble is None else f"{channel_id}: {access.trouble}; until then {without}"
     return make_finding(about, says, f"{channel_id}: the bot may post there; nothing was posted", verdict)
-
-
-def review_channels(settings: Settings) -> list[int]:
-    """Return the channels in which the team decides about answers, if any wait for it."""
-    found = set[int]()
-    for server in settings.servers.values():
-        modes = [server.ai_response.approval, *map(server.approval_in, server.discord.channels)]
-        if server.discord.review_channel_id is not None and any(mode != "off" for mode in modes):
-            found.add(server.discord.review_channel_id)
-    return sorted(found)
 
 
 def alert_rows(settings: Settings) -> Iterator[Finding]:
@@ -499,7 +480,7 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     yield next(folder_rows(settings))
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.unprotected_server) is not None:
-        yield Finding("transport", Verdict.WARNING, f"{server} {ASK_FOR_CREDENTIALS}")
+        yield Finding("transport", Verdict.WARNING, f"{server} {NO_CREDENTIALS_WARNING}")
     for guild_id, each in settings.servers.items():
         about = "" if guild_id is None else f"guilds.{guild_id}."
         yield replace(documents_row_with_nats(each.kb), about=f"{about}kb.sources_dir")

@@ -53,7 +53,10 @@ class Place:
     owner_id: int | None = None
     """Who opened the thread or post."""
     public: bool = True
-    """True if `@everyone` can view the place. Recordings carry no permissions: there every place is public."""
+    """True if `@everyone` can read the place, also what was written before, and nobody is shut out. Recordings carry no
+    permissions: there every place is public."""
+    viewable: bool = True
+    """True if `@everyone` may view what is being posted in the place, even if it is not public."""
     invited_only: bool = False
     """A private thread: viewed by its members alone."""
     locked: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
@@ -122,7 +122,7 @@ class DiscordSettings(SettingsSection):
     channel_allowlist: Snowflakes = setting(frozenset(), "Read only these channels; empty: all it can see.")
     channel_denylist: Snowflakes = setting(frozenset(), "Never read these channels.")
     capture_channels: Snowflakes = setting(
-        frozenset(), "Learn from the team in these channels even if not everyone can view them."
+        frozenset(), "Learn from the team in these channels even if not everyone can read them."
     )
     reply_mode: ReplyMode = setting("all", "Answer every question, only when mentioned, or never.")
     channels: Mapping[Snowflake, ChannelSettings] = Field(
@@ -452,6 +452,18 @@ class Settings(SettingsSection):
         """Return which answers in a channel wait for approval."""
         channel = self.discord.channels.get(channel_id)
         return (None if channel is None else channel.approval) or self.ai_response.approval
+
+    @property
+    def team_channels(self) -> Sequence[tuple[str, int]]:
+        """The channels that only the team should view, each with its key: the bot posts there what it was asked
+        elsewhere, or what is wrong with it. In that of `discord.escalation_channel_id` it posts a link alone.
+        """
+        named = {("alerts.channel_id", self.alerts.channel_id), ("report.channel_id", self.report.channel_id)}
+        for server in self.servers.values():
+            modes = (server.ai_response.approval, *map(server.approval_in, server.discord.channels))
+            if any(mode != "off" for mode in modes):
+                named.add(("discord.review_channel_id", server.discord.review_channel_id))
+        return sorted((key, channel_id) for key, channel_id in named if channel_id is not None)
 
     def resolve_paths(self, folder: Path) -> Self:
         """Return a copy with every path resolved against `folder`; unset ones lie below `app.data_dir`."""

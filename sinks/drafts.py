@@ -88,11 +88,15 @@ class DraftSink:
         waiting ── decided ──► approved ── posted, recorded ──► ended ── shown in the review channel
            └────── discarded, expired, cancelled ─────────────────┘
 
+    A person's decision depends on much, hence so many fields: what the sink posts, stores and notes with, and what it
+    has to look at again before it does. Only the last three are its own state.
+
     Attributes:
         reviews: None: drafts are shown at the dashboard only.
         archive: stores a capture, as in `Sinks`.
-        is_public: returns True if everybody can view a channel. What was asked where not everybody reads it is not
+        is_viewable: returns True if everybody can view a channel. What was asked in a place that is not public is not
             shown in such a review channel.
+        is_public: returns True if everybody can read a place.
         may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
             says now. It is asked before the question is kept.
         is_current: returns True if the topics of the team still hold what a draft is made of.
@@ -110,6 +114,7 @@ class DraftSink:
     fetcher: Fetcher | None
     access: Access | None
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
+    is_viewable: Callable[[int], bool]
     is_public: Callable[[int], bool]
     may_quote: Callable[[Draft], Coroutine[Any, Any, bool]]
     is_current: Callable[[Draft], Coroutine[Any, Any, bool]]
@@ -118,7 +123,7 @@ class DraftSink:
     audit: AuditLog
     has_outcome: Callable[[Draft], Coroutine[Any, Any, bool]]
     _warned: set[int] = field(default_factory=set[int], init=False)  # review channels
-    _public: set[int] = field(default_factory=set[int], init=False)  # review channels, as was said
+    _viewable: set[int] = field(default_factory=set[int], init=False)  # review channels, as was said
     _ended: set[int] = field(default_factory=set[int], init=False)  # the drafts whose outcome this run has given
 
     async def handle(self, request: DraftRequest) -> Outcome | None:
@@ -235,10 +240,10 @@ class DraftSink:
 
     def _look_who_views(self, channel_id: int) -> None:
         """Say so when everybody can view a review channel; what stands there is shown anew then, and when that ends."""
-        if self.is_public(channel_id) == (channel_id in self._public):
+        if self.is_viewable(channel_id) == (channel_id in self._viewable):
             return
-        self._public.symmetric_difference_update({channel_id})
-        if channel_id in self._public:
+        self._viewable.symmetric_difference_update({channel_id})
+        if channel_id in self._viewable:
             log.warning(
                 "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
                 "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
@@ -249,9 +254,9 @@ class DraftSink:
                 self.drafts.ask_in(0, DraftRequest(each.id, DraftAction.SHOW))
 
     def _is_secret_there(self, draft: Draft) -> bool:
-        """Return True if everybody reads the review channel of a draft, and not everybody what was asked."""
+        """Return True if everybody can view the review channel of a draft, and not everybody read what was asked."""
         asked_in_public = draft.is_public and self.is_public(draft.reply.post.asked_in)
-        return self.is_public(draft.review_channel_id) and not asked_in_public
+        return self.is_viewable(draft.review_channel_id) and not asked_in_public
 
     async def _edit(self, draft: Draft, request: DraftRequest) -> None:
         text = self.redact(request.text.strip())
@@ -261,7 +266,7 @@ class DraftSink:
         if len(text) > most:
             raise DecisionRefused(f"An answer has at most {most:,} characters, and this {len(text):,}: shorten it.")
         await self._note(request)
-        draft = draft.edited(text, request.by)
+        draft = draft.with_text(text, request.by)
         await self.drafts.put(draft)
         self.drafts.cancel_if_forgotten(draft, request.at)  # its new text came after them
         await self._show(draft, card_of(draft))
@@ -341,7 +346,7 @@ class DraftSink:
         return replace(await self._end(draft, draft.end, draft.decided_by), qa_id=kept.qa_id)
 
     async def _end(self, draft: Draft, end: DraftEnd, by: int = 0) -> Outcome:
-        ended = draft.ended(end, by, now())
+        ended = draft.as_ended(end, by, now())
         await self.drafts.put(ended)
         if end is DraftEnd.WITHDRAWN:  # the question may quote whoever is forgotten
             draft = replace(draft, reply=replace(draft.reply, post=replace(draft.reply.post, question="")))

@@ -20,11 +20,13 @@ from services.storage import files
 from services.team import (
     REMOVED,
     Capture,
-    Captures,
+    CapturedMessage,
     Decision,
     Pair,
     PairLinks,
+    RecentCaptures,
     Revision,
+    Speaker,
     StoredBlock,
     TeamLibrary,
     Topic,
@@ -39,20 +41,23 @@ from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
+MOST_VERSIONS = 20
+"""A conversation is stored again for each change of a user's words. With more versions of them, all of them go at once:
+else one account could fill the disk, as each word of a message can be edited out by itself."""
 LATE_WEEKS = 2  # all captures of the last day are in this many weekly files
 GROUP_SIZE = 128
 """At most this many captures are written by one append."""
 
 
 @dataclass(eq=False, slots=True)
-class _Waiting:
+class _QueuedCapture:
     """A capture to be written; afterwards one of `pair`, `stored_as` (its id, if it was there before) or `error` is
     set, or none if it is no exchange. `earlier_id`: of the capture that it revises.
     """
 
     capture: Capture
     earlier_id: str | None = None
-    done: bool = False
+    is_done: bool = False
     pair: Pair | None = None
     stored_as: str | None = None
     error: Exception | None = None
@@ -72,19 +77,19 @@ class RawArchive:
         clock: gives the time of capture; while old messages are imported, another than the loop's.
         on_stored: called with each block, in the thread that wrote it; its errors are logged.
         places: the file with the place in Discord of each pair; None: that is not kept.
-        rehearsed: nothing is written; all else is the same.
+        is_rehearsal: nothing is written; all else is the same.
     """
 
     folder: Path
-    captures: Captures
+    captures: RecentCaptures
     clock: Callable[[], float] = now
     on_stored: Callable[[StoredBlock], None] | None = None
     places: Path | None = None
-    rehearsed: bool = False
+    is_rehearsal: bool = False
     _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
     _complete_file: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # a capture may join the ones before it
-    _waiting: deque[_Waiting] = field(default_factory=deque[_Waiting], init=False)
+    _waiting: deque[_QueuedCapture] = field(default_factory=deque[_QueuedCapture], init=False)
 
     async def keep(self, capture: Capture) -> Outcome:
         """Store a capture, joined with the earlier conversation that it continues, if any; unless the last block of its
@@ -93,11 +98,11 @@ class RawArchive:
         """
         part = capture.part
         assert part is not None, "a capture without a part has no outcome"  # noqa: S101 (for the type checker)
-        mine = _Waiting(capture)
+        mine = _QueuedCapture(capture)
         self._waiting.append(mine)
         try:
             async with self._turn:
-                if not mine.done:  # else the one before has written it as well
+                if not mine.is_done:  # else the one before has written it as well
                     await self._store(self._next_group())
         finally:
             with suppress(ValueError):  # it is still there only if cancelled before it was taken up
@@ -125,7 +130,8 @@ class RawArchive:
     async def revise(self, revisions: Sequence[Revision]) -> Sequence[Pair]:
         """Store again each conversation that holds an edited, deleted or doubted message, as it reads now: readers use
         the last capture. Captures that still wait are stored with the changes too. An edit by somebody who has opted
-        out counts as a deletion.
+        out counts as a deletion. What a user has said in a conversation is deleted whole when they have changed it
+        `MOST_VERSIONS` times.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
@@ -133,22 +139,34 @@ class RawArchive:
         by_message = {each.message_id: each for each in revisions if not each.is_doubt}
         doubted = {each.message_id for each in revisions if each.is_doubt}
         async with self._turn:
-            changed: list[_Waiting] = []
+            changed: list[_QueuedCapture] = []
             for pair in await run_blocking(archive_files.last_captures, self.folder, doubted | by_message.keys()):
                 messages = captured_messages(pair)
-                edited = (each for each in messages if each.message_id in by_message)
-                withheld = {
-                    each.message_id: Revision(each.message_id) for each in filter(self.captures.is_withheld, edited)
-                }
-                revised = apply_revisions(messages, by_message | withheld, pair.kind.opening)
+                edited = [each for each in messages if each.message_id in by_message]
+                withheld = [*filter(self.captures.is_withheld, edited), *await self._changed_often(pair, edited)]
+                gone = {each.message_id: Revision(each.message_id) for each in withheld}
+                revised = apply_revisions(messages, by_message | gone, pair.kind.opening)
                 revised = with_doubts(revised, doubted)
                 if revised != tuple(messages):
-                    changed.append(_Waiting(Capture(None, pair.conversation_id, revised), pair.id))
+                    changed.append(_QueuedCapture(Capture(None, pair.conversation_id, revised), pair.id))
             await self._store(changed)
         for each in changed:
             if each.error is not None:
                 raise each.error
         return [each.pair for each in changed if each.pair is not None]
+
+    async def _changed_often(self, pair: Pair, edited: Iterable[CapturedMessage]) -> Sequence[CapturedMessage]:
+        """Return the messages of those authors of `edited` ones who have changed theirs too often since a conversation
+        has grown. Raises OSError.
+        """
+        authors = {each.author_id for each in edited if each.turn.speaker is Speaker.USER}
+        if not authors:
+            return ()
+        earlier = await run_blocking(archive_files.earlier_captures, self.folder, pair)
+        same = [captured_messages(each) for each in (*earlier, pair) if each.message_ids == pair.message_ids]
+        versions = {author: {tuple(own.turn for own in _own(each, author)) for each in same} for author in authors}
+        often = (author for author, known in versions.items() if len(known) > MOST_VERSIONS)
+        return [each for author in often for each in _own(captured_messages(pair), author)]
 
     def holds(self, message_ids: Collection[int]) -> bool:
         """Return True if a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
@@ -157,17 +175,17 @@ class RawArchive:
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.is_exchange:
             return None
-        added = _Waiting(joined)
+        added = _QueuedCapture(joined)
         await self._store([added])
         if added.error is not None:
             raise added.error
         return added.pair
 
-    def _next_group(self) -> list[_Waiting]:
+    def _next_group(self) -> list[_QueuedCapture]:
         """Take the waiting captures that can be written together, oldest first: up to the first that may continue one
         of the others, since only a stored capture can be joined.
         """
-        group: list[_Waiting] = []
+        group: list[_QueuedCapture] = []
         conversations: set[str] = set()
         messages: set[int] = set()
         while self._waiting and len(group) < GROUP_SIZE:
@@ -183,17 +201,17 @@ class RawArchive:
             if first.stored_as is None and joined.is_exchange:
                 group.append(first)
             else:
-                first.done = True
+                first.is_done = True
         return group
 
-    async def _store(self, group: Sequence[_Waiting]) -> None:
+    async def _store(self, group: Sequence[_QueuedCapture]) -> None:
         """Write a group off the loop, and mark each capture as done, also if the caller is cancelled."""
         try:
             if group:
                 await run_blocking(self._write, group, self.clock())
         finally:
             for each in group:
-                each.done = True
+                each.is_done = True
                 if (pair := each.pair) is not None:
                     self.captures.remember(pair)
                     count = number_of(len(pair.turns), "message")
@@ -201,18 +219,18 @@ class RawArchive:
 
     def write(self, captures: Sequence[Capture], at: float) -> list[Pair]:
         """Append captures made at `at`, in seconds since 1970, durably. Blocking. Raises ArchiveUnwritable."""
-        written = [_Waiting(capture) for capture in captures]
+        written = [_QueuedCapture(capture) for capture in captures]
         self._write(written, at)
         for each in written:
             if each.error is not None:
                 raise each.error
         return [each.pair for each in written if each.pair is not None]
 
-    def _write(self, group: Sequence[_Waiting], at: float) -> None:
+    def _write(self, group: Sequence[_QueuedCapture], at: float) -> None:
         self._write_blocks(group, at)
         self._note_places(group)
 
-    def _write_blocks(self, group: Sequence[_Waiting], at: float) -> None:
+    def _write_blocks(self, group: Sequence[_QueuedCapture], at: float) -> None:
         """Write each week's blocks with one flush; if that fails, one by one: a full disk may have room for some."""
         try:
             pairs = [(each, self._pair(each.capture, at)) for each in group]
@@ -262,10 +280,10 @@ class RawArchive:
     def _append(self, pairs: Sequence[Pair]) -> None:
         """Append pairs of one week."""
         path = self.folder / archive.week_file(pairs[0].key)
-        if self._complete_file != path and not self.rehearsed:
+        if self._complete_file != path and not self.is_rehearsal:
             archive_files.repair_tail(path)
         self._complete_file = None  # until the write has succeeded
-        if not self.rehearsed:
+        if not self.is_rehearsal:
             blocks = [archive.render(pair) for pair in pairs]
             start = files.append(path, "".join(blocks).encode())
             if self.on_stored is not None:
@@ -277,14 +295,14 @@ class RawArchive:
                     start += len(block.encode())
         self._complete_file = path
 
-    def _note_places(self, group: Iterable[_Waiting]) -> None:
+    def _note_places(self, group: Iterable[_QueuedCapture]) -> None:
         """Note where stored captures come from. Errors are only logged: the captures stay stored."""
         stored = {pair.id: each for each in group if (pair := each.pair) is not None}
-        if self.places is None or self.rehearsed or not stored:
+        if self.places is None or self.is_rehearsal or not stored:
             return
         names, links = ", ".join(stored), PairLinks(self.places)
 
-        def line_of(qa_id: str, each: _Waiting) -> str | None:
+        def line_of(qa_id: str, each: _QueuedCapture) -> str | None:
             if each.earlier_id is None:
                 return pair_link_line(qa_id, each.capture)
             return links.line_of_revised(qa_id, each.earlier_id, each.capture)
@@ -300,6 +318,11 @@ class RawArchive:
             log.warning("%s: %s; answers from %s will have no link", self.places, taken_over, names)
         except Exception:
             log.exception("%s: answers from %s will have no link", self.places, names)
+
+
+def _own(messages: Iterable[CapturedMessage], author_id: int) -> list[CapturedMessage]:
+    """Return what somebody said as a user."""
+    return [each for each in messages if each.author_id == author_id and each.turn.speaker is Speaker.USER]
 
 
 def merge(latest: Pair, capture: Capture) -> Capture | None:
@@ -363,7 +386,7 @@ class ImportArchive:
         """
         taken = ImportCounts()
         for whole in pairs:
-            pair = self._archive.captures.permitted(whole)
+            pair = self._archive.captures.without_withheld(whole)
             if pair is None:
                 taken.opted_out += 1
                 continue
@@ -403,15 +426,17 @@ async def write_decision(
     on_written: Callable[[], None] | None = None,
     *,
     put_off: bool = False,
+    brings_back: bool = True,
 ) -> Sequence[str]:
-    """Write a decision about `pair`, and the changed topics, unless these are `put_off` (`TeamLibrary.decide`); then
-    call `on_written` in the same thread, off the event loop. Returns the names of the topics that changed.
+    """Write a decision about `pair`, and the changed topics, unless these are `put_off`; then call `on_written` in the
+    same thread, off the event loop. Returns the names of the topics that changed. `put_off`, `brings_back`: as in
+    `TeamLibrary.decide`.
 
     Raises LibraryUnwritable: a file cannot be written; the library knows what is left to do.
     """
 
     def decided() -> frozenset[str]:
-        changed = library.decide(decision, pair, put_off=put_off)
+        changed = library.decide(decision, pair, put_off=put_off, brings_back=brings_back)
         if on_written is not None:
             on_written()
         return changed

@@ -222,6 +222,7 @@ PRIVATE_THREAD = 12
 
 ADMINISTRATOR = 1 << 3
 VIEW_CHANNEL = 1 << 10
+READ_MESSAGE_HISTORY = 1 << 16
 CONNECT = 1 << 20
 VOICE_TYPES = frozenset({2, 13})
 """Voice and stage: their texts are for whoever may also connect ("Text Channels in Voice" in Discord's help)."""
@@ -274,8 +275,9 @@ class _KnownPlace:
 
 
 def _needed_to_read(channel_type: int) -> int:
-    """Return the permissions that reading a channel of this type takes."""
-    return VIEW_CHANNEL | CONNECT if channel_type in VOICE_TYPES else VIEW_CHANNEL
+    """Return the permissions that reading what was written in a channel of this type takes."""
+    needed = VIEW_CHANNEL | READ_MESSAGE_HISTORY
+    return needed | CONNECT if channel_type in VOICE_TYPES else needed
 
 
 class Decoder:
@@ -374,12 +376,10 @@ class Decoder:
             else:
                 restricted = restricted or bool(each.deny & _needed_to_read(sent.type))
         known = _KnownPlace(found, sent.type, allow, deny, restricted)
-        public = self._is_public(known)
-        if public != found.public:
-            known = replace(known, place=replace(found, public=public))
+        known = replace(known, place=self._with_readers(known))
         if not found.is_thread:
             before, self._channels[found.id] = self._channels.get(found.id), known
-            if before is not None and before.place.public == public:
+            if before is not None and _readers(before.place) == _readers(known.place):
                 return [known.place]  # its threads are as public as they were
             threads = [each for each in self._threads.values() if each.place.parent_id == found.id]
             changed = [self._update_visibility(self._threads, each) for each in threads]
@@ -390,31 +390,35 @@ class Decoder:
             self._threads[found.id] = known
         return [known.place]
 
-    def _is_public(self, known: _KnownPlace) -> bool:
+    def _with_readers(self, known: _KnownPlace) -> Place:
+        """Return the place with who can read it, by the permissions as they are known now."""
         found = known.place
         everyone = None if found.guild_id is None else self._everyone.get(found.guild_id)
-        if not found.is_thread:
-            if everyone is not None and everyone & ADMINISTRATOR:
-                return True
-            if known.restricted:
-                return False
-            needed = _needed_to_read(known.type)
-            # Recordings carry no roles: everybody sees what no overwrite hides.
-            allowed = needed if everyone is None else everyone
-            return (allowed & ~known.deny | known.allow) & needed == needed
         if known.type == PRIVATE_THREAD:
-            return False
-        parent = None if found.parent_id is None else self._channels.get(found.parent_id)
-        # Roles are known and the parent is not: it may be hidden.
-        return everyone is None if parent is None else parent.place.public
+            return replace(found, public=False, viewable=False)
+        if found.is_thread:
+            parent = None if found.parent_id is None else self._channels.get(found.parent_id)
+            if parent is None:  # if roles are known, it may be hidden, and shown
+                return replace(found, public=everyone is None)
+            return replace(found, public=parent.place.public, viewable=parent.place.viewable)
+        if everyone is not None and everyone & ADMINISTRATOR:
+            return replace(found, public=True, viewable=True)
+        needed = _needed_to_read(known.type)
+        # Recordings carry no roles: everybody sees what no overwrite hides.
+        allowed = (needed if everyone is None else everyone) & ~known.deny | known.allow
+        is_public = allowed & needed == needed and not known.restricted
+        return replace(found, public=is_public, viewable=bool(allowed & VIEW_CHANNEL))
 
     def _update_visibility(self, known: dict[int, _KnownPlace], each: _KnownPlace) -> Place | None:
-        public = self._is_public(each)
-        if public == each.place.public:
+        place = self._with_readers(each)
+        if _readers(place) == _readers(each.place):
             return None
-        changed = replace(each, place=replace(each.place, public=public))
-        known[each.place.id] = changed
-        return changed.place
+        known[place.id] = replace(each, place=place)
+        return place
+
+
+def _readers(place: Place) -> tuple[bool, bool]:
+    return place.public, place.viewable
 
 
 USER_MESSAGE_TYPES = frozenset({0, 19})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import NamedTuple
@@ -87,23 +87,27 @@ class AskersFiles:
         A file of somebody else is used if the asker, after it was posted, has replied to its message or named it. The
         name of a file of their own, or without the ending, does not count: people choose the names of their files.
         """
-        own = [doc for doc in documents if self.is_trusted(doc)]
-        taken = {doc.filename.casefold() for doc in own}
-        others = [doc for doc in documents if doc not in own and doc.filename.casefold() not in taken]
-        meant = {doc.doc_id for doc in own} | {doc.doc_id for doc in others if self._is_meant(doc, documents)}
+        own = {doc.doc_id: doc.filename.casefold() for doc in documents if self.is_trusted(doc)}
+        taken = set(own.values())
+        others = [doc for doc in documents if doc.doc_id not in own and doc.filename.casefold() not in taken]
+        named = {message.id: _named_in(message.text, others, documents) for message in self.messages if others}
+        meant = own.keys() | {doc.doc_id for doc in others if self._is_meant(doc, named)}
         return tuple(doc for doc in documents if doc.doc_id in meant)
 
     def is_trusted(self, doc: Document) -> bool:
         """Return True if the asker or a team member has posted the file."""
         return not self.poster_ids.isdisjoint(doc.poster_ids)
 
-    def _is_meant(self, doc: Document, documents: Sequence[Document]) -> bool:
+    def _is_meant(self, doc: Document, named: Mapping[int, Container[str]]) -> bool:
         posted_in = {origin.message_id for origin in doc.origins if origin.message_id is not None}
         later = [message for message in self.messages if any(message.id > each for each in posted_in)]
-        return any(message.reply_to_id in posted_in or _says_name(message.text, doc, documents) for message in later)
+        return any(message.reply_to_id in posted_in or doc.doc_id in named[message.id] for message in later)
 
 
-def _says_name(text: str, doc: Document, documents: Sequence[Document]) -> bool:
-    """Return True if a text has the whole name of a file. A name without an ending needs a noun, such as `log`."""
-    last = doc.filename.casefold().rsplit("/", 1)[-1]
-    return last in text.casefold() and doc.doc_id in find_files(text, documents).doc_ids
+def _named_in(text: str, others: Sequence[Document], documents: Sequence[Document]) -> set[str]:
+    """Return the ids of those of `others` whose whole name a text has. A name without an ending needs a noun, such as
+    `log`.
+    """
+    folded = text.casefold()
+    written = {doc.doc_id for doc in others if doc.filename.casefold().rsplit("/", 1)[-1] in folded}
+    return written.intersection(find_files(text, documents).doc_ids) if written else written

@@ -333,13 +333,22 @@ async def forget_evidence(
     return count
 
 
-async def remove_file(store: DocumentStore, tombstones: Tombstones, name: str, doc: Document) -> None:
-    """Delete one file of a thread, for all who posted it. The file's name stays listed as long as the thread has other
-    files, and it is not read again as long as its messages exist. Raises StoreUnavailable, OSError.
+async def remove_file(
+    store: DocumentStore, tombstones: Tombstones, name: str, doc: Document, by: int | None = None
+) -> None:
+    """Delete one file of a thread, for all who posted it; `by`: only as far as this person posted it. The file's name
+    stays listed as long as the thread has other files, and it is not read again as long as its messages exist. Raises
+    StoreUnavailable, OSError.
     """
-    await tombstones.add(doc.origins)
+    await tombstones.add(origin for origin in doc.origins if by in {None, origin.uploader_id})
     described = await store.describe(name)
-    if described is None or not await store.delete_document(name, doc.doc_id):
+    if described is None:
+        return
+    if by is not None:  # anybody can post a copy of another's file
+        await store.withdraw(name, doc.doc_id, lambda origin: origin.uploader_id == by)
+        if any(each.doc_id == doc.doc_id for each in await store.documents(name)):
+            return
+    elif not await store.delete_document(name, doc.doc_id):
         return
     origin = doc.origin
     posted_by = {protocol.POSTED_BY: str(origin.uploader_id)}  # a removed file is recognised by having no uploader

@@ -320,6 +320,7 @@ class Exchange:
             an exchange is found, but never quoted, and replaces no other.
         is_clear: False if it is not certain what the answer is to, or what belongs to it. It is not quoted either.
         helped: whether the answer helped, as the asker said afterwards; None if the asker did not say.
+        is_doubted: True if somebody has doubted what the team said.
         turns: the positions of the first turn of the question and of the last turn of the answer.
     """
 
@@ -330,13 +331,19 @@ class Exchange:
     asker_known: bool
     is_clear: bool
     helped: bool | None
+    is_doubted: bool
     turns: tuple[int, int]
 
     @property
     def quotable(self) -> bool:
         """True if the answer can be quoted below the question: it is certain, and needs no context."""
         return (
-            bool(self.answer) and self.asker_known and self.is_clear and not self.context and self.helped is not False
+            bool(self.answer)
+            and self.asker_known
+            and self.is_clear
+            and not self.context
+            and self.helped is not False
+            and not self.is_doubted
         )
 
 
@@ -360,6 +367,7 @@ class _OpenExchange:
         remarks: what users have said since the answer, but for thanks.
         is_thanked: whether the user has given thanks for it.
         is_clear: False if it is not certain what belongs to the answer.
+        is_doubted: as in `Exchange`.
         last: as in `Exchange.turns`.
     """
 
@@ -373,6 +381,7 @@ class _OpenExchange:
     is_thanked: bool = False
     is_clear: bool = True
     helped: bool | None = None
+    is_doubted: bool = False
     last: int = 0
 
 
@@ -430,7 +439,7 @@ def _split(turns: Iterable[tuple[str, PairTurn]], needs_question: bool, most_cha
                 yield from _close(current, needs_question)
                 context = _question_with_context(current) if _needs_context("\n".join(remarks)) else ""
                 current = _OpenExchange(_unanswered(current), context if to == current.to else "")
-            current.is_clear = current.is_clear and not label.endswith(DOUBTED)
+            current.is_doubted = current.is_doubted or label.endswith(DOUBTED)
             current.statements.append(text)
             if remarks and not stated:
                 continue  # it asks back about what comes next
@@ -544,6 +553,7 @@ def _close(current: _OpenExchange, needs_question: bool) -> Sequence[Exchange]:
             asker_known=all(each.user == current.to and each.is_read for each in questions),
             is_clear=current.is_clear and not asked_back and len(_join_answers(current)) <= MOST_QUOTED_CHARS,
             helped=current.helped,
+            is_doubted=current.is_doubted,
             turns=(questions[0].at if questions else current.last, current.last),
         ),
     )
@@ -578,9 +588,8 @@ def read_topic(text: str) -> Article:
             headings = tuple(text[:_HEADING_CHARS] for text in asked)
             quotable = each.quotable and headings == tuple(asked)
             blocks = (Block(BlockKind.PROSE, each.answer or each.statement),)
-            sections.append(
-                Section(headings, block.id, blocks, day=block.day, quotable=quotable, helped=bool(each.helped))
-            )
+            facts = (block.day, quotable, bool(each.helped), each.is_doubted)
+            sections.append(Section(headings, block.id, blocks, *facts))
     return Article("", tuple(sections))
 
 

@@ -79,21 +79,47 @@ _NAME_HINT = re.compile(
 )
 _NAMED = Shape(label("secret"), tuple(_NAME_MARKERS.split()), _NAME_HINT, partial(named_secrets, code=False))
 _SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_MARKS = re.compile(r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_ENDS = re.compile(
     r"(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
     r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 )
-_KEY_MATERIAL = compile_run(r"(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+")
+_KEY_HEADS = compile_run(r"(?>(?:\s|\\n|>){0,6})[A-Z][A-Za-z-]{1,29}:[^\n\\]{0,200}")
+_KEY_MATERIAL = compile_run(r"(?>(?:\s|\\n|>){0,6})[A-Za-z0-9+/=]{20,100}+")
+_WORDS = re.compile(r"[^\s>]+")
+_KEY_PIECE = re.compile(r"[A-Za-z0-9+/=]{1,100}")
+_LEAST_PIECE = 20
+_MOST_BEFORE_END = 20_000
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    """Find private keys; one without an end reaches as far as it looks like key material."""
+    """Find private keys. One without an end, or a beginning, reaches as far as it looks like key material: a long one
+    takes two messages.
+    """
     at = 0
-    while opening := _KEY_BEGINS.search(text, at):
-        whole = _KEY_ENDS.match(text, opening.end())
-        at = whole.end() if whole else end_of_run(_KEY_MATERIAL, text, opening.end())
-        yield opening.start(), at
+    while mark := _KEY_MARKS.search(text, at):
+        start, end = mark.span()
+        if mark["which"] == "END":
+            start = _begin_of_material(text, max(at, start - _MOST_BEFORE_END), start)
+        elif whole := _KEY_ENDS.match(text, end):
+            end = whole.end()
+        else:
+            heads = end_of_run(_KEY_HEADS, text, end)
+            material = end_of_run(_KEY_MATERIAL, text, heads)
+            end = material if material > heads else end
+        at = end
+        if (start, end) != mark.span() or mark["which"] == "BEGIN":
+            yield start, end
+
+
+def _begin_of_material(text: str, first: int, end: int) -> int:
+    """Return where the key material begins that ends at `end`; `end` if there is none. Its last line may be short."""
+    begin = end
+    for at, word in enumerate(reversed(list(_WORDS.finditer(text[first:end].replace("\\n", "  "))))):
+        if not _KEY_PIECE.fullmatch(word[0]) or (at > 0 and len(word[0]) < _LEAST_PIECE):
+            break
+        begin = first + word.start() if len(word[0]) >= _LEAST_PIECE else begin
+    return begin
 
 
 _CALL_WITH_NAME = re.compile(
@@ -115,9 +141,10 @@ def _arguments(text: str) -> Iterator[Span]:
             at = end
 
 
-_PRIVATE_KEY = Shape(label("private key"), ("-----begin",), re.compile(""), _private_keys)
+_PRIVATE_KEY = Shape(label("private key"), ("-----begin", "-----end"), re.compile(""), _private_keys)
 _PREFIXES = (
     "npm_|pypi-AgE|dop_v1_|shpat_|whsec_|glsa_|glrt-|dckr_pat_|gsk_|xai-|nvapi-|tskey-auth-|sntrys_|figd_|lin_api_"
+    "|GOCSPX-|ntn_|sbp_|pscale_tkn_|pscale_pw_|lsv2_pt_|lsv2_sk_"
 )
 """The beginnings by which tokens of these services are recognised."""
 SHAPES: tuple[Shape, ...] = (
@@ -176,8 +203,23 @@ SHAPES: tuple[Shape, ...] = (
         rf"|\"auth\":[ \t]{{0,9}}\"(?=[A-Za-z0-9+/]{{12,400}}={{1,2}}\"))(?!{PLACEHOLDER})[^\s;,'\"&]{{8,}}",
         hint=r"cookie:|sig=|key-data:|login\s|-u |--user|\"auth\"",
     ),
+    _shape(
+        "secret",
+        _NAME_MARKERS,
+        # A label in bold, and an argument behind the name of an option.
+        rf"(?P<kept>{NAMES}(?::[*_]{{1,3}}|[*_]{{1,3}}:)[ \t]{{0,4}}`?"
+        rf"|(?<![\w-])--(?:[\w-]{{1,40}}-)?{NAMES}[ \t]{{1,4}}['\"]?)"
+        rf"(?!{PLACEHOLDER}|-)(?=[^\s`'\"]{{0,99}}[0-9])[^\s`'\"]{{8,}}",
+        hint=r"[*_]:|:[*_]|--",
+    ),
     _NAMED,
     Shape(label("secret"), tuple(_NAME_MARKERS.split()), re.compile(""), _arguments),
+    _shape(
+        "secret",
+        "://",
+        # A token alone has both letters and digits.
+        r"(?P<kept>://)(?=[A-Za-z_-]{0,99}[0-9])(?=[0-9_-]{0,99}[A-Za-z])[\w-]{20,200}(?=@)",
+    ),
     _shape(
         "secret",
         "://",

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 11
+FORMAT = 12
 """Raise it when the tables, or what is made of a document, change. Vectors stay: their key is the text's hash."""
 _BUSY_SECONDS = 10.0
 
@@ -50,7 +50,7 @@ CREATE TABLE sources (
 CREATE TABLE passages (
     passage_no INTEGER PRIMARY KEY, source_no INTEGER NOT NULL, section INTEGER NOT NULL, headings TEXT NOT NULL,
     anchor TEXT NOT NULL, text TEXT NOT NULL, hash BLOB NOT NULL, length INTEGER NOT NULL,
-    day TEXT NOT NULL, quotable INTEGER NOT NULL, helped INTEGER NOT NULL
+    day TEXT NOT NULL, quotable INTEGER NOT NULL, helped INTEGER NOT NULL, doubted INTEGER NOT NULL
 );
 CREATE INDEX passages_by_source ON passages (source_no, section);
 CREATE INDEX passages_by_hash ON passages (hash);
@@ -272,7 +272,7 @@ def _with_tables(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 # The store
 
-_COLUMNS = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped"
+_COLUMNS = "source_id, title, permalink, section, headings, anchor, text, day, quotable, helped, doubted"
 _MOST_POSTINGS_KEPT = 4_000
 _MOST_PASSAGES_KEPT = 2_000
 """In memory: some megabytes. A question reads 60, many of them the same as for the question before."""
@@ -301,7 +301,7 @@ class PreparedSource(NamedTuple):
 
 
 class StoredPassage(NamedTuple):
-    """A stored passage, with the facts about its source. `day`, `quotable` and `helped` are those of its section."""
+    """A stored passage, with the facts about its source. From `day` on they are those of its section."""
 
     source_id: str
     title: str
@@ -313,6 +313,7 @@ class StoredPassage(NamedTuple):
     day: str = ""
     quotable: bool = True
     helped: bool = False
+    doubted: bool = False
 
     @property
     def with_heading(self) -> str:
@@ -541,9 +542,9 @@ def _insert_source(connection: sqlite3.Connection, source: PreparedSource) -> No
         quotable = section.quotable and passage.quotable
         row = (number, passage.section, json.dumps(passage.headings), section.anchor, passage.text)
         passage_no = connection.execute(
-            "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length, day, quotable, helped) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*row, key, len(words), section.day, quotable, section.helped),
+            "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length, day, quotable, helped, "
+            "doubted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, key, len(words), section.day, quotable, section.helped, section.doubted),
         ).lastrowid
         connection.execute(
             "INSERT INTO words (rowid, tokens) VALUES (?, ?)", (passage_no, fts5_text(map(ascii_form, words)))
@@ -568,8 +569,6 @@ def _load_frame(connection: sqlite3.Connection, embedder_id: str) -> Frame:
 
 
 def _stored_passage(row: Sequence[Any]) -> StoredPassage:
-    source_id, title, permalink, section, headings, anchor, text, day, quotable, helped = row
+    source_id, title, permalink, section, headings, anchor, text, day, *flags = row
     path = tuple(json.loads(headings))
-    return StoredPassage(
-        source_id, title, permalink, int(section), path, anchor, text, day, bool(quotable), bool(helped)
-    )
+    return StoredPassage(source_id, title, permalink, int(section), path, anchor, text, day, *map(bool, flags))

@@ -409,7 +409,8 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
     """Return each candidate with its confidence, the surest first; among equally sure ones, those that helped before.
     Of answers to the same question the oldest comes first, as a newer one replaces it unless it says less. An answer to
     another question (`asks_something_else`), or to one of which this is a part (`asks_only_among_others`), is never
-    sure. `matches`: one for each candidate, or none at all.
+    sure; neither is one with a later answer to the same question that somebody has doubted, as that may have replaced
+    it. `matches`: one for each candidate, or none at all.
     """
     if not hits:
         return []
@@ -425,8 +426,11 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = team_probability(signals) if hit.passage.quotable else 0.0
         earlier = hit.passage.headings[-1] if hit.passage.headings else ""
+        later = (other for each, other in zip(asked, hits, strict=True) if _is_same_question(asked[at], each))
         if confidence >= _TEAM_ANSWER_FROM and (
-            asks_something_else(query, earlier, hit.passage.text) or asks_only_among_others(query, earlier)
+            any(other.passage.doubted and not _is_before(other, hit) for other in later)
+            or asks_something_else(query, earlier, hit.passage.text)
+            or asks_only_among_others(query, earlier)
         ):
             confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
@@ -450,6 +454,12 @@ def level_of(confidence: float) -> Level:
     if confidence >= _TEAM_ANSWER_FROM:
         return Level.ANSWER
     return Level.POINT if confidence >= _TEAM_POINT_FROM else Level.SILENCE
+
+
+def _is_before(one: Hit, other: Hit) -> bool:
+    """Return True if an answer is certainly older than another one."""
+    mine, its = one.passage, other.passage
+    return mine.day < its.day or (mine.source_id == its.source_id and mine.section < its.section)
 
 
 def _is_same_question(one: frozenset[str], other: frozenset[str]) -> bool:

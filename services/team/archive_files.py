@@ -84,6 +84,16 @@ def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
     return list(found.values())
 
 
+def earlier_captures(folder: Path, pair: Pair) -> list[Pair]:
+    """Return the captures of a pair's conversation before it, oldest first. Only files that may hold one are read."""
+    written = Decimal(int(snowflake_time(min(pair.message_ids)) - CLOCK_SECONDS))
+    first = archive.week_file(min(written, pair.key))
+    texts = (path.read_bytes().decode(errors="replace") for path in week_files(folder) if path.name >= first)
+    found = (each for text in texts for each in archive.pairs_with(text, [pair.conversation_id]))
+    earlier = (each for each in found if each.conversation_id == pair.conversation_id and each.key < pair.key)
+    return sorted(earlier, key=attrgetter("key"))
+
+
 def authors_in(folder: Path, pair_ids: Iterable[str]) -> set[int]:
     """Return the ids of those who have written in these pairs, as far as they are known. Only the files of their weeks
     are read; what is no id of a pair is left out. Raises OSError.
@@ -218,7 +228,7 @@ class ArchiveReader:
                 del self._latest[unwanted.conversation_id]
         return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
 
-    def waiting(self, wanted: PairFilter) -> list[Pair]:
+    def in_memory(self, wanted: PairFilter) -> list[Pair]:
         """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
 

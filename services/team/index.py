@@ -56,7 +56,7 @@ class DescriptionSchedule:
                 self._make_due(topic)
         if self._decisions % self._every == 0:
             for topic in self._grown.values():
-                if self._doubled(topic.name, len(topic.pairs)):
+                if self._has_doubled(topic.name, len(topic.pairs)):
                     self._make_due(topic)
             self._grown.clear()
 
@@ -65,7 +65,7 @@ class DescriptionSchedule:
         added to each, by name.
         """
         names = [name for name in {*self._grown, *more} if name in topics and name in self.described]
-        return any(self._doubled(name, len(topics[name].pairs) + more.get(name, 0)) for name in names)
+        return any(self._has_doubled(name, len(topics[name].pairs) + more.get(name, 0)) for name in names)
 
     def due(self) -> list[Topic]:
         """Return the topics that are to be described before the next decision, by name, each once."""
@@ -73,7 +73,7 @@ class DescriptionSchedule:
         self._due.clear()
         return found
 
-    def _doubled(self, name: str, pairs: int) -> bool:
+    def _has_doubled(self, name: str, pairs: int) -> bool:
         return pairs >= 2 * len(self.described[name].pairs)
 
     def _make_due(self, topic: Topic) -> None:
@@ -100,6 +100,8 @@ class TeamIndex:
         # Descriptions by content and key: those at the start, and those that records have lost since.
         self._known: dict[tuple[str, str], str] = {}
         self._earlier = BoundedDict[tuple[str, str], str](_KEPT_EARLIER)
+        # Likewise by words, as a topic has new ids when messages in it are doubted; with the key.
+        self._by_words = BoundedDict[tuple[str, str], str](_KEPT_EARLIER)
         self._hashes: dict[str, tuple[Topic, str]] = {}
         self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False
@@ -121,6 +123,7 @@ class TeamIndex:
     def follow(self, names: Iterable[str], topics: Mapping[str, Topic]) -> None:
         """Update the entries of these topics, which have changed, appeared or gone."""
         for name in names:
+            self._keep_by_words(name)
             if name in topics:
                 self._suspects[name] = topics[name]
                 self._enter(topics[name])
@@ -154,7 +157,7 @@ class TeamIndex:
         """The names of the topics that have a description."""
         return sorted(name.removesuffix(".txt") for name in self._records)
 
-    def outdated(self, topics: Iterable[Topic]) -> list[str]:
+    def outdated_descriptions(self, topics: Iterable[Topic]) -> list[str]:
         """Return the names of those topics whose description is of earlier content."""
         records = ((topic, self._records.get(topic.file)) for topic in topics)
         return [topic.name for topic, record in records if record and record.content_hash != self._hash(topic)]
@@ -165,16 +168,17 @@ class TeamIndex:
             self._drop_record(name)
         self._known = {(each.content_hash, each.summary_key): each.summary_text for each in self._records.values()}
         self._earlier.clear()
+        self._by_words.clear()
 
-    def undescribed(self, at: float) -> list[Topic]:
+    def undescribed_topics(self, at: float) -> list[Topic]:
         """Return the topics without a description of their present content, by name."""
         found = self.find_undescribed(self._suspects.values(), at)
         self._suspects = {topic.name: topic for topic in found}
         return sorted(found, key=attrgetter("name"))
 
     def find_undescribed(self, topics: Iterable[Topic], at: float) -> list[Topic]:
-        """Return those topics whose description is not of their present content. Content that was described before,
-        perhaps under another name, gets its old description again.
+        """Return those topics whose description is not of their present content. Content or words that were described
+        before, perhaps under another name, get their old description again.
         """
         found: list[Topic] = []
         for topic in list(topics):
@@ -183,14 +187,17 @@ class TeamIndex:
             if record is not None and (record.content_hash, record.summary_key) == (content, self._key):
                 continue
             wanted = content, self._key
-            if (known := self._known.get(wanted, self._earlier.get(wanted))) is None:
+            known = self._known.get(wanted, self._earlier.get(wanted))
+            if known is None and self._by_words:
+                known = self._by_words.get((_hash_words(topic), self._key))
+            if known is None:
                 found.append(topic)
             else:
                 self.describe(topic, known, self._key, at)
         return found
 
     @property
-    def written(self) -> bool:
+    def is_written(self) -> bool:
         """True if both files are up to date."""
         return self._cache_written and self._index_written
 
@@ -218,6 +225,12 @@ class TeamIndex:
         if record is not None and record.is_described:
             self._earlier[record.content_hash, record.summary_key] = record.summary_text
 
+    def _keep_by_words(self, name: str) -> None:
+        """Keep the description of a topic that is about to change."""
+        record, (topic, content) = self._records.get(f"{name}.txt"), self._hashes.get(name, (None, ""))
+        if topic is not None and record is not None and record.is_described and record.content_hash == content:
+            self._by_words[_hash_words(topic), record.summary_key] = record.summary_text
+
     def _enter(self, topic: Topic) -> None:
         record = self._records.get(topic.file)
         description = record.summary_text.strip() if record is not None else ""
@@ -234,6 +247,11 @@ class TeamIndex:
         if known is None or known[0] is not topic:
             known = self._hashes[topic.name] = topic, hash_text(topic.text)
         return known[1]
+
+
+def _hash_words(topic: Topic) -> str:
+    """Hash what is said in a topic, and what corrects it, without the ids of captures and marks of doubt."""
+    return hash_text(repr([(each.message_ids, each.turns, topic.corrections.get(each.key)) for each in topic.pairs]))
 
 
 def _records_in(path: Path) -> dict[str, Record]:

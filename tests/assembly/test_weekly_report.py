@@ -38,6 +38,7 @@ class Discord(DryRunPoster):
         self.written: list[Message] = []
         self.refuses, self.cut = refuses, cut
         self.gone = False
+        self.viewable = False
 
     @property
     def posts(self) -> list[str]:
@@ -46,7 +47,7 @@ class Discord(DryRunPoster):
     async def place(self, place_id: int) -> Place | None:
         if self.gone:
             return None
-        return Place(place_id, PlaceKind.CHANNEL, "staff", GUILD)
+        return Place(place_id, PlaceKind.CHANNEL, "staff", GUILD, public=False, viewable=self.viewable)
 
     async def messages(
         self, channel_id: int, *, limit: int = 100, after: int | None = None, **_: object
@@ -131,6 +132,18 @@ def test_a_week_later_the_report_is_posted_once_and_tells_of_its_own_server(sett
     assert "discord.com/channels/1/7/" in post
 
 
+def test_in_a_channel_that_everybody_can_view_nothing_is_named_that_was_asked(settings: Settings) -> None:
+    """Its records do not say who could read a question."""
+    discord = Discord()
+    discord.viewable = True
+    play(weekly(settings, discord).post_if_due())
+    assert play(weekly(settings, discord).post_if_due(), at=MONDAY + WEEK) == [True]
+    [post] = discord.posts
+    assert post.split("\n")[1:-1] == ["Questions are named where only the team sees this report."]
+    assert "Solaris" not in post
+    assert "**Calls to models**: 2," in post
+
+
 def test_a_post_that_fails_is_tried_again_an_hour_later(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     discord = Discord(refuses=1)
 
@@ -180,7 +193,7 @@ def test_a_channel_that_is_gone_gets_no_report_of_all_servers(
 
 @pytest.fixture
 def two_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    def said(_: Report) -> str:
+    def said(_: Report, **_more: object) -> str:
         return f"**The last week.** {'a' * 1500}\n{'b' * 1500}"
 
     monkeypatch.setattr("assembly.reports.render_message", said)

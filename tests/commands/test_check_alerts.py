@@ -22,7 +22,7 @@ from tests.loopback.permissions import Permission
 __all__ = ["discord_server"]
 
 SECRET = "hook-s3cret"
-ALERTS = ("alerts.channel_id", "nobody is told there", Verdict.WARNING)
+ALERTS = "alerts.channel_id"
 
 
 def rows(config: Path, alerts: str) -> dict[str, Finding]:
@@ -81,15 +81,17 @@ def test_a_disk_that_is_nearly_full_is_a_warning_with_a_remedy(config: Path, mon
 @pytest.fixture
 async def staff(discord_server: DiscordServer) -> AsyncGenerator[Channel]:
     with discord_server.routes():
-        yield discord_server.add_channel("staff")
+        channel = discord_server.add_channel("staff", hidden=True)
+        discord_server.allow(channel, discord_server.bot, Permission.VIEW_CHANNEL)
+        yield channel
 
 
 pytestmark_real = pytest.mark.real_time
 
 
 async def row_of(server: DiscordServer, channel_id: int) -> tuple[Verdict, str]:
-    row = await check.channel_row(server.token, channel_id, server.bot.id, *ALERTS)
-    assert row.about == "alerts.channel_id"
+    row = await check.channel_row(server.token, ALERTS, channel_id, server.bot.id)
+    assert row.about == ALERTS
     assert not server.posts
     return row.verdict, row.says.removeprefix(f"{channel_id}: ")
 
@@ -128,5 +130,5 @@ async def test_a_channel_that_is_hidden_or_gone_is_a_warning(discord_server: Dis
 async def test_where_discord_cannot_say_it_the_row_says_why(discord_server: DiscordServer, staff: Channel) -> None:
     discord_server.fail_next("GET", "/roles", status=500)
     assert await row_of(discord_server, staff.id) == (Verdict.WARNING, "Discord answers with HTTP 500: try again later")
-    row = await check.channel_row(SECRET_TOKEN, staff.id, discord_server.bot.id, *ALERTS)
+    row = await check.channel_row(SECRET_TOKEN, ALERTS, staff.id, discord_server.bot.id)
     assert "Discord refuses the token" in row.says

@@ -208,3 +208,26 @@ async def test_the_review_channel_is_looked_at_where_answers_wait(config: Path, 
             assert found.verdict is Verdict.MISSING
             assert says in found.says
             assert "until then the team is not shown what waits for approval" in found.says
+
+
+async def test_channels_that_only_the_team_should_view_are_looked_at(
+    config: Path, discord_server: DiscordServer
+) -> None:
+    everybodys, staff = discord_server.add_channel("general"), discord_server.add_channel("staff", hidden=True)
+    discord_server.allow(staff, discord_server.bot, Permission.VIEW_CHANNEL)
+
+    async def rows(channel_id: int) -> list[tuple[str, Verdict, str]]:
+        yaml = f"discord: {{token: '{discord_server.token}', escalation_channel_id: {everybodys.id}}}\n"
+        yaml += "".join(f"{key}: {{channel_id: {channel_id}}}\n" for key in ("alerts", "report"))
+        found = await check.discord_rows(await asyncio.to_thread(written, config, yaml))
+        return [(each.about, each.verdict, each.says) for each in found[1:]]
+
+    with discord_server.routes():
+        for channel_id, verdict, says in (
+            (everybodys.id, Verdict.WARNING, "everybody can view it and reads what is posted there"),
+            (staff.id, Verdict.OK, "the bot may post there"),
+            (5, Verdict.WARNING, "there is no such channel"),
+        ):
+            found = await rows(channel_id)
+            assert [each[:2] for each in found] == [("alerts.channel_id", verdict), ("report.channel_id", verdict)]
+            assert all(says in each[2] for each in found)

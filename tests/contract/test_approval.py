@@ -474,11 +474,13 @@ async def test_a_review_channel_that_is_forbidden_loses_nothing(
     assert len(channel.cards) == 2
 
 
+@pytest.mark.parametrize("is_public", [True, False])
 async def test_what_was_asked_in_a_hidden_channel_is_not_shown_in_a_review_channel_that_everybody_views(
-    tmp_path: Path, channel: ReviewChannel, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, channel: ReviewChannel, caplog: pytest.LogCaptureFixture, is_public: bool
 ) -> None:
+    """Also if one role is shut out of it, or nobody can read its history."""
     world = await begin(tmp_path, channel)
-    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD))
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=is_public))
     world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
     hidden = await held(world)
     world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD))
@@ -487,7 +489,7 @@ async def test_what_was_asked_in_a_hidden_channel_is_not_shown_in_a_review_chann
     assert [card.draft_id for card in channel.cards.values()] == [shown]
     assert len([each for each in caplog.records if f"everybody can view {REVIEW}" in each.getMessage()]) == 1
     assert len(drafts_of(world).waiting) == 2
-    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False))
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False, viewable=False))
     await world.wait(601)
     assert channel.last.draft_id == hidden
     assert await world.close()
@@ -513,7 +515,7 @@ async def test_what_stands_in_a_review_channel_that_is_opened_to_everybody_loses
     tmp_path: Path, channel: ReviewChannel
 ) -> None:
     world = await begin(tmp_path, channel)
-    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False))
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False, viewable=False))
     world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
     draft_id = await held(world)
     card = channel.last
@@ -521,7 +523,7 @@ async def test_what_stands_in_a_review_channel_that_is_opened_to_everybody_loses
     assert await decide(world, draft_id, "edit", EDITED) == "It is changed. *Post* posts it as it is now."
     assert (channel.last.answer, channel.last.actions, "install" in channel.last.heading) == ("", (), False)
     await held(world, "How do I remove it?")
-    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False))
+    world.opens(Place(REVIEW, PlaceKind.CHANNEL, "review", GUILD, public=False, viewable=False))
     await world.wait(601)
     assert channel.cards[1].answer == EDITED
     assert channel.cards[1].actions == (*card.actions,)

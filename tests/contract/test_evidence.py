@@ -540,7 +540,7 @@ async def test_no_more_is_taken_in_than_the_disk_may_hold(begin: Begin) -> None:
     """Each thread has its own limit, and one person may open many threads."""
     stage = await begin(documents={"max_disk_bytes": 10_000_000})
     question = await stage.asked()
-    other = stage.world.parts.state.folder.documents
+    other = stage.world.parts.state.folder.chroma_copies
     other.mkdir()
     (other / "other").write_bytes(b"x" * 10_000_000)
     stage.posts(ANNA, "more.log", f"{LOG} more", where=question.id)
@@ -700,7 +700,7 @@ async def test_a_long_name_can_be_given_as_it_is_listed(begin: Begin, tmp_path: 
     assert "Forgotten" in await stage.commands.delete(call(ANNA, case_id), f"{name[:79]}…")
 
 
-@pytest.mark.parametrize("how", ["message", "forget", "opt-out", "delete"])
+@pytest.mark.parametrize("how", ["message", "forget", "opt-out", "delete", "moderator"])
 async def test_a_file_that_two_have_posted_stays_until_the_last_of_them_takes_it_back(begin: Begin, how: str) -> None:
     stage = await begin()
     world = stage.world
@@ -717,11 +717,14 @@ async def test_a_file_that_two_have_posted_stays_until_the_last_of_them_takes_it
             assert await world.documents.forget(ANNA.id) == (1, 0)
         case "opt-out":
             await world.documents.stop_reading_of(BEN.id)
-        case _:
+        case "delete":  # else whoever posts a copy of a file could take it from the others
             await stage.commands.delete(call(BEN, question.id), "app.log")
+        case _:
+            await stage.commands.delete(call(BEN, question.id, moderator=True), "app.log")
     await world.wait(1)
     left = [doc for doc in await stage.held(question.id) if doc.state is not State.FAILED]
-    expected = {"message": [[BEN.id]], "forget": [[BEN.id]], "opt-out": [[ANNA.id, BEN.id]], "delete": []}
+    expected = {"message": [[BEN.id]], "forget": [[BEN.id]], "opt-out": [[ANNA.id, BEN.id]]}
+    expected |= {"delete": [[ANNA.id]], "moderator": []}
     assert [[origin.uploader_id for origin in doc.origins] for doc in left] == expected[how]
     if how == "message":
         world.happens(Deleted(0.0, question.id, (again.id,)))

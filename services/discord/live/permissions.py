@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import discord
 
-from services.discord.live.calls import Crowded, Forbidden
+from services.discord.live.calls import CrowdedChannels, ForbiddenPlaces
 
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
@@ -73,7 +73,21 @@ def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylis
     return f"server {guild.name!r} ({guild.id}): the bot lacks {'; '.join(parts)}; grant this to its role there"
 
 
-CHANGES = frozenset(
+def exposure_warnings(guild: discord.Guild, team_channels: Iterable[tuple[str, int]]) -> Sequence[str]:
+    """Return a line for each channel of the team, a key and an id, that everybody in the guild can view."""
+    advice = "and reads what is posted there; choose a channel that only the team sees"
+    exposed = [each for each in team_channels if _is_viewable(guild, each[1])]
+    return [f"{key}: everybody can view {channel_id} {advice}" for key, channel_id in exposed]
+
+
+def _is_viewable(guild: discord.Guild, channel_id: int) -> bool:
+    place = guild.get_channel_or_thread(channel_id)
+    if isinstance(place, discord.Thread):
+        place = None if place.is_private() else place.parent
+    return place is not None and place.permissions_for(guild.default_role).view_channel
+
+
+PERMISSION_EVENTS = frozenset(
     {
         "CHANNEL_CREATE",
         "CHANNEL_UPDATE",
@@ -94,7 +108,7 @@ CHANGES = frozenset(
 class LiveAccess:
     """`Access`, by discord.py's cache and by Discord's recent refusals."""
 
-    def __init__(self, client: discord.Client, forbidden: Forbidden, crowded: Crowded) -> None:
+    def __init__(self, client: discord.Client, forbidden: ForbiddenPlaces, crowded: CrowdedChannels) -> None:
         self._client = client
         self._forbidden = forbidden
         self._crowded = crowded

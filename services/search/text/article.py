@@ -41,6 +41,7 @@ class Section(NamedTuple):
         day: of an answer of the team, as `2026-02-01`; empty where it is not known.
         quotable: False: it can be found and named, but not shown as an answer.
         helped: whether somebody said that this answer helped.
+        doubted: whether somebody has doubted it.
     """
 
     headings: tuple[str, ...]
@@ -49,6 +50,7 @@ class Section(NamedTuple):
     day: str = ""
     quotable: bool = True
     helped: bool = False
+    doubted: bool = False
 
     @property
     def text(self) -> str:

@@ -113,3 +113,33 @@ async def test_a_reconnect_does_not_repeat_the_warning(
     await discord_server.send_raw("SOMETHING", {})
     await discord_server.until(lambda: live.of("SOMETHING"))
     assert caplog.text.count("the bot lacks") == 1
+
+
+async def test_a_channel_of_the_team_that_everybody_can_view_is_named_once(
+    connect: Connect, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_, staff = discord_server.add_channel("general"), discord_server.add_channel("staff", hidden=True)
+    discord_server.allow(staff, discord_server.bot, Permission.VIEW_CHANNEL | ALL)
+    no_history = discord_server.add_channel("intake")
+    discord_server.deny(no_history, next(iter(discord_server.guild.roles.values())), Permission.READ_MESSAGE_HISTORY)
+    discord_server.allow(no_history, discord_server.bot, Permission.READ_MESSAGE_HISTORY)
+    public = await discord_server.start_thread(open_, discord_server.bot, "reports")
+    private = await discord_server.start_thread(open_, discord_server.bot, "drafts", private=True)
+    named = [
+        ("alerts.channel_id", open_.id),
+        ("alerts.channel_id", no_history.id),
+        ("report.channel_id", staff.id),
+        ("report.channel_id", public.id),
+        ("report.channel_id", private.id),
+        ("report.channel_id", 5),
+    ]
+    live = await connect(rules=replace(RULES, team_channels=named))
+    await discord_server.invalidate_session()
+    await discord_server.until(lambda: len(live.of("GUILD_CREATE")) == 2)
+    await discord_server.send_raw("SOMETHING", {})
+    await discord_server.until(lambda: live.of("SOMETHING"))
+    assert [record.getMessage().partition(" and reads")[0] for record in caplog.records] == [
+        f"alerts.channel_id: everybody can view {open_.id}",
+        f"alerts.channel_id: everybody can view {no_history.id}",
+        f"report.channel_id: everybody can view {public.id}",
+    ]

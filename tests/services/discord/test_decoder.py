@@ -45,7 +45,7 @@ def test_a_change_of_roles_is_seen_in_the_places() -> None:
     decoder = Decoder()
     decode("GUILD_CREATE", {"id": "1", "channels": [{"id": "20", "type": 0}]}, decoder)
     hidden = decode("GUILD_ROLE_UPDATE", {"guild_id": "1", "role": {"id": "1", "permissions": "0"}}, decoder)
-    assert hidden == (PlaceSeen(5.0, Place(20, PlaceKind.CHANNEL, "", 1, public=False)),)
+    assert hidden == (PlaceSeen(5.0, Place(20, PlaceKind.CHANNEL, "", 1, public=False, viewable=False)),)
 
 
 def test_the_threads_of_a_hidden_channel_that_the_bot_is_let_into_are_not_public() -> None:
@@ -56,13 +56,13 @@ def test_the_threads_of_a_hidden_channel_that_the_bot_is_let_into_are_not_public
         decode("GUILD_CREATE", {"id": "1", "roles": roles, "channels": [hidden], "threads": []}, decoder)
         thread = {"id": "40", "type": 11, "parent_id": "20"}
         told = decode("THREAD_LIST_SYNC", {"guild_id": "1", "threads": [{"id": "x"}, thread]}, decoder)
-        assert told == (PlaceSeen(5.0, Place(40, PlaceKind.THREAD, "", 1, 20, public=False)),)
+        assert told == (PlaceSeen(5.0, Place(40, PlaceKind.THREAD, "", 1, 20, public=False, viewable=False)),)
 
 
 def test_where_the_role_of_everyone_cannot_be_read_nothing_is_public() -> None:
     channel = {"id": "20", "type": 0}
     seen = decode("GUILD_CREATE", {"id": "1", "roles": [{"id": "1", "permissions": None}], "channels": [channel]})
-    assert seen == (PlaceSeen(5.0, Place(20, PlaceKind.CHANNEL, "", 1, public=False)),)
+    assert seen == (PlaceSeen(5.0, Place(20, PlaceKind.CHANNEL, "", 1, public=False, viewable=False)),)
 
 
 def test_a_message_comes_with_what_it_quotes() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from model.messages import Place, PlaceKind
-from services.discord.wire import ADMINISTRATOR, CONNECT, VIEW_CHANNEL, Decoder, OddPayload
+from services.discord.wire import ADMINISTRATOR, CONNECT, READ_MESSAGE_HISTORY, VIEW_CHANNEL, Decoder, OddPayload
 
 GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
 HIDDEN = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
-SHOWN = {"id": str(GUILD), "type": 0, "allow": str(VIEW_CHANNEL), "deny": "0"}
+SHOWN = {"id": str(GUILD), "type": 0, "allow": str(VIEW_CHANNEL | READ_MESSAGE_HISTORY), "deny": "0"}
+NO_HISTORY = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(READ_MESSAGE_HISTORY)}
 OTHERS = {"id": "77", "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
 
 
@@ -22,7 +23,10 @@ def thread(**more: object) -> dict[str, object]:
     return {**known, "owner_id": "7", **more}
 
 
-def guild(everyone: int | None = VIEW_CHANNEL, **more: object) -> dict[str, object]:
+READ = VIEW_CHANNEL | READ_MESSAGE_HISTORY
+
+
+def guild(everyone: int | None = READ, **more: object) -> dict[str, object]:
     roles = [{"id": "99", "permissions": "0"}, {"id": str(GUILD), "permissions": str(everyone)}]
     return {"id": str(GUILD), **({} if everyone is None else {"roles": roles}), **more}
 
@@ -44,7 +48,9 @@ def test_channels_of_every_type_that_people_write_in_are_channels(kind: int) -> 
 @pytest.mark.parametrize("kind", [10, 11, 12])
 def test_threads_know_their_parent_and_owner(kind: int) -> None:
     found = place(thread(type=kind, name="GPU?"))
-    assert found == Place(THREAD, PlaceKind.THREAD, "GPU?", GUILD, TEXT, 7, public=kind != 12, invited_only=kind == 12)
+    invited = kind == 12
+    expected = Place(THREAD, PlaceKind.THREAD, "GPU?", GUILD, TEXT, 7, not invited, not invited, invited_only=invited)
+    assert found == expected
 
 
 def test_a_thread_in_a_known_forum_is_a_post() -> None:
@@ -87,17 +93,24 @@ def test_an_unavailable_guild_has_no_places() -> None:
 @pytest.mark.parametrize(
     ("everyone", "overwrites", "expected"),
     [
-        (VIEW_CHANNEL, [], True),
-        (VIEW_CHANNEL, [OTHERS], False),
-        (VIEW_CHANNEL, [OTHERS, HIDDEN], False),
+        (READ, [], True),
+        (READ, [OTHERS], False),
+        (READ, [{**OTHERS, "deny": str(READ_MESSAGE_HISTORY)}], False),
+        (READ, [OTHERS, HIDDEN], False),
+        (READ, [{**OTHERS, "deny": str(1 << 11)}], True),
         (0, [], False),
         (0, [SHOWN], True),
         (ADMINISTRATOR, [HIDDEN], True),
         (None, [], True),
         (None, [HIDDEN], False),
+        (None, [NO_HISTORY], False),
+        # Who looks in later sees nothing of what was asked before.
+        (READ, [NO_HISTORY], False),
+        (VIEW_CHANNEL, [], False),
+        (VIEW_CHANNEL, [{**NO_HISTORY, "allow": str(READ_MESSAGE_HISTORY), "deny": "0"}], True),
     ],
 )
-def test_a_channel_is_public_when_everyone_can_view_it(
+def test_a_channel_is_public_when_everyone_can_read_it(
     everyone: int | None, overwrites: list[object], expected: bool
 ) -> None:
     """A recording carries no permissions (None): there every channel is public that nothing hides."""
@@ -106,6 +119,30 @@ def test_a_channel_is_public_when_everyone_can_view_it(
     assert public(places, channel(permission_overwrites=overwrites)) is expected
     assert public(places, thread()) is expected
     assert public(places, thread(type=12)) is False
+
+
+@pytest.mark.parametrize(
+    ("everyone", "overwrites", "expected"),
+    [
+        (READ, [], True),
+        (READ, [NO_HISTORY], True),
+        (READ, [OTHERS], True),
+        (READ, [OTHERS, HIDDEN], False),
+        (0, [], False),
+        (0, [SHOWN], True),
+        (ADMINISTRATOR, [HIDDEN], True),
+        (None, [HIDDEN], False),
+    ],
+)
+def test_a_channel_may_be_viewable_though_it_is_not_public(
+    everyone: int | None, overwrites: list[object], expected: bool
+) -> None:
+    """What the bot posts is seen by whoever looks then, even if a role is shut out or the history is hidden."""
+    places = Decoder()
+    places.add_guild(guild(everyone))
+    assert place(channel(permission_overwrites=overwrites, nsfw=True), places).viewable is expected
+    assert place(thread(), places).viewable is expected
+    assert not place(thread(type=12), places).viewable
 
 
 def test_a_channel_that_is_age_restricted_is_not_public() -> None:
@@ -119,11 +156,11 @@ def test_what_is_written_in_a_voice_channel_is_public_only_where_everyone_may_co
     places = Decoder()
     locked = {"id": "1", "type": 0, "allow": "0", "deny": str(CONNECT)}
     for everyone, overwrites, expected in (
-        (VIEW_CHANNEL | CONNECT, [], True),
-        (VIEW_CHANNEL, [], False),
-        (VIEW_CHANNEL | CONNECT, [locked], False),
-        (VIEW_CHANNEL | CONNECT, [HIDDEN], False),
-        (VIEW_CHANNEL, [{**locked, "allow": str(CONNECT), "deny": "0"}], True),
+        (READ | CONNECT, [], True),
+        (READ, [], False),
+        (READ | CONNECT, [locked], False),
+        (READ | CONNECT, [HIDDEN], False),
+        (READ, [{**locked, "allow": str(CONNECT), "deny": "0"}], True),
         (ADMINISTRATOR, [locked], True),
     ):
         places.add_guild(guild(everyone))

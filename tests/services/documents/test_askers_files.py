@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from services.documents.askers_files import names_for, with_distinct_names
+from services.documents.askers_files import AskerMessage, AskersFiles, names_for, with_distinct_names
 from services.documents.store.protocol import Document, Origin, State
 
 ADA, EVE, BOB = 311, 312, 313
@@ -68,3 +70,17 @@ def test_what_cannot_be_searched_keeps_its_name_and_counts_for_none() -> None:
     files = document("app.log", EVE, state=State.FAILED), document("app.log", ADA), document("app.log", BOB)
     assert named(None, *files) == ["app.log", "app.log", "app-2.log"]
     assert [each.filename for each in with_distinct_names(files)] == ["app.log", "app.log", "app-2.log"]
+
+
+def test_the_choice_among_many_files_compares_no_two_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else whoever posts many files would hold up everybody."""
+    files = [document(f"{number}.log", (ADA, EVE)[number % 2]) for number in range(2_000)]
+    files[1] = document("wanted.log", EVE)
+    chosen = AskersFiles(frozenset({ADA}), (AskerMessage(9, "see wanted.log"),))
+    monkeypatch.setattr(Document, "__eq__", None)
+    posted = [replace(doc, origin=replace(doc.origin, message_id=5)) for doc in files]
+    assert [doc.filename for doc in chosen.choose(posted)] == [
+        "0.log",
+        "wanted.log",
+        *(f"{n}.log" for n in range(2, 2_000, 2)),
+    ]

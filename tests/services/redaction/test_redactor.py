@@ -11,6 +11,8 @@ from services.redaction import Redactor
 from services.telemetry.logs import LineFormatter
 
 TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38
+KEY_LINE, KEY_END = "Kq3Zr8Tn5Wv1Ym6P" * 4, "-----END RSA PRIVATE KEY-----"
+HIDDEN = "[redacted: private key]\n"
 KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA0000000000\nabc=\n-----END RSA PRIVATE KEY-----"
 redact = Redactor().text
 PREFIXES = [
@@ -88,9 +90,28 @@ PREFIXES = [
         ('secret="""abc\n' + "next\n" * 9_000, 'secret="""[redacted: secret]\n' + "next\n" * 9_000),
         ("postgres://bob:hunter2@db.example.org/x", "postgres://[redacted: secret]@db.example.org/x"),
         ("redis://:hunter2@cache", "redis://[redacted: secret]@cache"),
+        *(
+            (before + "Zq7Yh2Kp9Vx4Lm3Tn8Rb5Wc6" + after, f"{before}[redacted: secret]{after}")
+            for before, after in (
+                ("**token:** ", ""),
+                ("**API key**: `", "`."),
+                ("run tool --password ", " now"),
+                ("tool --auth-token '", "'"),
+                ("git clone https://", "@github.com/x.git"),
+            )
+        ),
+        *(
+            (f"{each}{'Zq7Yh2Kp' * 4}", "[redacted: api key]")
+            for each in ("GOCSPX-", "sbp_", "pscale_tkn_", "lsv2_pt_")
+        ),
         (KEY_BLOCK, "\n".join(["[redacted: private key]"] * 4)),
         (f"a\n{KEY_BLOCK}\nb", "a\n" + "[redacted: private key]\n" * 4 + "b"),
         (KEY_BLOCK.replace("\n", "\\n"), "[redacted: private key]"),
+        # The second message of two that hold a key, and a key with heads of which the end is missing.
+        (f"so:\n{KEY_LINE}\n{KEY_LINE}\n{KEY_LINE[:30]}\n{KEY_END}\nwhy?", "so:\n" + HIDDEN * 4 + "why?"),
+        (f"so:\n> {KEY_LINE}\n> {KEY_LINE}\n> ab=\n> {KEY_END}\nwhy?", "so:\n> " + HIDDEN * 4 + "why?"),
+        (KEY_BLOCK[:31] + f"\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,00\n\n{KEY_LINE}\nwhy?", HIDDEN * 5 + "why?"),
+        (f"what ends with {KEY_END}", f"what ends with {KEY_END}"),
         (
             KEY_BLOCK[:58] + "\nThe rest is prose.",
             "[redacted: private key]\n[redacted: private key]\nThe rest is prose.",
@@ -106,6 +127,8 @@ def test_the_shapes_of_secrets_are_known(text: str, expected: str) -> None:
     "text",
     [
         "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "pass --token before --port 8080, and **token:** <yours>, https://documentation-of-the-project@x",
+        "postgres://application_of_the_team@db.example.org/x",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "job 123e4567-e89b-12d3-a456-426614174000 on <#1458745245675032710> by 80351110224678912",
         "qa_20260201_031056.228000 in 2026-W05.txt",
@@ -240,6 +263,9 @@ def test_finished_log_lines_are_redacted_with_their_tracebacks() -> None:
     [
         "token:" * 20_000,
         "-----BEGIN PRIVATE KEY-----\n" * 5000,
+        "-----END PRIVATE KEY-----\n" * 5000,
+        ("A" * 64 + "\n") * 2000 + "-----END PRIVATE KEY-----" * 500,
+        "-----BEGIN PRIVATE KEY-----" + "\nDEK-Info: x" * 10_000,
         "://" * 30_000 + "@",
         "M" * 100_000,
         "A" * 100_000 + " token secret bearer :// @ sk- eyJ authorization -----BEGIN",

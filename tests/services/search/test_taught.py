@@ -73,6 +73,21 @@ def test_of_answers_to_one_question_that_are_as_sure_the_oldest_comes_first() ->
     assert [each.hit for each in judge_team_answers(ASKED, [new, old], [CLOSE, CLOSE])] == [old, new]
 
 
+@pytest.mark.parametrize("same_topic", [True, False])
+def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: bool) -> None:
+    """Else whoever doubts the newer of two has the older one quoted."""
+
+    def level(day: str, section: int) -> Level:
+        other = said(ASKED, section=section, quotable=False)
+        source_id = "team:mill.txt" if same_topic else "team:wheel.txt"
+        doubted = other._replace(passage=other.passage._replace(doubted=True, day=day, source_id=source_id))
+        return judge_team_answers(ASKED, [said(ASKED, section=1), doubted], [CLOSE, CLOSE])[0].level
+
+    assert level("2026-02-17", 0) is (Level.ANSWER if same_topic else Level.POINT)
+    assert [level("2026-02-17", 2), level("2026-02-16", 2)] == [Level.POINT, Level.POINT]
+    assert level("2026-02-15", 2) is Level.ANSWER
+
+
 @pytest.mark.parametrize(
     ("asked", "earlier"),
     [
