@@ -55,24 +55,26 @@ from services.team import PairLinks
 from services.telemetry import number_of
 from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 from streams.answers import Answerer
-from streams.chain import AnswerRules, ServerContext, unlimited
+from streams.chain import AnswerRules, ServerContext, unlimited_budget
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """The files of passages, each beside its index. They can be deleted, and are made again."""
 
 
-def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
-    """Return the configured endpoint, or the packaged model if it is installed; None: search by words only."""
-    if not isinstance(asked, str):
-        endpoint = EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value())
+def embedder_of(setting: EmbeddingSettings | str) -> Embedder | None:
+    """Return the configured endpoint, or the packaged model if it is installed; None: search by words only. `setting`:
+    the value of `search.embeddings`.
+    """
+    if not isinstance(setting, str):
+        endpoint = EmbeddingEndpoint(setting.base_url, setting.model, setting.api_key.get_secret_value())
         return EndpointEmbedder(endpoint, vectors_client)
-    return PackagedEmbedder() if asked == "packaged" and is_model_installed() else None
+    return PackagedEmbedder() if setting == "packaged" and is_model_installed() else None
 
 
 @asynccontextmanager
-async def open_embedder(asked: EmbeddingSettings | str) -> AsyncGenerator[Embedder | None]:
+async def open_embedder(setting: EmbeddingSettings | str) -> AsyncGenerator[Embedder | None]:
     """Open the configured embedder until the end of the block; None: search by words only."""
-    embedder = embedder_of(asked)
+    embedder = embedder_of(setting)
     try:
         yield embedder
     finally:
@@ -92,8 +94,9 @@ async def open_search(
 ) -> AsyncGenerator[LibrarySearch]:
     """Open a search over `library` until the end of the block.
 
-    `read_only`: changes of the files stay in memory: a replay leaves the same bytes each time, and these files name
-    paths and times. `embeds_on_refresh`: no other task makes vectors. `shared_search`: searched as well.
+    `read_only`: changes of the files of passages stay in memory, for replays, which must leave the same bytes each
+    time: these files hold paths and times. `embeds_on_refresh`: a refresh also makes the vectors; else another task
+    has to. `shared_search`: searched as well.
     """
     kb = settings.kb
     search = LibrarySearch(
@@ -165,9 +168,9 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
     return Addresses(bases, generators, pair_address)
 
 
-def library_of(settings: Settings, *, for_team: bool = False, documented: bool = True) -> DiskLibrary:
-    """Return the sources of answers for everybody; `for_team`: internal topics as well. `documented`: as
-    `expects_documents` of `DiskLibrary`.
+def library_of(settings: Settings, *, for_team: bool = False, expects_documents: bool = True) -> DiskLibrary:
+    """Return the sources of answers for everybody; `for_team`: internal topics as well. `expects_documents`: a missing
+    index is logged.
 
     Internal topics are kept from public answers here, and nowhere else.
     """
@@ -180,7 +183,7 @@ def library_of(settings: Settings, *, for_team: bool = False, documented: bool =
         max_source_bytes=kb.max_source_bytes,
         hidden_topics=() if for_team else kb.internal_topics,
         redact=Redactor(settings.secrets).documentation_text,
-        expects_documents=documented,
+        expects_documents=expects_documents,
     )
 
 
@@ -196,11 +199,11 @@ def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[S
     those of the shared team if that is its team.
     """
     shared = library_of(settings, for_team=for_team)
-    shared_with_others = library_of(settings) if for_team else shared
+    shared_public = library_of(settings) if for_team else shared
     found: dict[int | None, ServerLibrary] = {None: ServerLibrary(shared, shared)}
     for guild_id, server in settings.servers.own.items():
-        own = OwnLibrary(library_of(server, for_team=for_team, documented=False), guild_id)
-        visible = shared_with_others if settings.has_own_team(guild_id) else shared
+        own = OwnLibrary(library_of(server, for_team=for_team, expects_documents=False), guild_id)
+        visible = shared_public if settings.has_own_team(guild_id) else shared
         found[guild_id] = ServerLibrary(own, JoinedLibrary(own, visible))
     return Servers(found)
 
@@ -355,7 +358,7 @@ async def open_answering(
             assistant=assistant_of(settings, search, llm, guild_id),
             library=libraries[guild_id].all,
             search=search,
-            budget=budget or unlimited(),
+            budget=budget or unlimited_budget(),
             usage=usage or Usage(),
             addresses=addresses_of(settings, guild_id),
             pointing=point_rules(settings, guild_id),

@@ -29,15 +29,15 @@ from services.discord import (
     Decoder,
     Dispatch,
     DryRunPoster,
-    Health,
+    GatewayHealth,
     LookupFailed,
 )
 from services.discord.live import (
     Client,
-    Crowded,
+    CrowdedChannels,
     DiscordPoster,
     DiscordReviews,
-    Forbidden,
+    ForbiddenPlaces,
     LiveAccess,
     Press,
     RestFetcher,
@@ -63,23 +63,25 @@ class DiscordParts(DiscordAPI):
     decoder: Decoder
     fetcher: RestFetcher  # pyright: ignore[reportGeneralTypeIssues] (a connected bot has one)
     attachments: CDNAttachments  # pyright: ignore[reportGeneralTypeIssues] (likewise)
-    refusals: Sequence[Forbidden]  # what Discord has refused to read and to write
+    refusals: Sequence[ForbiddenPlaces]  # what Discord has refused to read and to write
 
 
 @asynccontextmanager
-async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator[DiscordParts]:
-    """Open a client, which the gateway connects later, until the end of the block. `rehearsal`: nothing is posted."""
+async def open_discord(settings: Settings, *, is_rehearsal: bool) -> AsyncGenerator[DiscordParts]:
+    """Open a client, which the gateway connects later, until the end of the block. `is_rehearsal`: nothing is
+    posted.
+    """
     answering = settings.ai_response
     client, decoder = Client(feedback=settings.discord.feedback), Decoder()
-    reading, posting, crowded = Forbidden(), Forbidden(), Crowded()
-    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=reading)
+    reading, posting, crowded = ForbiddenPlaces(), ForbiddenPlaces(), CrowdedChannels()
+    fetcher = RestFetcher(client.http, decode_place=decoder.place, forbidden=reading)
     try:
         yield DiscordParts(
             client=client,
             decoder=decoder,
             fetcher=fetcher,
-            poster=DryRunPoster() if rehearsal else DiscordPoster(client.http, forbidden=posting, crowded=crowded),
-            reviews=None if rehearsal else DiscordReviews(DiscordPoster(client.http), fetcher, client),
+            poster=DryRunPoster() if is_rehearsal else DiscordPoster(client.http, forbidden=posting, crowded=crowded),
+            reviews=None if is_rehearsal else DiscordReviews(DiscordPoster(client.http), fetcher, client),
             access=LiveAccess(client, posting, crowded),
             refusals=(reading, posting),
             attachments=CDNAttachments(
@@ -97,7 +99,7 @@ def gateway_for(
     discord: DiscordParts,
     parts: GraphParts,
     *,
-    health: Health,
+    health: GatewayHealth,
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:
@@ -151,7 +153,7 @@ async def record_dispatches(
     async def download(attachment: Attachment) -> bytes:
         return await discord.attachments.content(attachment, limit)
 
-    recorder = Recorder(path, opted_out=parts.state.opted_out, download=download)
+    recorder = Recorder(path, opted_out=parts.state.is_opted_out, download=download)
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:

@@ -18,16 +18,16 @@ from assembly.data_folder import run_pseudonym_key
 from assembly.graph_parts import GraphParts
 from assembly.reports import prices_of
 from assembly.sources import read_records, source_kinds
-from assembly.teaching import Teaching
+from assembly.teaching import LessonStore
 from assembly.team import team_paths
 from clock import now, rfc3339, run_blocking
 from dashboard import (
     AccessControl,
     DashboardData,
-    Dismissed,
     DisplayRules,
     DraftList,
     FlowMeter,
+    GapDismissals,
     KnownSource,
     Team,
     add_pages,
@@ -60,15 +60,15 @@ from services.team import (
     LessonForm,
     Overview,
     PairLinks,
-    Taught,
+    TeachingResult,
     TeamLibrary,
-    corrections,
     overview,
     read_audit,
+    removals,
 )
 from services.telemetry import PartOutcome
 from settings import KnowledgeSettings, MetricsSettings, Settings
-from sinks.results import RECENT, OutcomeRecord
+from sinks.results import RECENT_ENTRIES, OutcomeRecord
 
 DAY = 86_400.0
 
@@ -88,7 +88,7 @@ class FleetData:
 
     processes: Callable[[], Awaitable[Fleet]]
     outcomes: OutcomeHistory
-    dismissed: Dismissed
+    dismissed: GapDismissals
     team: Callable[[DashboardTeam], Team]
     drafts: DraftList | None
 
@@ -118,7 +118,7 @@ def dashboard_pages(
         dismissed, team = DismissedGaps(DismissedQuestions(state.folder.dismissed), state.audit), local_team
     else:
         drafts, kept, dismissed, team = fleet.drafts, fleet.outcomes, fleet.dismissed, fleet.team(local_team)
-    key = run_pseudonym_key(state.folder, durable=state.durable)
+    key = run_pseudonym_key(state.folder, is_durable=state.is_durable)
     sources = DashboardData(
         meter=meter,
         history=kept,
@@ -136,11 +136,11 @@ def dashboard_pages(
         drafts=drafts,
         teacher=None
         if server.captures.teach is None
-        else DashboardTeacher(Teaching(parts, Redactor(settings.secrets))),
+        else DashboardTeacher(LessonStore(parts, Redactor(settings.secrets))),
         owner_of=settings.servers.owner_of,
     )
-    showing = display_rules(settings, key, partial(place_name, history, texts=settings.dashboard.show_texts))
-    return partial(add_pages, sources=sources, showing=showing, access=access_control(settings), pace=pace)
+    rules = display_rules(settings, key, partial(place_name, history, texts=settings.dashboard.show_texts))
+    return partial(add_pages, data=sources, rules=rules, access=access_control(settings), pace=pace)
 
 
 def display_rules(settings: Settings, key: bytes, place: Callable[[int], str]) -> DisplayRules:
@@ -163,7 +163,7 @@ async def pages_of_folder(settings: Settings, *, is_replay: bool) -> AsyncGenera
     read.
     """
     folder, record = DataFolder(settings.app.data_dir), OutcomeRecord(None, str)
-    entries = await in_thread(read_newest, folder.outcomes, RECENT)
+    entries = await in_thread(read_newest, folder.outcomes, RECENT_ENTRIES)
     posts = {post.message_id: post for post in await in_thread(read_posts, folder.posts)}
     questions = {entry.question: entry.message_ids[-1] for entry in entries if entry.question}
     spent = await in_thread(read_token_days, folder.token_days)
@@ -185,9 +185,9 @@ async def pages_of_folder(settings: Settings, *, is_replay: bool) -> AsyncGenera
             owner_of=settings.servers.owner_of,
             notice=f"This is what {folder.root} holds. Nothing runs here, and nothing can be changed.",
         )
-        key = await in_thread(partial(run_pseudonym_key, folder, durable=False))
-        showing = display_rules(settings, key, recorded_places(entries))
-        yield partial(add_pages, sources=sources, showing=showing, access=access_control(settings))
+        key = await in_thread(partial(run_pseudonym_key, folder, is_durable=False))
+        rules = display_rules(settings, key, recorded_places(entries))
+        yield partial(add_pages, data=sources, rules=rules, access=access_control(settings))
 
 
 def recorded_places(entries: Iterable[PartOutcome]) -> Callable[[int], str]:
@@ -240,7 +240,7 @@ def address_of(settings: MetricsSettings) -> str:
 
 
 class OutcomeHistory(OutcomesAndVotes, Protocol):
-    """Reads outcomes, votes, the audit log, and tokens that models used. `last` gives the newest `RECENT` outcomes."""
+    """Reads outcomes, votes, the audit log, and tokens that models used. `last` gives the newest `RECENT_ENTRIES`."""
 
     async def tokens(self) -> TokenDays: ...
 
@@ -258,7 +258,7 @@ class LocalOutcomeHistory:
     questions: Mapping[str, int] = field(default_factory=dict[str, int])
 
     async def last(self) -> Sequence[PartOutcome]:
-        return with_recent(await in_thread(read_newest, self.folder.outcomes, RECENT), self.record)
+        return with_recent(await in_thread(read_newest, self.folder.outcomes, RECENT_ENTRIES), self.record)
 
     async def of(self, period: TimeSpan) -> Sequence[PartOutcome]:
         written = await in_thread(read_outcomes, self.folder.outcomes, period)
@@ -287,7 +287,7 @@ def with_recent(written: Iterable[PartOutcome], record: OutcomeRecord) -> Sequen
     recent = tuple(record.recent)
     known = set(map(_identity, recent))
     older = [entry for entry in written if _identity(entry) not in known]
-    return join_drafts(sorted((*older, *recent), key=lambda entry: entry.at))[-RECENT:]
+    return join_drafts(sorted((*older, *recent), key=lambda entry: entry.at))[-RECENT_ENTRIES:]
 
 
 async def costs_of(kept: OutcomeHistory, prices: Prices, days: int, until: float | None = None) -> Costs:
@@ -344,7 +344,7 @@ def _known_source(
 
 @dataclass(frozen=True, slots=True)
 class DismissedGaps:
-    """Implements `dashboard.Dismissed`."""
+    """Implements `dashboard.GapDismissals`."""
 
     questions: DismissedQuestions
     audit: AuditLog
@@ -362,9 +362,9 @@ class DismissedGaps:
 class DashboardTeacher:
     """Implements `dashboard.forms.Teacher`."""
 
-    teaching: Teaching
+    teaching: LessonStore
 
-    async def teach(self, form: LessonForm, operator: str) -> Taught:
+    async def teach(self, form: LessonForm, operator: str) -> TeachingResult:
         told = await self.teaching.teach(form, operator)
         return told._replace(text=told.text.replace("`", ""))  # Discord's markup
 
@@ -390,7 +390,7 @@ class DashboardTeam:
 
     async def correct(self, action: str, qa_id: str, operator: str) -> str:
         if self.library is None:
-            raise corrections.CorrectionRefused("the library is only shown here")
-        act = corrections.remove if action == "remove" else corrections.restore
+            raise removals.RemovalRefused("the library is only shown here")
+        act = removals.remove if action == "remove" else removals.restore
         note = partial(self.audit.note, now(), operator, f"{action} conversation")
         return await run_blocking(act, self.library, qa_id, rfc3339(now()), note)

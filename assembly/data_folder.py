@@ -113,7 +113,7 @@ def copy_order(settings: Settings) -> CopyOrder:
     out): their newest state counts.
     """
     folder = DataFolder(settings.app.data_dir)
-    first, last = [folder.seen, folder.outbox, folder.drafts, folder.posts, folder.feedback], list[Path]()
+    first, last = [folder.watermarks, folder.outbox, folder.drafts, folder.posts, folder.feedback], list[Path]()
     for each in settings.servers.values():
         own, kb = DataFolder(each.app.data_dir), each.kb
         first += (kb.team_state_path, kb.team_index_path, kb.team_index_cache_path, kb.team_topics_dir, own.decisions)
@@ -207,7 +207,7 @@ class RunState:
     """State that a run reads from the data folder at start and saves after changes.
 
     Attributes:
-        durable: True if the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
+        is_durable: True if the run adds to the files; not so in replays and dry runs, whose answers nobody sees.
         watermarks: of all places, for catch-up; `watermarks_at_start`: a copy of those that were read at the start.
             Those of places that are quiet for `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
@@ -221,7 +221,7 @@ class RunState:
     """
 
     folder: DataFolder
-    durable: bool
+    is_durable: bool
     watermarks: Watermarks
     watermarks_at_start: Watermarks
     posts: Posts
@@ -243,20 +243,20 @@ class RunState:
         """Withhold a person's messages with ids up to `until`, also in captures that still wait."""
         self._forgotten[author_id] = until
 
-    def opted_out(self, author_id: int, text: str) -> bool:
+    def is_opted_out(self, author_id: int, text: str) -> bool:
         """Return True if a text must be neither recorded nor shown to a model: its author has opted out, or it contains
         the opt-out marker in any case.
         """
         return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
-    def withheld(self, message: Message) -> bool:
-        """Like `opted_out`, for a message; also True for the messages of `forget_messages`."""
-        return self._is_forgotten(message.author.id, message.id) or self.opted_out(message.author.id, message.text)
+    def is_withheld(self, message: Message) -> bool:
+        """Like `is_opted_out`, for a message; also True for the messages of `forget_messages`."""
+        return self._is_forgotten(message.author.id, message.id) or self.is_opted_out(message.author.id, message.text)
 
-    def withheld_captured(self, message: CapturedMessage) -> bool:
-        """Like `withheld`, for a message in a capture."""
+    def is_withheld_in_capture(self, message: CapturedMessage) -> bool:
+        """Like `is_withheld`, for a message in a capture."""
         author_id = message.author_id
-        return self._is_forgotten(author_id, message.message_id) or self.opted_out(author_id, message.turn.text)
+        return self._is_forgotten(author_id, message.message_id) or self.is_opted_out(author_id, message.turn.text)
 
     def _is_forgotten(self, author_id: int, message_id: int) -> bool:
         return message_id <= self._forgotten.get(author_id, -1)
@@ -273,7 +273,7 @@ class RunState:
         )
         tokens = render_token_days(self.token_days)
         # A cancelled save is still finished: it must not overwrite a later one afterwards.
-        await run_blocking(files.replace, self.folder.seen, marks)
+        await run_blocking(files.replace, self.folder.watermarks, marks)
         for path, counted in spent.items():
             await run_blocking(files.replace, path, counted)
         await run_blocking(files.replace, self.folder.token_days, tokens)
@@ -284,7 +284,7 @@ class RunState:
 def read_state(
     settings: Settings,
     *,
-    durable: bool = True,
+    is_durable: bool = True,
     recorded: bool | None = None,
     on_tokens: ObserveTokens | None = None,
     limiter_of: LimiterOf | None = None,
@@ -292,24 +292,24 @@ def read_state(
 ) -> RunState:
     """Read the data folder. Blocking.
 
-    `durable`: earlier runs' messages count as seen, and posts are written as they are made. Not so for replays and dry
-    runs, which may get the same messages again. `recorded`: of a replay, if outcomes and posts are kept for reports of
-    it; None: it is no replay. `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together with
-    other processes; None: budgets are counted here, and kept in the data folder. `opt_outs`: the registry that
+    `is_durable`: earlier runs' messages count as seen, and posts are written as they are made. Not so for replays and
+    dry runs, which may get the same messages again. `recorded`: of a replay, if outcomes and posts are kept for reports
+    of it; None: it is no replay. `on_tokens`: called with the tokens of each LLM call. `limiter_of`: counts together
+    with other processes; None: budgets are counted here, and kept in the data folder. `opt_outs`: the registry that
     processes share; None: that of the data folder. Raises OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
-    kept = durable if recorded is None else recorded
+    kept = is_durable if recorded is None else recorded
     posts = read_posts(folder.posts)
     if recorded is not None:  # an earlier replay of the same messages has answered nothing
         posts = [post for post in posts if snowflake_time(post.last_asked_id) < now()]
-    marks = read_watermarks(folder.seen) if durable else {}
+    marks = read_watermarks(folder.watermarks) if is_durable else {}
     changed, spent = asyncio.Event(), dict[Path, Spent]()
 
     @cache
     def key_of_pseudonyms() -> bytes:  # made only when somebody asks
         try:
-            return run_pseudonym_key(folder, durable=durable)
+            return run_pseudonym_key(folder, is_durable=is_durable)
         except OSError:  # a disk that fails keeps nobody from being answered: a key for this run
             return new_pseudonym_key()
 
@@ -331,13 +331,13 @@ def read_state(
     budgets, token_days = Servers(counted), read_token_days(folder.token_days)
     return RunState(
         folder=folder,
-        durable=durable,
+        is_durable=is_durable,
         watermarks=Watermarks(marks, on_change=changed.set),
         watermarks_at_start=Watermarks(copy.deepcopy(marks)),
         posts=Posts(posts, folder.posts if kept else None),
-        outbox=Outbox(folder.outbox if durable else None),
-        drafts=Drafts(folder.drafts if durable else None),
-        audit=AuditLog(folder.audit if durable else None),
+        outbox=Outbox(folder.outbox if is_durable else None),
+        drafts=Drafts(folder.drafts if is_durable else None),
+        audit=AuditLog(folder.audit if is_durable else None),
         budgets=budgets,
         usages=budgets.map(lambda budget: Usage(Spending(budget, on_tokens, token_days))),
         token_days=token_days,
@@ -358,9 +358,9 @@ def read_state(
 REPLAY_KEY = b"replay"
 
 
-def run_pseudonym_key(folder: DataFolder, *, durable: bool) -> bytes:
+def run_pseudonym_key(folder: DataFolder, *, is_durable: bool) -> bytes:
     """Return the key of pseudonyms; a fixed one if none may be written, as in a replay. Blocking. Raises OSError."""
-    if durable:
+    if is_durable:
         return pseudonym_key(folder.feedback_key)
     return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else REPLAY_KEY
 

@@ -254,7 +254,7 @@ async def documents_for(
             asker = await stack.enter_async_context(open_llm(settings, llm, replace(models, at_once=None)))
         folder = DataFolder(settings.app.data_dir)
         store = shared.store if shared else store_of(folder, EMBEDDED if store_in_folder else chosen.store)
-        kept_in = folder.evidence, folder.runbooks, folder.documents
+        kept_in = folder.evidence, folder.runbooks, folder.chroma_copies
         store.disk = DiskSpace(kept_in, chosen.max_disk_bytes)
         if chosen.embeddings is not None:
             embedder = await stack.enter_async_context(open_embedder(settings.document_embeddings))
@@ -333,7 +333,7 @@ def _embedded_in(folder: DataFolder) -> Folders:
 
 
 def _copies_in(folder: DataFolder) -> Folders:
-    copies = folder.documents / "copies"
+    copies = folder.chroma_copies / "copies"
     return Folders(copies, copies)
 
 
@@ -393,7 +393,7 @@ async def remove_published(store: DocumentStore, folder: DataFolder) -> int:
 
 def published_files(folder: DataFolder) -> list[Path]:
     """List the files of such collections beside the stores. Blocking. Raises OSError."""
-    return [path for prefix in PUBLISHED_BEFORE for path in folder.documents.glob(f"{prefix}*.sqlite*")]
+    return [path for prefix in PUBLISHED_BEFORE for path in folder.chroma_copies.glob(f"{prefix}*.sqlite*")]
 
 
 def limits_of(chosen: DocumentSettings) -> FileLimits:

@@ -26,7 +26,7 @@ from services.documents.store import DocumentStore, StoreUnavailable
 from services.documents.tools import TEAM
 from services.knowledge import LibrarySearch
 from services.privacy import (
-    FolderContents,
+    ConfiguredFiles,
     ForgetResult,
     TeamData,
     collect_texts,
@@ -160,8 +160,8 @@ def data_not_in_nats(settings: Settings) -> list[Path]:
     return sorted(path for path in found if path.is_file() or any(each.is_file() for each in path.rglob("*")))
 
 
-def list_folder_contents(settings: Settings, *, running: bool = False) -> FolderContents:
-    """List the other paths in the data folder that forgetting has to look at. `running`: a bot writes to the folder.
+def list_configured_files(settings: Settings, *, is_running: bool = False) -> ConfiguredFiles:
+    """List the other paths in the data folder that forgetting has to look at. `is_running`: a bot writes to the folder.
     Blocking. Raises OSError.
 
     Its databases are those of the configuration and of the stores: others, such as those of an earlier configuration,
@@ -169,7 +169,7 @@ def list_folder_contents(settings: Settings, *, running: bool = False) -> Folder
     """
     folder = DataFolder(settings.app.data_dir)
     documents, team_paths = list[Path](), stored_files(folder)
-    if not running:
+    if not is_running:
         team_paths += published_files(folder)
     for each in all_server_settings(settings):
         kb = each.kb
@@ -186,7 +186,7 @@ def list_folder_contents(settings: Settings, *, running: bool = False) -> Folder
         for place, patterns in ((kb.team_raw_dir, ("*.txt", "*.torn")), (kb.team_topics_dir, ("*.txt", "*.rejected*"))):
             team_paths += [path for pattern in patterns for path in place.glob(pattern)]
         team_paths += [kb.team_state_path, *passage_files(kb.team_index_path.with_name(TEAM_FILE))]
-    return FolderContents([*documents, *team_paths], documents, settings.logging.file.path, running)
+    return ConfiguredFiles([*documents, *team_paths], documents, settings.logging.file.path, is_running)
 
 
 MOST_OPT_INS, OPT_IN_SECONDS = 2, 600.0
@@ -294,12 +294,12 @@ class Privacy:
     async def _remove(self, user_id: int, until: int, renamed: Mapping[str, str]) -> ForgetResult:
         self.parts.services.posts.forget(user_id, until)
         for each in self.parts.servers.values():
-            each.captures.recent.forget(user_id, REMOVED)
+            each.captures.recent_captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, until)
-        removed_servers, folder_contents = list[Settings](), None
+        removed_servers, configured = list[Settings](), None
         if self.settings is not None:
             removed_servers = await in_thread(settings_of_removed_servers, self.settings)
-            folder_contents = await in_thread(list_folder_contents, self.settings, running=True)
+            configured = await in_thread(list_configured_files, self.settings, is_running=True)
         opened = [await in_thread(open_removed_team, each) for each in removed_servers]
         shared, *servers = [*(each.data for each in self.team_files.values()), *(team for team, _ in opened)]
         texts = await in_thread(collect_texts, [shared, *servers], user_id, self.other_archives)
@@ -311,7 +311,7 @@ class Privacy:
                 servers,
                 user_id,
                 texts,
-                folder_contents,
+                configured,
                 renamed,
                 partial(published_texts, documented),
                 self.other_archives,
@@ -329,8 +329,8 @@ class Privacy:
             done.files += unused.files
             done.runbooks += unused.runbooks
             done.left += unused.left
-        if folder_contents is not None:
-            done.left += await in_thread(find_remaining_words, folder.root, texts, folder_contents, done.left)
+        if configured is not None:
+            done.left += await in_thread(find_remaining_words, folder.root, texts, configured, done.left)
         return done
 
     async def _forget_in_unused_stores(self, settings: Settings, user_id: int) -> ForgetResult:
@@ -403,8 +403,8 @@ def not_forgotten(call: Call, error: Exception) -> CommandRefused:
     return CommandRefused(phrases(call.language).not_forgotten)
 
 
-def summary(done: ForgetResult, say: Phrases, *, complete: bool = True) -> str:
-    """Describe to the person what was removed. Unless `complete`, it adds that the rest follows."""
+def summary(done: ForgetResult, say: Phrases, *, is_complete: bool = True) -> str:
+    """Describe to the person what was removed. Unless `is_complete`, it adds that the rest follows."""
     found = (
         (done.turns, say.removed_turns),
         (done.posts, say.removed_posts),
@@ -418,8 +418,8 @@ def summary(done: ForgetResult, say: Phrases, *, complete: bool = True) -> str:
         (done.ends, say.removed_ends),
     )
     lines = [f"- {line(count)}" for count, line in found if count]
-    removed = ["\n".join([say.removed, *lines])] if lines else [say.nothing_kept] if complete else []
-    follows = [] if complete else [say.rest_follows]
+    removed = ["\n".join([say.removed, *lines])] if lines else [say.nothing_kept] if is_complete else []
+    follows = [] if is_complete else [say.rest_follows]
     return "\n\n".join([*removed, *follows, f"{say.out_of_reach} {say.may_see_again}"])
 
 

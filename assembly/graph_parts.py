@@ -55,7 +55,7 @@ from services.knowledge import Library, LibrarySearch, Source, owner_of, pair_id
 from services.llm import AttachedImages, ImageSource, Limiter, StructuredLLM
 from services.redaction import Redactor
 from services.storage import DataFolder, in_thread
-from services.team import Capture, Captures, Pair, PairLinks, Revision, Taught, archive_files
+from services.team import Capture, Pair, PairLinks, RecentCaptures, Revision, TeachingResult, archive_files
 from settings import DiscordSettings, Settings
 from sinks.drafts import DraftSink
 from sinks.evidence import FileNotes
@@ -73,7 +73,7 @@ def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rul
     discord = settings.discord
     return Rules(
         screen=ScreenRules(
-            withheld=state.withheld,
+            withheld=state.is_withheld,
             channels=settings.servers.map(
                 lambda each: ChannelLists(each.discord.channel_allowlist, unread_channels(each.discord))
             ),
@@ -103,7 +103,7 @@ def context_rules(settings: Settings, state: RunState) -> ContextRules:
     return ContextRules(
         reply_chain_max_depth=discord.reply_chain_max_depth,
         grouping_seconds=discord.message_grouping_window_seconds,
-        withheld=state.withheld,
+        withheld=state.is_withheld,
         redact=Redactor(settings.secrets).text,
     )
 
@@ -146,7 +146,7 @@ class CaptureParts:
             already, or if another process stores it. Raises ArchiveUnwritable, OSError. None: nothing is taught here.
         ask_filing: with `teach` and without `curation`, asks the process that files lessons what became of one; its
             arguments are the server and the last message of its part.
-        recent: the stored conversations that new captures may continue.
+        recent_captures: the stored conversations that new captures may continue.
         curation: None: captures are stored and not filed under topics.
         images: None: images stay placeholders.
         finish_all: as in `CurationRules`.
@@ -154,9 +154,9 @@ class CaptureParts:
 
     keep: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     revise: Callable[[int | None, Sequence[Revision]], Coroutine[Any, Any, Sequence[Pair]]]
-    recent: Captures
+    recent_captures: RecentCaptures
     teach: Callable[[Capture], Coroutine[Any, Any, Pair | None]] | None = None
-    ask_filing: Callable[[int | None, int], Coroutine[Any, Any, Taught]] | None = None
+    ask_filing: Callable[[int | None, int], Coroutine[Any, Any, TeachingResult]] | None = None
     curation: CurationServices | None = None
     images: ImageServices | None = None
     finish_all: bool = False
@@ -168,22 +168,24 @@ def capture_parts(
     *,
     curation: CurationServices | None = None,
     images: ImageSource | None = None,
-    rehearsal: bool = False,
+    is_rehearsal: bool = False,
     finish_all: bool = False,
 ) -> CaptureParts:
     """Build the parts that store captures in the raw archive and file them. Without `curation` a later run files them;
-    in a `rehearsal` nothing is written.
+    with `is_rehearsal` nothing is written.
     """
     raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
-    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.withheld_captured)
+    captures = RecentCaptures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.is_withheld_in_capture)
     on_stored = None if curation is None else curation.library.add_block
-    archive = RawArchive(raw, captures, on_stored=on_stored, places=places, rehearsed=curation is None and rehearsal)
+    archive = RawArchive(
+        raw, captures, on_stored=on_stored, places=places, is_rehearsal=curation is None and is_rehearsal
+    )
 
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         return await archive.revise(revisions)
 
     if curation is None:
-        return CaptureParts(keep=archive.keep, revise=revise, recent=captures)
+        return CaptureParts(keep=archive.keep, revise=revise, recent_captures=captures)
 
     async def teach(capture: Capture) -> Pair | None:
         pair = await archive.store_late(capture)
@@ -194,7 +196,7 @@ def capture_parts(
     return CaptureParts(
         keep=archive.keep,
         revise=revise,
-        recent=captures,
+        recent_captures=captures,
         teach=teach,
         curation=curation,
         images=image_services(
@@ -377,7 +379,7 @@ def assemble(
             cases=documents.cases,
             ingest_services=documents.ingest_services,
             forget_answers=documents.answers.purge,
-            withheld=state.withheld,
+            withheld=state.is_withheld,
             notes=FileNotes(
                 poster=poster,
                 history=history,
@@ -418,7 +420,7 @@ def assemble(
         budgets=state.budgets,
         outbox=state.outbox,
         fetcher=fetcher,
-        feedback=discord.feedback,
+        offers_votes=discord.feedback,
     )
 
     drafts = DraftSink(
@@ -445,8 +447,8 @@ def assemble(
         poster,
         discord.escalation_emoji,
         settings.servers.map(lambda each: each.discord.escalation_channel_id),
-        offered=discord.feedback,
-        inferring=state.durable,
+        keeps_votes=discord.feedback,
+        infers_votes=state.is_durable,
         guild_of=guild_of,
         opted_out=state.opt_outs,
     )
@@ -454,7 +456,7 @@ def assemble(
         reply=replies.post,
         archive=archive,
         revise=revise,
-        feedback=feedback.keep,
+        feedback=feedback.handle,
         finish=replies.finish,
         draft=drafts.handle,
         results=results,
@@ -474,26 +476,26 @@ class RunMode:
 
     Attributes:
         answers: questions are answered: by a model, with an embedder, and from files.
-        search_updated: a background task updates the search index; otherwise each question does so in memory.
-        search_kept: the index is written to disk.
+        updates_search: a background task updates the search index; otherwise each question does so in memory.
+        keeps_search_index: the index is written to disk.
         keeps_captures: captures are archived and curated here.
         store_in_folder: passages of files and runbooks are kept in the data folder, whatever `documents.store` says.
         finish_all: as in `CurationRules`.
     """
 
     answers: bool = True
-    search_updated: bool = False
-    search_kept: bool = False
+    updates_search: bool = False
+    keeps_search_index: bool = False
     keeps_captures: bool = True
     store_in_folder: bool = False
     finish_all: bool = False
 
 
-LIVE = RunMode(search_updated=True, search_kept=True)
-REHEARSAL = RunMode(search_updated=True, keeps_captures=False)
+LIVE = RunMode(updates_search=True, keeps_search_index=True)
+REHEARSAL = RunMode(updates_search=True, keeps_captures=False)
 """A dry run: it reads files and searches them in the same store as the bot, and posts nothing."""
 REPLAY = RunMode(store_in_folder=True, finish_all=True)
-PARTITIONS = RunMode(search_updated=True, search_kept=True, keeps_captures=False)
+PARTITIONS = RunMode(updates_search=True, keeps_search_index=True, keeps_captures=False)
 """The graphs of a worker, which sends captures to the role team."""
 ARCHIVE = RunMode(answers=False)
 """Only keeps team knowledge."""
@@ -580,7 +582,7 @@ async def open_bot(
                 state,
                 curation=curation,
                 images=images,
-                rehearsal=not mode.keeps_captures,
+                is_rehearsal=not mode.keeps_captures,
                 finish_all=mode.finish_all,
             )
 
@@ -592,8 +594,8 @@ async def open_bot(
                     server,
                     own,
                     embedder,
-                    read_only=not mode.search_kept,
-                    embeds_on_refresh=not mode.search_updated,
+                    read_only=not mode.keeps_search_index,
+                    embeds_on_refresh=not mode.updates_search,
                     shared_search=None if guild_id is None else servers[None].search,
                 )
             )

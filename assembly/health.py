@@ -19,10 +19,10 @@ from reactivex.subject import Subject
 
 from assembly.sources import source_kinds
 from clock import now, utc_minute
-from model.health import Condition, Topic, Trouble, merge_conditions
+from model.health import Condition, HealthTopic, Trouble, merge_conditions
 from model.servers import Servers
 from model.words import number_of, one_line
-from services.discord import Health, Poster
+from services.discord import GatewayHealth, Poster
 from services.knowledge import CannotList, Record, SourceRecords, UpdateEvent, UpdateReport, UpToDate, read_links
 from services.llm import Limiter, LLMError, PromptRefused
 from services.redaction import Redactor
@@ -46,7 +46,7 @@ DISK_SHARE, DISK_COUNTED = 0.05, 100_000 * MB
 terabytes are plenty."""
 MOST_SUBJECTS = 200
 """The most failing sources of a server that are named; others are counted."""
-MOST_CHARS = 120
+SUBJECT_CHARS = 120
 """The most characters of the name of a source."""
 
 log = logging.getLogger(__name__)
@@ -58,10 +58,10 @@ def disk_condition(folder: Path, least_mb: int, at: float, subject: str = "") ->
     try:
         disk = shutil.disk_usage(existing)
     except OSError as error:
-        return Condition(topic=Topic.DISK, troubles={subject: Trouble(at, at)}, detail=describe_error(error))
+        return Condition(topic=HealthTopic.DISK, troubles={subject: Trouble(at, at)}, detail=describe_error(error))
     least = max(least_mb * MB, DISK_SHARE * min(disk.total, DISK_COUNTED))
     return Condition(
-        topic=Topic.DISK,
+        topic=HealthTopic.DISK,
         troubles={subject: Trouble(at, at)} if disk.free < least else {},
         detail=f"{disk.free / MB:,.0f} of {disk.total / MB:,.0f} MB are free",
     )
@@ -88,7 +88,7 @@ class UpdateWatch:
     """
 
     kb: KnowledgeSettings
-    ledger: SourceRecords
+    source_records: SourceRecords
     changed: Subject[None]
     current_at: float
     prefix: str = ""
@@ -109,33 +109,35 @@ class UpdateWatch:
             self._is_outdated = True
             self.changed.on_next(None)
 
-    def age(self, at: float) -> Condition:
+    def timeliness(self, at: float) -> Condition:
         """Return whether the updates are in time."""
         late = at - self.current_at > max(LATE_UPDATES * self.kb.runtime_refresh_tick_seconds, HOUR)
         troubles = {self.prefix: Trouble(self.current_at, at)} if late else {}
         told = f"last updated {utc_minute(self.current_at)}"
-        return Condition(topic=Topic.KNOWLEDGE, troubles=troubles, detail=f"{told}; {self._why}" if self._why else told)
+        return Condition(
+            topic=HealthTopic.KNOWLEDGE, troubles=troubles, detail=f"{told}; {self._why}" if self._why else told
+        )
 
-    async def failing(self, at: float) -> Condition:
+    async def source_failures(self, at: float) -> Condition:
         """Return which sources could not be read, each since it was first seen so."""
         if self._is_outdated:
             self._is_outdated = False  # unless an update ends meanwhile
-            records = list(self.ledger.records.values())
+            records = list(self.source_records.by_id.values())
             self._failing = frozenset(await in_thread(self._find_failing, records, self._failed))
         # Those that are known come first: they stay among the named ones.
         since = {name: self._since.get(name, at) for name in sorted(self._failing)}
         self._since = dict(sorted(since.items(), key=lambda each: each[1])[:MOST_SUBJECTS])
         troubles = {name: Trouble(since, at) for name, since in self._since.items()}
-        detail = number_of(len(self.ledger.records), "source")
+        detail = number_of(len(self.source_records.by_id), "source")
         if self._failing:
             detail = f"{number_of(len(self._failing), 'failure')} among {detail}"
-        return Condition(topic=Topic.SOURCES, troubles=troubles, detail=detail)
+        return Condition(topic=HealthTopic.SOURCES, troubles=troubles, detail=detail)
 
     def _find_failing(self, records: list[Record], failed: tuple[str, ...]) -> set[str]:
         """Name what the last update could not read, or an earlier one if it is not due again yet. Blocking."""
         names = set(failed)
         for record in records:
-            if record.gone_at is None and self.ledger.kind_of(record).details(record).trouble:
+            if record.gone_at is None and self.source_records.kind_of(record).details(record).trouble:
                 names.add(record.source_id)
         kinds = source_kinds(self.kb)
         try:
@@ -156,7 +158,7 @@ def _source_name(name: str, kb: KnowledgeSettings) -> str:
     elif Path(name).is_absolute():
         inside = Path(name).is_relative_to(kb.sources_dir)
         name = str(Path(name).relative_to(kb.sources_dir)) if inside else Path(name).name
-    return one_line(name)[:MOST_CHARS]
+    return one_line(name)[:SUBJECT_CHARS]
 
 
 class HealthMonitor:
@@ -170,7 +172,7 @@ class HealthMonitor:
 
     def __init__(self, settings: Settings, *, place: str = "") -> None:
         """`place`: the name of this machine, if several processes report to each other."""
-        self.gateway: Health | None = None
+        self.gateway: GatewayHealth | None = None
         self.latest: tuple[Condition, ...] = ()
         self.changed = Subject[None]()
         self._place = place
@@ -180,14 +182,14 @@ class HealthMonitor:
         self._errors = LastError(Redactor(settings.secrets).text)
         self._refused: Condition | None = None  # at another process
 
-    def watch_gateway(self, gateway: Health) -> None:
+    def watch_gateway(self, gateway: GatewayHealth) -> None:
         """Report the connection of this process from now on."""
         self.gateway = gateway
         gateway.on_refusal = lambda: self.changed.on_next(None)
 
     def note_refusal(self, why: str) -> None:
         """Note that Discord refuses another process, which will end. It holds until a later connection is reported."""
-        self._refused = _refused(why, now())
+        self._refused = _refused_condition(why, now())
         self.changed.on_next(None)
 
     @asynccontextmanager
@@ -215,11 +217,11 @@ class HealthMonitor:
 
     @asynccontextmanager
     async def watching_updates(
-        self, guild_id: int | None, kb: KnowledgeSettings, ledger: SourceRecords
+        self, guild_id: int | None, kb: KnowledgeSettings, source_records: SourceRecords
     ) -> AsyncGenerator[UpdateWatch]:
         """Watch the updates of the knowledge base of a server, or of all others, while the block runs."""
         prefix = "" if guild_id is None else f"@{guild_id}/"
-        watch = self._updates[guild_id] = UpdateWatch(kb, ledger, self.changed, now(), prefix)
+        watch = self._updates[guild_id] = UpdateWatch(kb, source_records, self.changed, now(), prefix)
         try:
             yield watch
         finally:
@@ -236,7 +238,7 @@ class HealthMonitor:
         if self._calls:
             found.append(self._models())
         for watch in list(self._updates.values()):
-            found += [watch.age(at), await watch.failing(at)]
+            found += [watch.timeliness(at), await watch.source_failures(at)]
         if budgets is not None:
             found += await budget_condition(budgets, at)
         self.latest = tuple(merge_conditions([found]))
@@ -251,16 +253,16 @@ class HealthMonitor:
                 log.exception("the health of this process is not known")
             await asyncio.sleep(SAMPLE_SECONDS)
 
-    def _discord(self, gateway: Health, at: float) -> Condition:
+    def _discord(self, gateway: GatewayHealth, at: float) -> Condition:
         since = gateway.lost_since(at)
         troubles = {} if since is None else {self._place: Trouble(since, at)}
         detail = "" if troubles else f"since {utc_minute(gateway.since)}"
-        return Condition(topic=Topic.DISCORD, troubles=troubles, detail=detail)
+        return Condition(topic=HealthTopic.DISCORD, troubles=troubles, detail=detail)
 
     def _models(self) -> Condition:
         failing = {name: calls for name, calls in self._calls.items() if calls.failed >= FAILED_CALLS}
         return Condition(
-            topic=Topic.MODEL,
+            topic=HealthTopic.MODEL,
             troubles={name: Trouble(calls.since, calls.seen) for name, calls in failing.items()},
             well={name: calls.seen for name, calls in self._calls.items() if not calls.failed},
             detail="; ".join(f"{number_of(calls.failed, 'call')} in a row: {calls.why}" for calls in failing.values()),
@@ -269,18 +271,18 @@ class HealthMonitor:
     def _error(self, at: float) -> Condition:
         errors = self._errors
         troubles = {"": Trouble(errors.at, errors.at)} if errors.at and at - errors.at < HOUR else {}
-        return Condition(topic=Topic.ERRORS, troubles=troubles, detail=errors.text)
+        return Condition(topic=HealthTopic.ERRORS, troubles=troubles, detail=errors.text)
 
 
-def _refused(why: str, at: float) -> Condition:
-    return Condition(topic=Topic.ACCESS, troubles={"": Trouble(at, at)}, detail=why)
+def _refused_condition(why: str, at: float) -> Condition:
+    return Condition(topic=HealthTopic.ACCESS, troubles={"": Trouble(at, at)}, detail=why)
 
 
-def _access(gateway: Health, at: float) -> list[Condition]:
+def _access(gateway: GatewayHealth, at: float) -> list[Condition]:
     """Return whether Discord lets the bot in; nothing while that is not known."""
     if gateway.refusal:
-        return [_refused(gateway.refusal, at)]
-    return [Condition(topic=Topic.ACCESS, well={"": at})] if gateway.connected else []
+        return [_refused_condition(gateway.refusal, at)]
+    return [Condition(topic=HealthTopic.ACCESS, well={"": at})] if gateway.connected else []
 
 
 async def budget_condition(budgets: Servers[Limiter], at: float) -> list[Condition]:
@@ -294,7 +296,7 @@ async def budget_condition(budgets: Servers[Limiter], at: float) -> list[Conditi
             return []
         if reached is not None:
             found[reached] = Trouble(at, at)
-    return [Condition(topic=Topic.BUDGET, troubles=found)]
+    return [Condition(topic=HealthTopic.BUDGET, troubles=found)]
 
 
 MINUTE = 60.0
@@ -323,7 +325,7 @@ def alert_parts(
     return AlertParts(
         sample=sample,
         states=lambda: sink.states,
-        keep=sink.keep,
+        tell=sink.tell,
         is_told=sink.is_told,
         changes=monitor.changed,
         after=after,
@@ -331,15 +333,15 @@ def alert_parts(
     )
 
 
-def seconds_in_trouble(chosen: AlertSettings) -> dict[Topic, float]:
+def seconds_in_trouble(chosen: AlertSettings) -> dict[HealthTopic, float]:
     """Return how long the trouble of each topic has to last before people are told."""
     return {
-        Topic.DISCORD: chosen.discord_lost_minutes * MINUTE,
-        Topic.ACCESS: 0.0,
-        Topic.MODEL: chosen.model_failing_minutes * MINUTE,
+        HealthTopic.DISCORD: chosen.discord_lost_minutes * MINUTE,
+        HealthTopic.ACCESS: 0.0,
+        HealthTopic.MODEL: chosen.model_failing_minutes * MINUTE,
         # The age of the knowledge has a limit of its own: this is for a moment between two processes that keep it.
-        Topic.KNOWLEDGE: 5 * MINUTE,
-        Topic.SOURCES: chosen.source_failing_hours * HOUR,
-        Topic.BUDGET: 0.0,
-        Topic.DISK: 0.0,
+        HealthTopic.KNOWLEDGE: 5 * MINUTE,
+        HealthTopic.SOURCES: chosen.source_failing_hours * HOUR,
+        HealthTopic.BUDGET: 0.0,
+        HealthTopic.DISK: 0.0,
     }

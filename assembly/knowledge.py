@@ -44,17 +44,17 @@ async def knowledge_parts(
     meters: Meters = NO_METERS,
     by_hand: bool = False,
 ) -> AsyncGenerator[KnowledgeParts]:
-    """Open the parts of one knowledge update (ledger, describer, files) until the end of the block. `by_hand`: a
+    """Open the parts of one knowledge update (records, describer, files) until the end of the block. `by_hand`: a
     person waits, so everything due is fetched now.
     """
     kb = settings.kb
     async with web_for(kb) as web:
         kinds = source_kinds(kb, web, meters.fetched, by_hand=by_hand)
-        ledger = SourceRecords(kb.index_cache_path, kinds)
+        source_records = SourceRecords(kb.index_cache_path, kinds)
         yield KnowledgeParts(
-            ledger=ledger,
+            source_records=source_records,
             describer=describer_of(settings, asker, usage),
-            files=CacheAndIndex(ledger, kb.index_path),
+            files=CacheAndIndex(source_records, kb.index_path),
             descriptions_at_once=kb.summarization_concurrency,
             # A call with its retries, as an answer has them.
             describe_seconds=settings.ai_response.graph_timeout_seconds,
@@ -100,7 +100,7 @@ async def keep_knowledge_current(
         reporting = KnowledgeLog()
         updates = knowledge(triggers, parts).pipe(supervise("knowledge"))
         if meters.health is not None:
-            watch = await stack.enter_async_context(meters.health.watching_updates(guild_id, kb, parts.ledger))
+            watch = await stack.enter_async_context(meters.health.watching_updates(guild_id, kb, parts.source_records))
             updates = updates.pipe(ops.do_action(watch.on_event))
         subscription = updates.subscribe(
             reporting.report, lambda error: log.critical("knowledge updates have ended", exc_info=error)

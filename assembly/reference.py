@@ -28,7 +28,7 @@ def commands() -> str:
     rows = ["| command | does | needs |", "|---|---|---|"]
     for name, command in COMMANDS.items():
         options = [key if option.required else f"[{key}]" for key, option in command.options.items()]
-        options = [] if command.form else options
+        options = [] if command.form_title else options
         needs = "`documents.enabled`" if command.needs_documents else "to be in the team" if command.team_only else ""
         rows.append(f"| `/{' '.join([name, *options])}` | {command.description} | {needs} |")
     asking = " and ".join(f"`/{name}`" for name, command in COMMANDS.items() if QUESTION in command.options.values())

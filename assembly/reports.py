@@ -21,10 +21,19 @@ from reporting import reading
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.document import summary
 from reporting.reading import DismissedQuestions, TimeSpan, VotedQuestion
-from reporting.report import TAUGHT_TITLE, Embed, Knowledge, Report, Taught, build_report, lessons_among, team_answer
+from reporting.report import (
+    MAX_ABOUT_CHARS,
+    CapturedConversation,
+    Embed,
+    Knowledge,
+    Report,
+    build_report,
+    lessons_among,
+    team_answer,
+)
 from services.assistant import remove_foreign_links
 from services.conversations import WorkCancelled, read_posts
-from services.discord import PAGE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
+from services.discord import PAGE_SIZE, Fetcher, LookupFailed, Poster, PostFailed, escape_markup, split
 from services.knowledge import Library
 from services.llm import read_token_days
 from services.search.embedding import EmbeddingFailed
@@ -50,20 +59,20 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
     if guild_id is not None:
         ended = [entry for entry in ended if entry.guild_id == guild_id]
         votes = await in_thread(_about, votes, ended, folder.posts)
-    pages, taught, answered = list[str](), dict[str, Taught](), dict[int, Taught]()
-    lessons = dict[int | None, list[tuple[Pair, Taught]]]()
+    pages, captured, by_message = list[str](), dict[str, CapturedConversation](), dict[int, CapturedConversation]()
+    lessons = dict[int | None, list[tuple[Pair, CapturedConversation]]]()
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
     for owner in settings.servers if guild_id is None else [settings.servers.owner_of(guild_id)]:
         team = settings.servers[owner]
         found = await in_thread(overview, team_paths(team), team.kb.qa_raw_last_processed_id, now())
         filed = [
-            (pair, Taught(pair.id, name, pair.turns[0].text[:TAUGHT_TITLE]))
+            (pair, CapturedConversation(pair.id, name, pair.turns[0].text[:MAX_ABOUT_CHARS]))
             for name, topic in found.topics.items()
             for pair in topic.pairs
         ]
-        taught |= {pair.id: each for pair, each in filed}
-        answered |= {message_id: each for pair, each in filed for message_id in pair.message_ids}
+        captured |= {pair.id: each for pair, each in filed}
+        by_message |= {message_id: each for pair, each in filed for message_id in pair.message_ids}
         lessons[owner] = lessons_among(filed)
     token_days = (await in_thread(read_token_days, folder.token_days)).days
     dismissed = await in_thread(DismissedQuestions(folder.dismissed).read)
@@ -73,7 +82,7 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
             ended,
             period,
             voted_down=votes,
-            knowledge=Knowledge(pages, taught, answered, lessons, dismissed),
+            knowledge=Knowledge(pages, captured, by_message, lessons, dismissed),
             token_days=token_days,
             prices=prices_of(settings),
             embed=embed,
@@ -124,7 +133,7 @@ WEEK = 7 * 86_400.0
 LOOK_SECONDS = 3600.0
 POSTED_GAPS = 8
 """At most so many groups of questions are posted: they fit into a message."""
-PAGES = 20
+SEARCHED_PAGES = 20
 AHEAD_SECONDS = 3600.0
 """Our clock may be this far ahead of Discord's, from which message ids are made."""
 
@@ -133,7 +142,7 @@ Reporter = Callable[[TimeSpan, int], Awaitable[Report]]
 """Builds the report of a period for the server of that id. Raises OSError, LibraryUnusable."""
 
 
-class _Begun(NamedTuple):
+class _StartedReport(NamedTuple):
     """A report that may be posted in part: the end of its period, and the hashes of its first pieces."""
 
     until: float
@@ -199,13 +208,13 @@ class WeeklyReport:
         await self._note(_noted_until(until))
         return True
 
-    async def _posted_marks(self, begun: _Begun) -> list[str]:
+    async def _posted_marks(self, begun: _StartedReport) -> list[str]:
         """Return the hashes of the pieces that were posted. Raises LookupFailed."""
         after, written = snowflake_at(begun.until - AHEAD_SECONDS), set[str]()
-        for _ in range(PAGES):
+        for _ in range(SEARCHED_PAGES):
             page = await self.fetcher.messages(self.channel_id, after=after)
             written |= {_mark(message.text) for message in page if message.author.is_bot}
-            if len(page) < PAGE:
+            if len(page) < PAGE_SIZE:
                 break
             after = page[-1].id
         count = max((number for number, mark in enumerate(begun.marks, 1) if mark in written), default=0)
@@ -242,10 +251,10 @@ def _noted_until(until: float) -> Record:
     return {"until": until, "at": rfc3339(until)}
 
 
-def _begun_in(known: Record) -> _Begun | None:
+def _begun_in(known: Record) -> _StartedReport | None:
     try:
         begun = known["begun"]
-        return _Begun(float(begun["until"]), tuple(map(str, begun["pieces"])))
+        return _StartedReport(float(begun["until"]), tuple(map(str, begun["pieces"])))
     except (KeyError, TypeError, ValueError):
         return None
 
@@ -261,8 +270,8 @@ def render_message(report: Report, *, with_questions: bool) -> str:
     """
     lines = [f"**The last week.** {escape_markup(summary(report))}"]
     lines += _questions(report) if with_questions else ["Questions are named where only the team sees this report."]
-    if report.taught:
-        lines.append(f"**Taught by the team**: {len(report.taught)} conversations")
+    if report.captured:
+        lines.append(f"**Taught by the team**: {len(report.captured)} conversations")
     if calls := sum(spent.calls for spent in report.costs.channels.values()):
         lines.append(f"**Calls to models**: {calls}, for what was asked here")
     return "\n".join(lines)

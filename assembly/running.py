@@ -274,14 +274,14 @@ async def play(
     *recordings: Path,
     through: Callable[[Observable[Event]], Observable[Result]],
     in_flight: InFlight,
-    tally: ResultCounts,
+    counts: ResultCounts,
 ) -> bool:
-    """Play recordings through a graph on the running loop, to the end. Returns True if all work was finished; `tally`
+    """Play recordings through a graph on the running loop, to the end. Returns True if all work was finished; `counts`
     counts the messages. Raises BadRecording: a file cannot be read, or holds nothing valid.
     """
     source: Subject[Dispatch] = Subject()
-    run = GraphRun(through(source.pipe(decode(), ops.do_action(tally.observe))), in_flight)
-    async for dispatch in dispatches(*recordings, on_cut_off=tally.note_cut_off):
+    run = GraphRun(through(source.pipe(decode(), ops.do_action(counts.observe))), in_flight)
+    async for dispatch in dispatches(*recordings, on_cut_off=counts.note_cut_off):
         source.on_next(dispatch)
     source.on_completed()
     return await run.drain(REPLAY_DRAIN_SECONDS)

@@ -18,7 +18,7 @@ from assembly.answering import assistant_of, server_libraries, team_search
 from assembly.documents import Documents
 from assembly.forgetting import Privacy, not_too_often, team_files
 from assembly.graph_parts import GraphParts
-from assembly.teaching import Teaching
+from assembly.teaching import LessonStore
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Author
 from model.outcomes import OutcomeKind, Reason, traits_of
@@ -362,7 +362,7 @@ class QuestionCommands:
 class TeachCommand:
     """Has the team teach a question and its answer. What it says is for the team, and in English."""
 
-    teaching: Teaching
+    teaching: LessonStore
 
     async def teach(self, call: Call, question: str, answer: str) -> str:
         form = LessonForm(call.guild_id, question, answer, call.id, call.place_id, call.user_id)
@@ -390,7 +390,7 @@ class SlashServices:
 
     @property
     def teaching(self) -> TeachCommand:
-        return TeachCommand(Teaching(self.parts, Redactor(self.settings.secrets)))
+        return TeachCommand(LessonStore(self.parts, Redactor(self.settings.secrets)))
 
     @property
     def runbooks(self) -> RunbookCommands:
@@ -425,7 +425,7 @@ COMMANDS: Mapping[str, Row] = {
         },
         is_unredacted=True,  # the secrets are taken out later, and counted
         team_only=True,
-        form="Teach the bot",
+        form_title="Teach the bot",
     ),
     "privacy opt-out": Row(
         "Leave me alone: read, learn and record nothing that I write.",
@@ -503,7 +503,7 @@ def callback_of(name: str, command: Row, services: SlashServices) -> Callback:
     async def screened(call: Call, **given: Any) -> str:
         texts = {key: str(given[key]) for key, option in command.options.items() if option.is_text and given[key]}
         written = "\n".join(texts.values())
-        if services.parts.state.opted_out(call.user_id, written):
+        if services.parts.state.is_opted_out(call.user_id, written):
             raise CommandRefused(phrases(call.language).not_read)
         chosen = services.parts.servers[call.guild_id].settings.ai_response.reply_language
         language = in_language(chosen, language_of(written))

@@ -19,7 +19,7 @@ from services.team import (
     LessonForm,
     LessonRefused,
     Pair,
-    Taught,
+    TeachingResult,
     TeamLibrary,
     archive_files,
     lesson_of,
@@ -35,26 +35,26 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Teaching:
+class LessonStore:
     """Stores lessons in the archive of their server, in this process or through the one that keeps it."""
 
     parts: GraphParts
     redactor: Redactor
 
-    async def teach(self, form: LessonForm, operator: str = "") -> Taught:
+    async def teach(self, form: LessonForm, operator: str = "") -> TeachingResult:
         """Note who teaches, store it, and say what has become of it. `operator`: their name at the dashboard; empty:
         the author teaches. Raises LessonRefused: nothing is stored.
         """
         captures = self.parts.servers[form.guild_id].captures
         if captures.teach is None:
             raise LessonRefused("This run keeps nothing that the team teaches.")
-        if self.parts.state.opted_out(form.author_id, f"{form.question}\n{form.answer}"):
+        if self.parts.state.is_opted_out(form.author_id, f"{form.question}\n{form.answer}"):
             raise LessonRefused("Its author has opted out, or the text has the mark that says so: it is not kept.")
-        if form.asker_id is not None and self.parts.state.opted_out(form.asker_id, form.question):
+        if form.asker_id is not None and self.parts.state.is_opted_out(form.asker_id, form.question):
             raise LessonRefused("Whoever asked this has opted out since: write the question in your own words.")
         rendered = replace(form, question=self._render(form.question), answer=self._render(form.answer))
         lesson, lesson_id = lesson_of(rendered, self.redactor.redact_and_count), form.lesson_id or snowflake_at(now())
-        capture, by = lesson.capture(lesson_id, part=part_of(form, lesson_id)), operator or str(form.author_id)
+        capture, by = lesson.capture(lesson_id, part=part_of_lesson(form, lesson_id)), operator or str(form.author_id)
         try:
             await run_blocking(self.parts.state.audit.note, now(), by, "teach", capture.conversation_id)
             pair = await captures.teach(capture)
@@ -72,7 +72,7 @@ class Teaching:
             decision = await decision_about(pair, captures.curation.library)
             is_filed = decision is not None and decision.action is Action.ADDED
             said += describe_filing(pair, decision)
-        return Taught(" ".join(said), is_filed)
+        return TeachingResult(" ".join(said), is_filed)
 
     async def may_quote(self, asked: PartOutcome) -> bool:
         """Return True if a question may be told to everybody as it was asked: it stands on Discord as it did, its place
@@ -124,7 +124,7 @@ async def decision_about(pair: Pair, library: TeamLibrary) -> Decision | None:
     return await in_thread(library.decision_about, pair)
 
 
-def part_of(form: LessonForm, lesson_id: int) -> Part:
+def part_of_lesson(form: LessonForm, lesson_id: int) -> Part:
     """Return the part that takes the capture of a lesson to the process that keeps the archive."""
     place = Place(form.place_id, PlaceKind.CHANNEL, guild_id=form.guild_id)
     message = Message(lesson_id, place.id, Author(form.author_id, ""), "", now(), form.guild_id)

@@ -19,7 +19,7 @@ from services.team import Action, Actor, CapturedMessage, Decision, PendingFolde
 from settings import Settings
 from sinks.team import RawArchive
 from streams.captures import ImageServices
-from streams.curation import CurationRules, CurationServices, Decided
+from streams.curation import CurationResult, CurationRules, CurationServices
 
 log = logging.getLogger(__name__)
 
@@ -78,12 +78,12 @@ class FailedCurations:
 
     failed: int = 0
 
-    def add(self, each: Decided) -> None:
+    def add(self, each: CurationResult) -> None:
         self.failed += isinstance(each, Decision) and each.action is Action.FAILED
 
     async def all_of(self, parts: CurationServices | None) -> bool:
         """Return True if every pair in the archive has a decision and none failed. Logs the first undecided pair."""
-        undecided = None if parts is None else await in_thread(parts.library.undecided)
+        undecided = None if parts is None else await in_thread(parts.library.oldest_undecided)
         if undecided is not None:
             log.warning("team knowledge: %s and what was captured after it are not sorted yet", undecided.id)
         return undecided is None and not self.failed

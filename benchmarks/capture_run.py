@@ -17,12 +17,12 @@ from services.assistant.curator import ClassificationResult, ImageSummaryResult,
 from services.knowledge.index_file import IndexEntry
 from services.llm.usage import Usage
 from services.team.archive import Pair, PairTurn, Speaker
-from services.team.captures import Capture, CapturedMessage, Captures
+from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Actor
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from sinks.team import RawArchive
-from streams.curation import CurationRules, CurationServices, Decided, Described, curation
+from streams.curation import CurationResult, CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import places_in
 
 TOPICS = 20
@@ -90,7 +90,7 @@ class Run:
     def __post_init__(self) -> None:
         self.places = places_in(self.folder)
         self.library: TeamLibrary = open_library(self.places, describer_key=Describing.key, time=time.time)
-        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.add_block)
+        self.raw = RawArchive(self.places.raw, RecentCaptures(), on_stored=self.library.add_block)
         self.parts = CurationServices(self.library, self.curator, Describing())
 
     def begin(self) -> None:
@@ -104,8 +104,8 @@ class Run:
         self.captures.on_next(outcome)
         await self.described.wait()
 
-    def _see(self, each: Decided) -> None:
-        if isinstance(each, Described):
+    def _see(self, each: CurationResult) -> None:
+        if isinstance(each, NewDescription):
             self.described.set()
 
     @property

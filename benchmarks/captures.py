@@ -92,7 +92,7 @@ async def waited(folder: Path, count: int) -> float:
     curation(run.captures, run.parts, CurationRules(finish_all=True)).subscribe(on_completed=done.set)
     run.captures.on_completed()
     await done.wait()
-    assert run.library.undecided() is None
+    assert run.library.oldest_undecided() is None
     return (time.process_time() - before) * 1000 / count
 
 
@@ -119,7 +119,7 @@ async def together(folder: Path, count: int) -> float:
     await asyncio.gather(*(kept(number) for number in range(count)))
     run.captures.on_completed()
     await done.wait()
-    assert run.library.undecided() is None
+    assert run.library.oldest_undecided() is None
     return (time.process_time() - before) * 1000 / count
 
 
@@ -163,7 +163,7 @@ async def appended_while_others_wait(folder: Path) -> tuple[list[float], list[fl
         files.append(folder / "bare.txt", b"x" * 700)
         bare.append((time.perf_counter() - began) * 1000)
         await asyncio.sleep(0.01)
-    assert run.library.undecided() is not None
+    assert run.library.oldest_undecided() is not None
     run.captures.on_completed()
     return ours, bare
 

@@ -31,7 +31,7 @@ from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.knowledge.web.contents import read
 from services.storage import in_thread
-from services.team.captures import Captures
+from services.team.captures import RecentCaptures
 from settings import Settings
 from sinks.team import RawArchive
 from tests.services.team.pairs import places_in
@@ -88,7 +88,7 @@ def with_an_index(root: Path) -> None:
 
 
 def with_an_archive(root: Path) -> None:
-    raw = RawArchive(places_in(root / "data").raw, Captures())
+    raw = RawArchive(places_in(root / "data").raw, RecentCaptures())
     raw.write([capture(number) for number in range(PAIRS)], 1_767_225_600.0)
 
 

@@ -79,11 +79,11 @@ def fill(root: Path, count: int) -> None:
 
 
 def wired(root: Path) -> KnowledgeParts:
-    ledger = SourceRecords(root / "index-cache.json", kinds_in(root))
+    source_records = SourceRecords(root / "index-cache.json", kinds_in(root))
     return KnowledgeParts(
-        ledger=ledger,
+        source_records=source_records,
         describer=AtOnce(),
-        files=CacheAndIndex(ledger, root / "index.txt"),
+        files=CacheAndIndex(source_records, root / "index.txt"),
         descriptions_at_once=5,
         describe_seconds=60,
     )

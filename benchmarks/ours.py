@@ -139,7 +139,7 @@ async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
         path,
         through=lambda events: graph(events, parts.services, parts.sinks, parts.rules),
         in_flight=parts.services.in_flight,
-        tally=tally,
+        counts=tally,
     )
     assert tally.adds_up
     digest.counts["ignored"] = tally.ignored.total()
@@ -147,7 +147,7 @@ async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
 
 def assembled(configured: Settings, results: Sequence[Callable[[Result], object]]) -> GraphParts:
     """As the command does it; nothing touches the disk while it runs."""
-    state = read_state(configured, durable=False)
+    state = read_state(configured, is_durable=False)
     parts = assemble(
         configured,
         state=state,

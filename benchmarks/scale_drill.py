@@ -49,7 +49,7 @@ class Size:
     same_messages: int = 5_000
     same_rate: float = 50.0
     questions: int = 1_200
-    cluster_messages: int = 2_500
+    cluster_messages: int = 4_000
     cluster_rate: float = 25.0
     cluster_steps: Sequence[str] = CLUSTER_STEPS
     steps: Sequence[str] = STEPS

@@ -228,11 +228,11 @@ def settings_in(folder: Path) -> Settings:
 async def kept_up_to_date(settings: Settings) -> AsyncGenerator[None]:
     """As `assembly.knowledge` does it, without watching the folder, which is the operating system's business."""
     kb = settings.kb
-    ledger = SourceRecords(kb.index_cache_path, source_kinds(kb, WebFetchers(SmallWeb())))
+    source_records = SourceRecords(kb.index_cache_path, source_kinds(kb, WebFetchers(SmallWeb())))
     parts = KnowledgeParts(
-        ledger=ledger,
+        source_records=source_records,
         describer=ExtractiveDescriber(),
-        files=CacheAndIndex(ledger, kb.index_path),
+        files=CacheAndIndex(source_records, kb.index_path),
         descriptions_at_once=kb.summarization_concurrency,
         describe_seconds=settings.ai_response.graph_timeout_seconds,
     )

@@ -14,7 +14,7 @@ JUMP_SECONDS = 5.0  # a wall clock that goes back by more has been set; by less,
 
 
 class SteadyClock:
-    """The wall clock, except that it never jumps back: quiet windows would stay open meanwhile.
+    """The wall clock, except that it never jumps back: a jump would hold quiet windows open until the old time returns.
 
     When the wall clock is set back, time goes on as before. It follows the wall clock again once that jumps ahead, or
     when the program is restarted.

@@ -1,4 +1,4 @@
-"""`--ask`: answers one question in the terminal: the answer, how a channel would see it, and the path to it."""
+"""`--ask`: answers one question in the terminal: the answer, how a channel would see it, and the steps to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assembly.running import run_async
 from commands.arguments import DONE, FAILED
 from model.outcomes import OutcomeKind
 from model.steps import DECISIONS
-from model.words import plain
+from model.words import without_invisible
 from services.search import Level
 from services.telemetry import number_of
 from settings import Settings
@@ -27,16 +27,16 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
 
 def ask(settings: Settings, question: str, models: ModelOptions = AS_CONFIGURED, *, guild_id: int | None = None) -> int:
     """Print the answer to stdout, or that there is none; to stderr what the bot would do if it were not addressed, and
-    each step, without what a terminal would obey (`plain`). Returns the exit code: 1 if a step failed. `guild_id`: the
-    server of the question; None: any server without its own knowledge.
+    each step, without what a terminal would obey. Returns the exit code: 1 if a step failed. `guild_id`: the server of
+    the question; None: any server without its own knowledge.
     """
     with temporary_index(settings) as indexed:
-        result, unasked = run_async(_ask(indexed, question, models, guild_id))
+        result, unaddressed = run_async(_ask(indexed, question, models, guild_id))
     answer = result.reply_text or "" if result.should_reply else "(no answer)"
-    print(plain(answer), flush=True)  # noqa: T201 (the output of the command)
-    print(f"\n{plain(_in_a_channel(result, unasked))}\n", file=sys.stderr)  # noqa: T201 (the output of the command)
-    for line in _path(result.debug):
-        print(plain(line), file=sys.stderr)  # noqa: T201 (the output of the command)
+    print(without_invisible(answer), flush=True)  # noqa: T201 (the output of the command)
+    print(f"\n{without_invisible(_in_a_channel(result, unaddressed))}\n", file=sys.stderr)  # noqa: T201 (the output of the command)
+    for line in _step_lines(result.debug):
+        print(without_invisible(line), file=sys.stderr)  # noqa: T201 (the output of the command)
     return FAILED if result.debug["result"] == OutcomeKind.FAILED else DONE
 
 
@@ -52,19 +52,19 @@ async def _ask(
         return result, await answering.answerer.generate_reply(asked, RequestContext(addressed=False))
 
 
-def _in_a_channel(result: AIResult, unasked: AIResult | None) -> str:
+def _in_a_channel(result: AIResult, unaddressed: AIResult | None) -> str:
     """Describe what a channel would show where the bot is not addressed. With a model, only the level decides."""
     if result.debug["result"] == OutcomeKind.FAILED:
         return "A step failed: in a channel nothing would be posted."
-    posted = result.debug.get("level") == Level.ANSWER if unasked is None else unasked.should_reply
+    posted = result.debug.get("level") == Level.ANSWER if unaddressed is None else unaddressed.should_reply
     if not posted:
         return "In a channel, not addressed: silent. Addressed, it says the above."
-    if unasked is None or unasked.reply_text == result.reply_text:
+    if unaddressed is None or unaddressed.reply_text == result.reply_text:
         return "In a channel, not addressed: the same."
-    return f"In a channel, not addressed:\n{unasked.reply_text}"
+    return f"In a channel, not addressed:\n{unaddressed.reply_text}"
 
 
-def _path(debug: Mapping[str, Any]) -> Iterator[str]:
+def _step_lines(debug: Mapping[str, Any]) -> Iterator[str]:
     """Describe each step of the answer chain in a line."""
     for name, decision in debug.items():
         known = DECISIONS.get(name)

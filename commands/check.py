@@ -58,8 +58,8 @@ from settings import (
     discord_token,
     names_of_variables,
 )
-from sinks.terminal import one_line
-from transport.address import ASK_FOR_CREDENTIALS, Address
+from sinks.terminal import printable_line
+from transport.address import NO_CREDENTIALS_WARNING, Address
 
 
 class Verdict(StrEnum):
@@ -277,7 +277,7 @@ async def discord_rows(settings: Settings) -> list[Finding]:
         return [Finding(about, Verdict.MISSING, bot.refused)]
     if bot.unknown is not None:
         return [Finding(about, Verdict.WARNING, f"{bot.unknown}; a start tries again until it is there")]
-    name = one_line(bot.name)
+    name = printable_line(bot.name)
     known = Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")
     return [known, *[await channel_row(token, *each, bot.user_id) for each in settings.team_channels]]
 
@@ -480,7 +480,7 @@ def rows_with_nats(settings: Settings) -> Iterator[Finding]:
     yield next(folder_rows(settings))
     address = Address(tuple(settings.transport.split(",")), settings.nats.credentials_env)
     if (server := address.unprotected_server) is not None:
-        yield Finding("transport", Verdict.WARNING, f"{server} {ASK_FOR_CREDENTIALS}")
+        yield Finding("transport", Verdict.WARNING, f"{server} {NO_CREDENTIALS_WARNING}")
     for guild_id, each in settings.servers.items():
         about = "" if guild_id is None else f"guilds.{guild_id}."
         yield replace(documents_row_with_nats(each.kb), about=f"{about}kb.sources_dir")

@@ -16,7 +16,7 @@ from services.storage import lock
 from services.storage.backups import DamagedDatabase
 from services.telemetry import number_of
 from settings import Settings
-from sinks.terminal import one_line
+from sinks.terminal import printable_line
 
 if TYPE_CHECKING:
     from transport.migration import MigrationProgress
@@ -46,7 +46,9 @@ def adopt(settings: Settings, folder: Path, move: Move, moved: MigrationProgress
         with _show_count(moved), lock(folder, "app.py --adopt"):
             run_async(move(settings, folder, moved))
     except DamagedDatabase as error:
-        return print_error(one_line(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest"))
+        return print_error(
+            printable_line(f"--adopt: {error}; mend or delete that file and adopt again, which does the rest")
+        )
     except KeyboardInterrupt:
         return print_interrupted("interrupted; what was told stays, and --adopt again does the rest")
     _print(f"{folder}: {_sum(moved)} told to {settings.transport}.")
@@ -63,7 +65,7 @@ def export(settings: Settings, folder: Path, move: Move, moved: MigrationProgres
         with _show_count(moved):
             run_async(move(settings, folder, moved))
     except KeyboardInterrupt:
-        return print_interrupted(one_line(f"interrupted; nothing was written to {folder}"))
+        return print_interrupted(printable_line(f"interrupted; nothing was written to {folder}"))
     _print(f"{folder}: {_sum(moved)} from {settings.transport}.")
     _print(NOT_MOVED)
     if moved.messages or moved.captures:
@@ -84,4 +86,4 @@ def _sum(moved: MigrationProgress) -> str:
 
 
 def _print(text: str) -> None:
-    print(one_line(text))  # noqa: T201 (the command's output)
+    print(printable_line(text))  # noqa: T201 (the command's output)

@@ -18,7 +18,7 @@ from assembly.forgetting import (
     all_server_settings,
     data_not_in_nats,
     forget_documents,
-    list_folder_contents,
+    list_configured_files,
     open_removed_team,
     open_team_data,
     published_texts,
@@ -102,7 +102,7 @@ def forget(settings: Settings, user_id: int) -> int:
         opened = [open_removed_team(each) for each in settings_of_removed_servers(settings)]
         learned = [open_team_data(each) for each in settings.servers.values()]
         learned += [removed for removed, _ in opened]
-        texts, about = collect_texts(learned, user_id), list_folder_contents(settings)
+        texts, about = collect_texts(learned, user_id), list_configured_files(settings)
         published = partial(published_texts, all_server_settings(settings))
         done = forget_in_all_servers(learned[0], learned[1:], user_id, texts, about, published=published)
         done.copies, done.left = copies, [*left, *done.left, *(line for _, lines in opened for line in lines)]
@@ -128,7 +128,7 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
         try:
             count += run_async(_remove_published(each.store, folder))
         except StoreUnavailable as error:
-            left.append(f"{folder.documents}: {error}; topics of an earlier release may be left there")
+            left.append(f"{folder.chroma_copies}: {error}; topics of an earlier release may be left there")
     return count, left
 
 
@@ -170,7 +170,7 @@ def show(
     ):
         table.add_row(Text(what), Text(result))
     console.print(table)
-    if not done.anything:
+    if not done.found_anything:
         console.print("Nothing of theirs was found." if not follows else "Nothing of theirs was found so far.")
     sections = (
         ("Still to come, by itself:", follows),

@@ -28,7 +28,7 @@ from services.discord import DryRunPoster
 from services.knowledge import LibrarySearch
 from services.search import PassageStore
 from services.storage import DataFolder
-from services.team import Captures, archive_files
+from services.team import RecentCaptures, archive_files
 from services.telemetry import number_of
 from settings import Settings
 from sinks.results import ResultCounts
@@ -58,7 +58,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
     ):
         done = runner.run(_import(settings, tally, archives, talks, options.guild))
     show(Console(), done)
-    return DONE if done.finished and not tally.failed else FAILED
+    return DONE if done.finished and not tally.has_failures else FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ async def _import(
                 *talks,
                 through=lambda events: import_graph(events, parts.services, parts.sinks, parts.rules),
                 in_flight=parts.services.in_flight,
-                tally=tally,
+                counts=tally,
             )
     return ImportRun(tally, list(imported.values()), taken, finished)
 
@@ -100,7 +100,7 @@ def assemble_import(settings: Settings, tally: ResultCounts) -> tuple[GraphParts
     """Make the parts of an import: as for a replay, but archives are written. Returns the parts and the archive of each
     server (None: the shared one).
     """
-    state, library = read_state(settings, durable=False), library_of(settings)
+    state, library = read_state(settings, is_durable=False), library_of(settings)
     search = LibrarySearch(library, PassageStore(None), PassageStore(None))  # nothing is answered
     assistant, imported = assistant_of(settings, search, None), dict[int | None, ImportArchive]()
 
@@ -108,11 +108,11 @@ def assemble_import(settings: Settings, tally: ResultCounts) -> tuple[GraphParts
         raw = server.kb.team_raw_dir
         pairs = archive_files.pairs_in(raw)
         # All pairs are kept: an old conversation may continue in these files.
-        captures = Captures(pairs, state.withheld_captured, kept=sys.maxsize)
+        captures = RecentCaptures(pairs, state.is_withheld_in_capture, kept=sys.maxsize)
         # The time of capture is that of the clock, as the loop has the time of the messages.
         archive = RawArchive(raw, captures, time.time, places=DataFolder(server.app.data_dir).places)
         imported[guild_id] = ImportArchive(archive, pairs)
-        keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, recent=captures)
+        keeping = CaptureParts(keep=imported[guild_id].keep, revise=imported[guild_id].revise, recent_captures=captures)
         return ServerParts(settings=server, assistant=assistant, library=library, search=search, captures=keeping)
 
     servers = Servers({guild_id: server_parts(guild_id, server) for guild_id, server in settings.servers.items()})

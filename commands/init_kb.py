@@ -92,11 +92,11 @@ def check_writable(kb: KnowledgeSettings) -> None:
             raise Unusable(f"kb.{key}: {existing}: nothing can be written there; let this program do so")
 
 
-def check_sources(ledger: SourceRecords, at: float, above: str = "") -> None:
+def check_sources(source_records: SourceRecords, at: float, above: str = "") -> None:
     """Check that every kind of source can be listed. Blocks. Raises Unusable. `above`: the prefix of keys in errors."""
-    for kind in ledger.kinds:
+    for kind in source_records.kinds:
         try:
-            kind.list_sources(ledger.records_of(kind), at)
+            kind.list_sources(source_records.records_of(kind), at)
         except CannotList as error:
             raise Unusable(f"{above}{error.setting}: {error.about}: {error}") from None
 
@@ -149,11 +149,11 @@ async def _update_server(
     """Update the knowledge base of `settings`, and return the report. `above`: as for `check_sources`."""
     async with knowledge_parts(settings, asker, usage, by_hand=True) as parts:
         try:
-            await parts.ledger.load()
+            await parts.source_records.load()
         except OSError as error:
             mend = "let this program read it; without it, everything would be described anew"
-            raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
-        await in_thread(check_sources, parts.ledger, now(), above)
+            raise Unusable(f"kb.index_cache_path: {parts.source_records.path}: {error.strerror}; {mend}") from None
+        await in_thread(check_sources, parts.source_records, now(), above)
         with show_progress(lambda: work.count):
             return await run_update(parts, KnowledgeLog(MAX_NAMED), work.sources)
 

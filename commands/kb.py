@@ -28,29 +28,29 @@ from services.storage import DataFolder
 from services.team import (
     REMOVED,
     AuditLog,
-    Captures,
     Lesson,
     LessonForm,
     LessonRefused,
     LibraryUnwritable,
     Overview,
     Pair,
+    RecentCaptures,
     Speaker,
     TeamLibrary,
     archive,
     archive_files,
     asker_among,
-    corrections,
     exchanges_of,
     labelled_turns,
     lesson_of,
     names_users,
     overview,
+    removals,
 )
 from services.telemetry import number_of
 from settings import Settings
 from sinks.team import RawArchive
-from sinks.terminal import one_line, visible_lines
+from sinks.terminal import printable_line, visible_lines
 
 _INDENT = "    "
 _DAY, _MINUTE = 10, 16
@@ -84,7 +84,7 @@ def _run_over_nats(settings: Settings, options: argparse.Namespace) -> Iterable[
     def correct(action: str, pair_id: str) -> str:
         try:
             return run_async(keepers.correct_from_command(settings, guild_id, action, pair_id))
-        except corrections.CorrectionRefused as error:
+        except removals.RemovalRefused as error:
             raise Unusable(f"--kb {action}: {error}") from None
 
     if action in {"remove", "restore"}:
@@ -121,11 +121,11 @@ def _correct(whole: Settings, settings: Settings, action: str, pair_id: str) -> 
     """Remove or restore a pair. `whole`, `settings`: as for `_teach`. Returns a line about it. Raises Unusable."""
     with lock_data_folder(whole, f"app.py --kb {action}"):
         library = open_team(settings)
-        correct = corrections.remove if action == "remove" else corrections.restore
+        correct = removals.remove if action == "remove" else removals.restore
         try:
             note = partial(audit_log(whole).note, time.time(), TERMINAL, f"{action} conversation")
             return correct(library, pair_id, rfc3339(time.time()), note)
-        except corrections.CorrectionRefused as error:
+        except removals.RemovalRefused as error:
             raise Unusable(f"--kb {action}: {error}") from None
 
 
@@ -148,7 +148,7 @@ def _teach(
         now = time.time()
         capture = made.lesson.capture(made.lesson_id, conversation_id=made.conversation_id)
         audit_log(whole).note(now, TERMINAL, made.action, capture.conversation_id)
-        archived = RawArchive(settings.kb.team_raw_dir, Captures(), on_stored=library.add_block)
+        archived = RawArchive(settings.kb.team_raw_dir, RecentCaptures(), on_stored=library.add_block)
         try:
             [pair] = archived.write([capture], now)
         except archive_files.ArchiveUnwritable as error:
@@ -157,7 +157,7 @@ def _teach(
         if made.replaced is not None and made.conversation_id:
             yield f"It replaces {made.replaced.id} then."
         elif made.replaced is not None and not made.is_withdrawn:
-            yield corrections.remove(library, made.replaced.id, rfc3339(now))
+            yield removals.remove(library, made.replaced.id, rfc3339(now))
 
 
 class _MadeLesson(NamedTuple):
@@ -200,7 +200,7 @@ def _make_lesson(
     is_withdrawn = False
     try:
         if action == "edit":
-            old = corrections.find_pair(library, names[0])
+            old = removals.find_pair(library, names[0])
             said += [*_pair_lines(old), ""]
             if question is None:
                 question, asker_id = _question_answered(old)
@@ -215,7 +215,7 @@ def _make_lesson(
                 conversation_id = "" if is_removed else old.conversation_id
         form = LessonForm(options.guild, question or "", answer or "", author_id=author_id, asker_id=asker_id)
         lesson = lesson_of(form, Redactor(whole.secrets).redact_and_count)
-    except (LessonRefused, corrections.CorrectionRefused) as error:
+    except (LessonRefused, removals.RemovalRefused) as error:
         raise Unusable(f"--kb {action}: {error}") from None
     if lesson.hidden:
         said.append(lesson.note)
@@ -308,7 +308,7 @@ def _topic_lines(found: Overview, asked: str) -> Iterator[str]:
     name = asked if is_topic_name(asked) else topic_name(asked)
     topic = found.topics.get(name)
     if topic is None:
-        raise Unusable(f"--kb show: there is no topic {one_line(asked)!r}; --kb list shows all")
+        raise Unusable(f"--kb show: there is no topic {printable_line(asked)!r}; --kb list shows all")
     yield f"{name}  ({number_of(len(topic.pairs), 'conversation')})"
     yield from _indented(found.descriptions[name])
     for pair in topic.pairs:

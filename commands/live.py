@@ -33,7 +33,7 @@ from clock import now
 from commands.arguments import DONE, FAILED, requires_nats_extra
 from model.processes import ROLES
 from operators.screen import decode
-from services.discord import Health
+from services.discord import GatewayHealth
 from services.discord.live import watch_presses
 from services.llm import import_client
 from services.telemetry import raise_descriptor_limit
@@ -90,7 +90,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     captures nor watermarks; knowledge base and files of threads are kept up to date as usual.
     """
     rehearsal = options.dry_run or settings.app.dry_run
-    health = Health(now())
+    health = GatewayHealth(now())
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
@@ -98,8 +98,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         monitor.watch_gateway(health)
         await enter(monitor.watching_errors())
         meters = meters_of(settings, health=monitor)
-        discord = await enter(open_discord(settings, rehearsal=rehearsal))
-        state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
+        discord = await enter(open_discord(settings, is_rehearsal=rehearsal))
+        state = read_state(settings, is_durable=not rehearsal, on_tokens=meters.tokens)
         mode = REHEARSAL if rehearsal else LIVE
         models = replace(options.models, observe=meters.observe, on_call=meters.on_call)
         bot = await enter(open_bot(settings, mode, state, discord, models, meters.gauge))
@@ -122,7 +122,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
         arrivals = await enter(
-            maintain_evidence(settings.documents, bot.documents, discord.client, discord.fetcher, state.withheld)
+            maintain_evidence(settings.documents, bot.documents, discord.client, discord.fetcher, state.is_withheld)
         )
         gateway = gateway_for(settings, token, discord, parts, health=health, arrivals=arrivals, slash=slash)
         dispatches = await enter(record_dispatches(observable(gateway), options.record, settings, discord, parts))

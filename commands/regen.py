@@ -21,7 +21,7 @@ from assembly.team import curating_key, curator_of, open_team, team_paths, topic
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.arguments import DONE, FAILED
 from commands.progress import Count, Spending, explain_interruption, show_progress
-from operators.curating import PrefetchServices
+from operators.prefetching import PrefetchServices
 from services.assistant import description_key
 from services.llm import Asker, PrefetchingAsker, Usage
 from services.storage import DataFolder, files, in_thread
@@ -38,7 +38,7 @@ from services.team import (
 )
 from services.telemetry import number_of
 from settings import Settings
-from streams.curation import CurationServices, Described
+from streams.curation import CurationServices, NewDescription
 from streams.regeneration import GivenUp, RebuildProgress, RebuildRules, regeneration
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class RebuildReport:
     undescribed: int = 0
     given_up: str = ""
 
-    def add(self, event: Decision | Described) -> None:
+    def add(self, event: Decision | NewDescription) -> None:
         if isinstance(event, Decision):
             self.actions[event.action] += 1
             self.removed += len(event.remove_ids)
@@ -104,7 +104,7 @@ def run(settings: Settings, options: argparse.Namespace) -> int:
         for guild_id, each in settings.servers.items():
             work = rebuild(each, models, restart=options.restart, usage_settings=settings, on_start=begun.append)
             report = run_async(work)
-            if guild_id is None or report.plan.read:
+            if guild_id is None or report.plan.pair_count:
                 show(Console(), report, "" if guild_id is None else f"Server {guild_id}")
             failed |= bool(report.given_up or report.actions[Action.FAILED] or report.undescribed)
     return FAILED if failed else DONE
@@ -137,7 +137,7 @@ async def rebuild(
         on_start(report)
         if restart:
             await in_thread(build.clear)
-        log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
+        log.info("regeneration_started: %s", number_of(report.plan.conversation_count, "pair"))
         try:
             await build_library(settings, build, report, asker)
         except GivenUp as error:
@@ -153,7 +153,7 @@ async def rebuild(
 def plan_rebuild(build: LibraryBuild) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
     found = rebuilding.plan(archive_files.pairs_in(build.live.raw), decisions)
-    if not found.read and any(decision.action is Action.ADDED for decision in decisions):
+    if not found.pair_count and any(decision.action is Action.ADDED for decision in decisions):
         raise Unusable(
             f"kb.team_raw_dir: {build.live.raw} holds no captured conversation, although there are topics; "
             "is the folder mounted, and the right one?"
@@ -192,7 +192,7 @@ async def build_library(settings: Settings, build: LibraryBuild, report: Rebuild
     with show_progress(lambda: report.count):
         await work.pipe(ops.do_action(report.add), ops.last_or_default(None))
     report.topics = len(library.topics)
-    report.undescribed = len(await in_thread(library.undescribed))
+    report.undescribed = len(await in_thread(library.undescribed_topics))
     if report.done and report.done == report.actions[Action.FAILED]:
         raise GivenUp("not one conversation could be decided about")
     await in_thread(build.finish, report.plan, curator.actor, begun.at)
@@ -212,12 +212,12 @@ def show(console: Console, report: RebuildReport, title: str = "") -> None:
         console.print(title, highlight=False, soft_wrap=True)
     plan, actions, usage = report.plan, report.actions, report.spent.usage
     prompt = sum(count for (_, kind), count in usage.tokens.items() if kind == "prompt")
-    by_operators = plan.kept - len(plan.tasks) - plan.wordless
+    by_operators = plan.conversation_count - len(plan.tasks) - plan.wordless_count
     lines = [
-        (plan.read, "pairs read"),
-        (plan.kept, "kept, one for each conversation"),
+        (plan.pair_count, "pairs read"),
+        (plan.conversation_count, "kept, one for each conversation"),
         (actions[Action.ADDED], "added"),
-        (actions[Action.SKIPPED] + plan.wordless, "skipped"),
+        (actions[Action.SKIPPED] + plan.wordless_count, "skipped"),
         (by_operators + report.removed, f"removed, {by_operators} of them by operators or in Discord"),
         (actions[Action.FAILED], "failed"),
         (report.topics, "topics" + (f", {report.undescribed} not described yet" if report.undescribed else "")),

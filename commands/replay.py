@@ -98,7 +98,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
     discord = DiscordAPI(poster=DryRunPoster(), attachments=attachments)
     # The dashboard is of use only if time passes.
     meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
-    state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
+    state = read_state(settings, is_durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
     async with AsyncExitStack() as stack:
         bot = await stack.enter_async_context(open_bot(settings, REPLAY, state, discord, options.models, meters.gauge))
         parts = bot.assemble(state)
@@ -117,14 +117,14 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
         out = lines or Terminal(console, name_of, headline, answers_by, now(), uncut=uncut)
         in_order = OrderedOutcomes(out.write)
         sinks = replace(
-            parts.sinks, results=[tally.add, in_order.add, *meters.results, state.record.add], decided=count.add
+            parts.sinks, results=[tally.add, in_order.add, *meters.results, state.record.add], on_decided=count.add
         )
         votes = RecordedVotes(parts.services.posts)
         finished = await play(
             options.file,
             through=lambda events: graph(events.pipe(ops.map(votes.redirect)), parts.services, sinks, parts.rules),
             in_flight=parts.services.in_flight,
-            tally=tally,
+            counts=tally,
         )
         in_order.flush()
         out.finish(tally)
@@ -136,7 +136,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console, 
     if not tally.adds_up:
         messages = number_of(tally.messages, "message")
         log.error("the accounting does not add up: %s received, but %s", messages, tally.summary())
-    return DONE if finished and tally.adds_up and not tally.failed and all_filed else FAILED
+    return DONE if finished and tally.adds_up and not tally.has_failures and all_filed else FAILED
 
 
 def backend(settings: Settings, recorded: Path | None) -> str:

@@ -17,6 +17,6 @@ from dashboard.access import LOOPBACK, AccessControl
 from dashboard.display import DisplayRules
 from dashboard.flow import FlowMeter
 from dashboard.forms import DraftList
-from dashboard.pages import DashboardData, Dismissed, History, Team
+from dashboard.pages import DashboardData, GapDismissals, History, Team
 from dashboard.serving import add_pages
 from dashboard.views import KnownSource

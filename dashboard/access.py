@@ -17,12 +17,12 @@ from model.permissions import OWNER, Operator
 
 COOKIE = "millrace"
 SESSION_SECONDS = 12 * 3600.0
-SESSIONS = 200
-"""The most sessions of one operator at a time; the oldest ends first."""
+MAX_SESSIONS = 200
+"""The most sessions of one operator; with one more, the oldest ends."""
 FREE_TRIES = 5
 """After so many wrong tokens an address has to wait, each time twice as long."""
-LONGEST_WAIT = 300.0
-ADDRESSES = 2_000
+MAX_WAIT_SECONDS = 300.0
+MAX_ADDRESSES = 2_000
 """The most addresses whose wrong tokens are remembered."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -40,15 +40,15 @@ class AccessControl:
     Attributes:
         operators: by their tokens. Empty: everybody who reaches the server is its owner, which the assembly allows on
             loopback only.
-        names: the allowed `Host`s, in lower case. With a token every name is allowed: a page of another name has no
-            cookie of this one, and only gets the form to log in.
+        host_names: the allowed `Host`s, in lower case. With a token every name is allowed: a page of another name has
+            no cookie of this one, and only gets the form to log in.
         clock: gives seconds that only grow.
 
     Sessions are kept in memory: with the settings, which are read at a start, they end.
     """
 
     operators: Mapping[str, Operator] = field(repr=False)
-    names: frozenset[str]
+    host_names: frozenset[str]
     clock: Callable[[], float]
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     _sessions: dict[str, tuple[float, Operator]] = field(default_factory=dict[str, tuple[float, Operator]], repr=False)
@@ -57,7 +57,7 @@ class AccessControl:
     def is_allowed_host(self, host: str) -> bool:
         """Return True if a `Host` header names this server; this prevents DNS rebinding."""
         name = _name_of(host)
-        return bool(name) and (bool(self.operators) or name in LOOPBACK or name in self.names)
+        return bool(name) and (bool(self.operators) or name in LOOPBACK or name in self.host_names)
 
     def operator_in(self, session: str) -> Operator | None:
         """Return whose session it is; None: it is not valid any more. Without tokens everybody may do everything."""
@@ -78,7 +78,7 @@ class AccessControl:
         session = secrets.token_urlsafe(32)
         self._sessions[session] = self.clock() + SESSION_SECONDS, operator
         theirs = [each for each, (_, owner) in self._sessions.items() if owner == operator]
-        for oldest in theirs[:-SESSIONS]:
+        for oldest in theirs[:-MAX_SESSIONS]:
             del self._sessions[oldest]
         return session
 
@@ -105,8 +105,8 @@ class AccessControl:
         self._tries.move_to_end(address)
         tries.wrong += 1
         if tries.wrong >= FREE_TRIES:
-            tries.not_before = self.clock() + min(LONGEST_WAIT, 2.0 ** min(9, tries.wrong - FREE_TRIES))
-        while len(self._tries) > ADDRESSES:
+            tries.not_before = self.clock() + min(MAX_WAIT_SECONDS, 2.0 ** min(9, tries.wrong - FREE_TRIES))
+        while len(self._tries) > MAX_ADDRESSES:
             self._tries.popitem(last=False)
         return None
 
@@ -145,12 +145,12 @@ class AdmittedRequest(NamedTuple):
 
     Attributes:
         session: empty if there is no token, or the request had it in a header and needs no key.
-        key: the key for forms of this session.
-        logged_in: True if the visitor can log out.
+        form_key: what each form of this session has to send.
+        logged_in: with a session that can be ended; without tokens there is none.
         operator: who it is.
     """
 
     session: str
-    key: str
+    form_key: str
     logged_in: bool
     operator: Operator

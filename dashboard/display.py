@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from clock import rfc3339
 from model.messages import discord_address
 from model.outcomes import is_library_source
-from model.words import plain
+from model.words import without_invisible
 
 HIDDEN_FILE = "a file of the thread"
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 KIB = 1024
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>")
-_MINUTE = 16
-"""Characters of a time stamp."""
+_MINUTE_CHARS = 16
+"""The length of a time stamp up to its minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class DisplayRules:
 
     def text(self, written: str) -> str:
         """Return a text by a person, or one that may quote it; empty if texts are not shown."""
-        return plain(written) if self.texts else ""
+        return without_invisible(written) if self.texts else ""
 
     def question(self, written: str) -> str:
         """Return a question as `text` does, with pseudonyms where it mentions people."""
@@ -50,11 +50,11 @@ class DisplayRules:
 
     def source(self, source_id: str) -> str:
         """Return the id of a source. The names of people's files are shown only if texts are."""
-        return plain(source_id) if is_library_source(source_id) or self.texts else HIDDEN_FILE
+        return without_invisible(source_id) if is_library_source(source_id) or self.texts else HIDDEN_FILE
 
     def said_in(self, source_id: str, written: str) -> str:
         """Return a text or heading of a source. In topics both are by people, and headings are questions."""
-        return self.text(written) if source_id.startswith("team:") else plain(written)
+        return self.text(written) if source_id.startswith("team:") else without_invisible(written)
 
 
 def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:
@@ -63,10 +63,11 @@ def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) 
 
 
 def minute(at: float) -> str:
-    return rfc3339(at)[:_MINUTE].replace("T", " ")
+    """Return a time as date, hour and minute, in UTC."""
+    return rfc3339(at)[:_MINUTE_CHARS].replace("T", " ")
 
 
-def seconds(value: float | None) -> str:
+def duration(value: float | None) -> str:
     """Return a duration in a few characters; a dash for None."""
     if value is None:
         return "–"
@@ -78,8 +79,8 @@ def seconds(value: float | None) -> str:
     return f"{value / DAY:.1f} d"
 
 
-def whole(value: float) -> str:
-    """A duration in whole minutes, hours or days, such as `59 min`; empty if it is under a minute."""
+def whole_duration(value: float) -> str:
+    """Return a duration in whole minutes, hours or days, such as `59 min`; empty if it is under a minute."""
     for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
         if value >= length:
             return f"{value // length:.0f} {unit}"
@@ -88,7 +89,7 @@ def whole(value: float) -> str:
 
 def ago(then: float, now: float) -> str:
     """Format the time since `then`, in one unit."""
-    past = whole(now - then)
+    past = whole_duration(now - then)
     return f"{past} ago" if past else "just now"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from dashboard.display import DisplayRules, link_to, minute, seconds
+from dashboard.display import DisplayRules, duration, link_to, minute
 from dataflow.metering import Gauge
 from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Result
@@ -20,13 +20,13 @@ from model.steps import STEP_NAMES, STEPS, Lane, StepInfo
 from services.conversations import WorkCancelled
 from services.telemetry import current_part
 
-TIMED = 256
-"""The number of the last durations of an operator for its median and 95th percentile."""
-FOLLOWED = 1_000
+MAX_DURATIONS = 256
+"""The number of the last items whose durations make an operator's median and 95th percentile."""
+MAX_FINISHED = 1_000
 """The most finished parts whose steps are remembered."""
 STEPS_OF_PARTS = frozenset(each.name for each in STEPS if each.handles_parts)
 COUNT_ONLY_STEPS = frozenset(each.name for each in STEPS if not each.is_timed)
-MOST_IN_PROGRESS = 200
+MAX_IN_PROGRESS = 200
 """The most parts in flight whose steps are remembered; the oldest is dropped first."""
 
 
@@ -38,7 +38,7 @@ class Figures:
     waiting: int = 0
     done: int = 0
     failed: int = 0
-    seconds: deque[float] = field(default_factory=lambda: deque[float](maxlen=TIMED))
+    seconds: deque[float] = field(default_factory=lambda: deque[float](maxlen=MAX_DURATIONS))
 
     def percentile(self, share: float) -> float | None:
         """Return the smallest duration such that at least this share of them is not longer; None: there are none."""
@@ -64,20 +64,20 @@ class FlowMeter:
     """Counts the items and results of one run (`dataflow.Meter`).
 
     Attributes:
-        changed: called after each change; must not fail.
+        on_change: functions that are called after each change; they must not fail.
         figures: of all metered operators, by name.
         results: the number of results of each kind; ignored messages as `ignored`.
     """
 
     def __init__(self, clock: Callable[[], float], also: Gauge | None = None) -> None:
         """`clock`: gives seconds that pass while work is done, in a replay too. `also`: a gauge that is called too."""
-        self.changed: list[Callable[[], object]] = []
+        self.on_change: list[Callable[[], object]] = []
         self.figures: defaultdict[str, Figures] = defaultdict(Figures)
         self.results: Counter[str] = Counter()
         self._clock = clock
         self._also = also
         self._steps: OrderedDict[tuple[int, ...], tuple[Part, list[StepDuration]]] = OrderedDict()
-        self._ended: OrderedDict[tuple[int, ...], tuple[StepDuration, ...]] = OrderedDict()
+        self._finished: OrderedDict[tuple[int, ...], tuple[StepDuration, ...]] = OrderedDict()
 
     def __call__(self, operator: str, count: int) -> None:
         known = self.figures[operator]
@@ -107,7 +107,7 @@ class FlowMeter:
             part = current_part.get() if operator in STEPS_OF_PARTS else None
             if part is not None:
                 self._steps.setdefault(part.message_ids, (part, []))[1].append(StepDuration(operator, took))
-                _bound(self._steps, MOST_IN_PROGRESS)
+                _bound(self._steps, MAX_IN_PROGRESS)
             self._tell()
 
         return ended
@@ -119,8 +119,8 @@ class FlowMeter:
             ids = result.part.message_ids
             part_and_steps = self._steps.pop(ids, None)
             if part_and_steps is not None:
-                self._ended[ids] = tuple(part_and_steps[1])
-                _bound(self._ended, FOLLOWED)
+                self._finished[ids] = tuple(part_and_steps[1])
+                _bound(self._finished, MAX_FINISHED)
         elif isinstance(result, Ignored):
             self.results["ignored"] += len(result.message_ids)
         self._tell()
@@ -129,12 +129,12 @@ class FlowMeter:
         """Return the parts in flight that have a finished step, newest first."""
         return [PartInProgress(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
 
-    def steps_of(self, message_ids: tuple[int, ...]) -> tuple[StepDuration, ...]:
+    def durations_of(self, message_ids: tuple[int, ...]) -> tuple[StepDuration, ...]:
         """Return the durations of a finished part's steps; empty if they are not remembered any more."""
-        return self._ended.get(message_ids, ())
+        return self._finished.get(message_ids, ())
 
     def _tell(self) -> None:
-        for tell in self.changed:
+        for tell in self.on_change:
             tell()
 
 
@@ -277,12 +277,12 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
     return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, shown)
 
 
-def now_view(meter: FlowMeter, showing: DisplayRules, at: float) -> NowView:
+def now_view(meter: FlowMeter, rules: DisplayRules, at: float) -> NowView:
     """Make the view of current figures and parts in progress."""
     return NowView(
         {name: cells(meter.figures.get(name, Figures())) for name in STEP_NAMES},
         {name: f"{meter.results.get(name, 0):,}" for name in chain.from_iterable(ENDS)},
-        [_row(each, showing) for each in meter.in_progress()[:SHOWN_IN_PROGRESS]],
+        [_row(each, rules) for each in meter.in_progress()[:SHOWN_IN_PROGRESS]],
         minute(at),
     )
 
@@ -294,7 +294,7 @@ def cells(figures: Figures) -> OperatorCells:
     counts = (figures.done, "done"), (figures.waiting, "waiting"), (figures.failed, "failed")
     line = " · ".join(f"{count:,} {what}" for count, what in counts if count)
     median, p95 = figures.percentile(0.5), figures.percentile(0.95)
-    times = "" if median is None else f"{seconds(median)} / {seconds(p95)}"
+    times = "" if median is None else f"{duration(median)} / {duration(p95)}"
     states = (
         ("busy", figures.in_flight > 0),
         ("hurt", figures.failed > 0),
@@ -304,13 +304,13 @@ def cells(figures: Figures) -> OperatorCells:
     return OperatorCells(in_flight, line or "–", times, " ".join(name for name, holds in states if holds))
 
 
-def _row(each: PartInProgress, showing: DisplayRules) -> InProgressRow:
+def _row(each: PartInProgress, rules: DisplayRules) -> InProgressRow:
     part = each.part
-    steps = ", ".join(f"{took.step} {seconds(took.seconds)}" for took in each.steps)
+    steps = ", ".join(f"{took.step} {duration(took.seconds)}" for took in each.steps)
     return InProgressRow(
         "capture" if part.author_type is AuthorType.TEAM_MEMBER else "question",
-        showing.person(part.author.id),
-        showing.place(part.place.id),
+        rules.person(part.author.id),
+        rules.place(part.place.id),
         link_to(part.place.guild_id, part.place.id, part.last.id),
         minute(part.closed_at),
         steps,

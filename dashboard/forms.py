@@ -10,13 +10,13 @@ from typing import NamedTuple, Protocol
 from aiohttp import web
 
 from dashboard.access import AdmittedRequest
-from dashboard.display import DisplayRules, ago, link_to, minute, plain
+from dashboard.display import DisplayRules, ago, link_to, minute, without_invisible
 from model.messages import is_snowflake
 from reporting.report import Gap
 from services.conversations import Draft, DraftAction
 from services.knowledge import bare_name
 from services.storage import in_thread
-from services.team import SAME_WORDING, LessonForm, LessonRefused, Taught, asker_among, share_of_wording
+from services.team import SAME_WORDING, LessonForm, LessonRefused, TeachingResult, asker_among, share_of_wording
 from services.telemetry import PartOutcome
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class DraftView(NamedTuple):
     """A draft as it is shown. `question`, `answer`: empty if texts are not shown."""
 
     id: int
-    held: str
+    held_at: str
     until: str
     age: str
     who: str
@@ -48,29 +48,29 @@ class DraftView(NamedTuple):
     sources: tuple[str, ...]
     confidence: str
     version: str
-    edited: bool
+    is_edited: bool
     may_be_kept: bool
     is_posting: bool
     link: str
     review_link: str
 
 
-def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
+def draft_view(draft: Draft, rules: DisplayRules, at: float) -> DraftView:
     post, guild_id = draft.reply.post, draft.reply.guild_id
     reviewed = link_to(guild_id, draft.review_channel_id, draft.review_id) if draft.review_id else ""
     return DraftView(
         id=draft.id,
-        held=minute(draft.held_at),
+        held_at=minute(draft.held_at),
         until=minute(draft.until),
         age=ago(draft.held_at, at),
-        who=showing.person(post.asker_id),
-        where=showing.place(post.asked_in),
-        question=showing.question(post.question),
-        answer=showing.text(draft.text),
-        sources=tuple(plain(bare_name(each)) for each in post.sources),
+        who=rules.person(post.asker_id),
+        where=rules.place(post.asked_in),
+        question=rules.question(post.question),
+        answer=rules.text(draft.text),
+        sources=tuple(without_invisible(bare_name(each)) for each in post.sources),
         confidence=f"{draft.confidence:.2f}",
         version=draft.version,
-        edited=draft.edited_by is not None,
+        is_edited=draft.edited_by is not None,
         may_be_kept=draft.may_be_kept,
         is_posting=draft.end is not None,
         link=link_to(guild_id, post.asked_in, draft.id),
@@ -81,15 +81,15 @@ def draft_view(draft: Draft, showing: DisplayRules, at: float) -> DraftView:
 _EMPHASIS = re.compile(r"\*(\w+)\*")
 
 
-def adapted_to_dashboard(told: str, text: str, showing: DisplayRules) -> str:
+def adapt_to_dashboard(told: str, text: str, rules: DisplayRules) -> str:
     """Return the sentence about a decision, which is written for Discord, with pseudonyms and without markup. `text`:
     what the operator has sent; where the sentence ends with it, it stays as it is.
     """
     said = told.removesuffix(text)
-    return _EMPHASIS.sub(r"\1", showing.with_pseudonyms(said)) + told[len(said) :]
+    return _EMPHASIS.sub(r"\1", rules.with_pseudonyms(said)) + told[len(said) :]
 
 
-async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList, showing: DisplayRules) -> str:
+async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList, rules: DisplayRules) -> str:
     """Carry out the form of a draft. Returns one sentence about it."""
     form = await request.post()
     action, draft_id = DraftAction(request.match_info["action"]), int(request.match_info["id"])
@@ -98,17 +98,17 @@ async def decide(request: web.Request, visit: AdmittedRequest, drafts: DraftList
     text = str(form.get("text", "")).replace("\r\n", "\n")
     seen = str(form.get("seen", ""))
     told = await drafts.decide(draft_id, action, operator=visit.operator.name, text=text, seen=seen)
-    return adapted_to_dashboard(told, text, showing)
+    return adapt_to_dashboard(told, text, rules)
 
 
-MOST_LOOKED_UP = 20
+MAX_LOOKED_UP = 20
 """The most questions of a gap that Discord is asked for, to fill in one."""
 
 
 class Teacher(Protocol):
     """Stores what the team teaches."""
 
-    async def teach(self, form: LessonForm, operator: str) -> Taught:
+    async def teach(self, form: LessonForm, operator: str) -> TeachingResult:
         """Note who teaches, and store a question and its answer. Raises LessonRefused: nothing is stored."""
         ...
 
@@ -120,7 +120,7 @@ class Teacher(Protocol):
 async def question_to_fill_in(gap: Gap, teacher: Teacher) -> str:
     """Return the most typical question of a gap, or else the newest, that may be told to everybody; empty: none may."""
     typical_first = sorted(gap.asked, key=lambda each: each.question != gap.question)
-    for each in typical_first[:MOST_LOOKED_UP]:
+    for each in typical_first[:MAX_LOOKED_UP]:
         if await teacher.may_quote(each):
             return each.question
     return ""
@@ -128,11 +128,11 @@ async def question_to_fill_in(gap: Gap, teacher: Teacher) -> str:
 
 async def refuse_private_wording(question: str, gap: Gap, teacher: Teacher) -> None:
     """Raise LessonRefused if a question is one of a gap that may not be told to everybody."""
-    holding, repeated = await in_thread(_alike, question, gap.asked)
-    for each in holding:
+    containing, contained = await in_thread(_with_same_wording, question, gap.asked)
+    for each in containing:
         if await teacher.may_quote(each):
             return
-    for each in repeated:
+    for each in contained:
         if not await teacher.may_quote(each):
             raise LessonRefused(
                 "This is how somebody asked where not everybody can read it, or deleted or changed it since, and the"
@@ -140,12 +140,12 @@ async def refuse_private_wording(question: str, gap: Gap, teacher: Teacher) -> N
             )
 
 
-def _alike(question: str, asked: Sequence[PartOutcome]) -> tuple[list[PartOutcome], list[PartOutcome]]:
-    """Return two lists of the outcomes in `asked`: those whose questions have all of a question's wording, and those
-    whose wording it has. Blocks, for a second with long ones.
+def _with_same_wording(question: str, asked: Sequence[PartOutcome]) -> tuple[list[PartOutcome], list[PartOutcome]]:
+    """Return two lists of the outcomes in `asked`: those whose questions contain the wording of `question`, and those
+    whose wording it contains. Blocks, for a second with long questions.
     """
-    holding = [each for each in asked if share_of_wording(question, each.question) == 1]
-    return holding, [each for each in asked if share_of_wording(each.question, question) >= SAME_WORDING]
+    containing = [each for each in asked if share_of_wording(question, each.question) == 1]
+    return containing, [each for each in asked if share_of_wording(each.question, question) >= SAME_WORDING]
 
 
 def lesson_form(sent: Mapping[str, object], gap: Gap | None) -> LessonForm:

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.display import DAY, DisplayRules, ago, minute, plain
-from dashboard.views import GapView, KnownSource, find_answer_of_vote, id_of, votes_of
-from model.health import TOPICS, Condition, Topic
+from dashboard.display import DAY, DisplayRules, ago, minute, without_invisible
+from dashboard.views import GapView, KnownSource, find_voted_part, id_of, votes_of
+from model.health import TOPICS, Condition, HealthTopic
 from model.outcomes import OutcomeKind
 from reporting.cost import whole_days
 from reporting.reading import TimeSpan, VotedQuestion
@@ -19,10 +19,10 @@ from reporting.report import is_gap, title_of
 from services.telemetry import PartOutcome, number_of
 
 DAYS = 14
-SHOWN_SUBJECTS = 2
-SHOWN_STEPS = 3
+NAMED_SUBJECTS = 2
+NAMED_STEPS = 3
 """The most gaps and the most voted answers that are named."""
-MINOR = frozenset({Topic.SOURCES, Topic.ERRORS})
+MINOR = frozenset({HealthTopic.SOURCES, HealthTopic.ERRORS})
 """Topics whose trouble does not keep the bot from answering."""
 UNASKED = "no model has been asked since the start"
 WELL, WORTH_A_LOOK, ILL, UNKNOWN = "well", "look", "ill", "unknown"
@@ -55,13 +55,15 @@ class HealthView:
 
 
 def health_view(
-    conditions: Iterable[Condition], showing: DisplayRules, now: float, *, has_model: bool = True
+    conditions: Iterable[Condition], rules: DisplayRules, now: float, *, has_model: bool = True
 ) -> HealthView:
     """Make the view of the conditions, those in trouble first. `has_model`: a model is set."""
     known = {each.topic: each for each in conditions}
-    rows = [_health_row(known[topic], showing, now) for topic in Topic if topic in known]
-    if has_model and Topic.DISCORD in known and Topic.MODEL not in known:
-        rows.append(HealthRow(Topic.MODEL, TOPICS[Topic.MODEL].title, UNKNOWN, UNASKED.capitalize(), "", "", ""))
+    rows = [_health_row(known[topic], rules, now) for topic in HealthTopic if topic in known]
+    if has_model and HealthTopic.DISCORD in known and HealthTopic.MODEL not in known:
+        rows.append(
+            HealthRow(HealthTopic.MODEL, TOPICS[HealthTopic.MODEL].title, UNKNOWN, UNASKED.capitalize(), "", "", "")
+        )
     rows.sort(key=lambda row: _ORDER.index(row.state))
     if not rows:
         return HealthView(UNKNOWN, "What is well and what is not cannot be found out now", rows)
@@ -79,23 +81,25 @@ def health_view(
     return HealthView(WELL, "All is well" if is_known else f"Nothing is wrong so far; {UNASKED}", rows)
 
 
-def _health_row(condition: Condition, showing: DisplayRules, now: float) -> HealthRow:
+def _health_row(condition: Condition, rules: DisplayRules, now: float) -> HealthRow:
     topic, words, detail = condition.topic, condition.words, condition.detail
-    if topic is Topic.ERRORS and not showing.texts:  # it may name somebody's file
+    if topic is HealthTopic.ERRORS and not rules.texts:  # it may name somebody's file
         detail = detail.partition(": ")[0]
     if condition.since is None:
         seen = max(condition.well.values(), default=None)
         since = "" if seen is None else f"seen {ago(seen, now)}"
-        return HealthRow(topic, words.title, WELL, words.well, since, plain(detail), "")
+        return HealthRow(topic, words.title, WELL, words.well, since, without_invisible(detail), "")
     named = [name for name in condition.troubles if name]
-    subjects = ", ".join(named[:SHOWN_SUBJECTS])
-    if len(named) > SHOWN_SUBJECTS:
-        subjects += f" and {len(named) - SHOWN_SUBJECTS} more"
+    subjects = ", ".join(named[:NAMED_SUBJECTS])
+    if len(named) > NAMED_SUBJECTS:
+        subjects += f" and {len(named) - NAMED_SUBJECTS} more"
     state = WORTH_A_LOOK if topic in MINOR else ILL
     past = ago(condition.since, now).replace(" ", "\N{NO-BREAK SPACE}")
     since = f"since {minute(condition.since)} ({past})"
     told = ": ".join(filter(None, (subjects, detail)))
-    return HealthRow(topic, words.title, state, words.trouble, since, plain(told), words.remedy.replace("`", ""))
+    return HealthRow(
+        topic, words.title, state, words.trouble, since, without_invisible(told), words.remedy.replace("`", "")
+    )
 
 
 class NextStep(NamedTuple):
@@ -118,9 +122,9 @@ def with_troubles(health: HealthView | None, steps: Sequence[NextStep]) -> list[
         told = "No process answers: look at the NATS servers, and at the log of this process."
         ill.append(NextStep("Find out whether all is well", "/processes", told))
     minor = [
-        NextStep(row.says, FAILING_SOURCES if row.topic == Topic.SOURCES else "#well", row.remedy)
+        NextStep(row.says, FAILING_SOURCES if row.topic == HealthTopic.SOURCES else "#well", row.remedy)
         for row in rows
-        if row.state != ILL and not (row.topic == Topic.SOURCES and FAILING_SOURCES in known)
+        if row.state != ILL and not (row.topic == HealthTopic.SOURCES and FAILING_SOURCES in known)
     ]
     return [*ill, *steps, *minor]
 
@@ -143,7 +147,7 @@ def next_steps(
     sources: Iterable[KnownSource],
     votes: Sequence[VotedQuestion],
     entries: Sequence[PartOutcome],
-    showing: DisplayRules,
+    rules: DisplayRules,
     now: float,
     drafts: Collection[float] = (),
 ) -> list[NextStep]:
@@ -155,31 +159,31 @@ def next_steps(
         says = f"Post or discard {number_of(len(drafts), 'draft')}"
         steps.append(NextStep(says, "/drafts", f"the oldest was made {ago(min(drafts), now)}"))
     down = sorted((each for each in votes if each.downs > each.ups), key=lambda each: (-each.downs, -each.at))
-    for vote in down[:SHOWN_STEPS]:
-        answer = find_answer_of_vote(entries, vote)
-        about = f": {title_of(showing.question(vote.question))}" if showing.texts else ""
+    for vote in down[:NAMED_STEPS]:
+        answer = find_voted_part(entries, vote)
+        about = f": {title_of(rules.question(vote.question))}" if rules.texts else ""
         link = "/answers" if answer is None else f"/answers/{id_of(answer)}"
         steps.append(
             NextStep(f"Check an answer voted down{about}", link, f"votes: {votes_of(vote)}; {ago(vote.at, now)}")
         )
-    for gap in gaps[:SHOWN_STEPS]:
+    for gap in gaps[:NAMED_STEPS]:
         people = f" by {gap.people} people" if gap.people > 1 else ""
         times = "once" if gap.open == 1 else f"{gap.open} times"
         steps.append(NextStep(f"Write what is missing: {gap.title}", f"/gaps#gap-{gap.id}", f"asked {times}{people}"))
-    failing = [each for each in sources if each.trouble]
+    failing = [each for each in sources if each.has_trouble]
     if failing:
         says = f"See to {number_of(len(failing), 'source')} that cannot be read"
-        first = plain(failing[0].id.removeprefix("kb:"))
+        first = without_invisible(failing[0].id.removeprefix("kb:"))
         steps.append(NextStep(says, FAILING_SOURCES, f"{first}: {failing[0].state}"))
     return steps
 
 
 WIDTH, HEIGHT = 480, 170
 _LEFT, _TOP, _BOTTOM = 38, 8, 44
-_SHARE = 0.68
+_COLUMN_SHARE = 0.68
 """The share of a day's width that its column takes."""
-_STEPS = (1, 2, 5, 10)
-_LINES = 4
+_ROUND_FACTORS = (1, 2, 5, 10)
+_MAX_LINES = 4
 MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -231,14 +235,14 @@ def draw_columns(title: str, days: Sequence[str], series: Sequence[Series]) -> C
     unit = (floor - _TOP) / top
     columns: list[Column] = []
     for at, day in enumerate(days):
-        y, x = float(floor), _LEFT + across * (at + (1 - _SHARE) / 2)
+        y, x = float(floor), _LEFT + across * (at + (1 - _COLUMN_SHARE) / 2)
         for each in series:
             value = each.values[at]
             y -= value * unit
             if value:
                 says = f"{day}: {value} {each.label}"
                 columns.append(
-                    Column(each.kind, says, round(x, 1), round(y, 1), round(across * _SHARE, 1), value * unit)
+                    Column(each.kind, says, round(x, 1), round(y, 1), round(across * _COLUMN_SHARE, 1), value * unit)
                 )
     labels: list[Label] = []
     for at, day in enumerate(days):
@@ -255,9 +259,9 @@ def _scale(most: int) -> tuple[int, int]:
     """Return the upper end of the axis and the distance of its lines, as round numbers."""
     power = 1
     while True:
-        for factor in _STEPS:
+        for factor in _ROUND_FACTORS:
             step = factor * power
-            if step * _LINES >= most:
+            if step * _MAX_LINES >= most:
                 return max(step, -(-most // step) * step), step
         power *= 10
 

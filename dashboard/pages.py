@@ -18,9 +18,9 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from yarl import URL
 
-from dashboard import display, flow, overview, views
+from dashboard import flow, overview, views
 from dashboard.access import AdmittedRequest
-from dashboard.display import DisplayRules, minute
+from dashboard.display import DisplayRules, minute, whole_duration
 from dashboard.flow import FlowMeter, StepDuration
 from dashboard.forms import (
     DraftList,
@@ -38,7 +38,7 @@ from model.permissions import Act
 from model.processes import Fleet
 from reporting.cost import Costs
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import Gap, OwnerOf, answered_by_lessons, find_gaps, is_gap, without_owner
+from reporting.report import Gap, OwnerOf, answered_by_lessons, find_gaps, is_gap, shared_by_all
 from services.knowledge import Search
 from services.storage import in_thread
 from services.team import (
@@ -49,7 +49,7 @@ from services.team import (
     LibraryUnusable,
     LibraryUnwritable,
     Overview,
-    corrections,
+    removals,
 )
 from services.telemetry import PartOutcome
 
@@ -69,7 +69,7 @@ class Team(Protocol):
         """Remove or restore a pair (`action`), as `--kb` does, and note who did. Returns a line about it.
 
         Raises:
-            CorrectionRefused: there is nothing to correct.
+            RemovalRefused: there is nothing to correct.
             LibraryUnwritable, OSError: it could not be written.
         """
         ...
@@ -95,7 +95,7 @@ class History(Protocol):
         ...
 
 
-class Dismissed(Protocol):
+class GapDismissals(Protocol):
     """The questions whose gaps were dismissed, by the ids of their first messages. Its methods raise OSError."""
 
     async def read(self) -> Collection[int]: ...
@@ -126,7 +126,7 @@ class DashboardData:
 
     meter: FlowMeter | None
     history: History
-    dismissed: Dismissed
+    dismissed: GapDismissals
     costs: Callable[[int], Awaitable[Costs]]
     known_sources: Callable[[], Awaitable[Sequence[KnownSource]]]
     search: Search
@@ -139,7 +139,7 @@ class DashboardData:
     fleet: Callable[[], Awaitable[Fleet]] | None = None
     drafts: DraftList | None = None
     teacher: Teacher | None = None
-    owner_of: OwnerOf = without_owner
+    owner_of: OwnerOf = shared_by_all
 
 
 log = logging.getLogger(__name__)
@@ -231,22 +231,22 @@ class _Recent(Generic[T]):
 class Gaps:
     """The gaps among the last questions, with what was dismissed and what the team has answered since."""
 
-    def __init__(self, sources: DashboardData, showing: DisplayRules) -> None:
-        self._sources = sources
-        self._showing = showing
+    def __init__(self, data: DashboardData, rules: DisplayRules) -> None:
+        self._data = data
+        self._rules = rules
         self._groups = _Recent(self._find, GROUPS_SECONDS)  # grouping takes a thread for seconds
-        self._team = _Recent(sources.team.overview, ACTIVITY_SECONDS)
+        self._team = _Recent(data.team.overview, ACTIVITY_SECONDS)
 
     async def _find(self) -> Sequence[Gap]:
-        return await find_gaps(await self._sources.history.last(), None, self._sources.owner_of)
+        return await find_gaps(await self._data.history.last(), None, self._data.owner_of)
 
     async def views(self) -> tuple[list[views.GapView], list[views.GapView]]:
         """Return the gaps, those with the most open questions first, and the dismissed ones."""
         found, team = await self._groups.get(), await self._team.get()
-        lessons = await in_thread(answered_by_lessons, found, {None: views.lessons(team)}, self._sources.owner_of)
-        taught = {**lessons, **views.topics_by_message(team)}
-        dismissed = await self._sources.dismissed.read()
-        shown = [(gap.is_dismissed(dismissed), views.gap_view(gap, self._showing, taught)) for gap in found]
+        lessons = await in_thread(answered_by_lessons, found, {None: views.lessons(team)}, self._data.owner_of)
+        answers = {**lessons, **views.topics_by_message(team)}
+        dismissed = await self._data.dismissed.read()
+        shown = [(gap.is_dismissed(dismissed), views.gap_view(gap, self._rules, answers)) for gap in found]
         left = sorted((view for is_out, view in shown if not is_out), key=lambda view: -view.open)
         return left, [view for is_out, view in shown if is_out]
 
@@ -257,11 +257,11 @@ class Gaps:
 
 
 class Pages:
-    def __init__(self, sources: DashboardData, showing: DisplayRules) -> None:
-        self._sources = sources
-        self._showing = showing
+    def __init__(self, data: DashboardData, rules: DisplayRules) -> None:
+        self._data = data
+        self._rules = rules
         self._picture = flow.picture()
-        self._gaps = Gaps(sources, showing)
+        self._gaps = Gaps(data, rules)
         self._health = _Recent(self._read_health, HEALTH_SECONDS)
         self._activity = _Recent(self._read_activity, ACTIVITY_SECONDS)
         self._steps = _Recent(self._read_steps, STEPS_SECONDS)
@@ -284,40 +284,40 @@ class Pages:
         return json.dumps(known)
 
     def _now_view(self) -> flow.NowView | None:
-        meter = self._sources.meter
-        return None if meter is None else flow.now_view(meter, self._showing, self._sources.now())
+        meter = self._data.meter
+        return None if meter is None else flow.now_view(meter, self._rules, self._data.now())
 
     async def _read_health(self) -> overview.HealthView | None:
-        read, now = self._sources.health, self._sources.now
+        read, now = self._data.health, self._data.now
         if read is None:
             return None
-        return overview.health_view(await read(), self._showing, now(), has_model=self._sources.has_model)
+        return overview.health_view(await read(), self._rules, now(), has_model=self._data.has_model)
 
     async def _read_activity(self) -> tuple[overview.ActivityView, Sequence[VotedQuestion]]:
-        period = overview.period_of(self._sources.now())
-        votes = await self._sources.history.votes(period)
-        return overview.activity_view(await self._sources.history.of(period), votes, period), votes
+        period = overview.period_of(self._data.now())
+        votes = await self._data.history.votes(period)
+        return overview.activity_view(await self._data.history.of(period), votes, period), votes
 
     async def _read_steps(self) -> list[overview.NextStep]:
         """Read what can be done next, without what is to be done about troubles."""
-        sources, steps, gaps = self._sources, list[overview.NextStep](), list[views.GapView]()
-        entries, known = await sources.history.last(), await sources.known_sources()
-        has_taught = True
+        data, steps, gaps = self._data, list[overview.NextStep](), list[views.GapView]()
+        entries, known = await data.history.last(), await data.known_sources()
+        has_knowledge = True
         try:
             gaps = [gap for gap in (await self._gaps.views())[0] if gap.open]
-            has_taught = bool(known) or bool((await sources.team.overview()).captured)
+            has_knowledge = bool(known) or bool((await data.team.overview()).captured)
         except (OSError, LibraryUnusable) as error:  # what is well and what is not is shown all the same
             steps.append(overview.NextStep("See why the team's library cannot be read", "/knowledge", str(error)))
-        if sources.health is not None:
-            steps += overview.first_steps(has_knowledge=has_taught, was_asked=bool(entries))
+        if data.health is not None:
+            steps += overview.first_steps(has_knowledge=has_knowledge, was_asked=bool(entries))
         votes = (await self._activity.get())[1]
-        drafts = [] if sources.drafts is None else [each.held_at for each in await sources.drafts.waiting()]
-        return steps + overview.next_steps(gaps, known, votes, entries, self._showing, sources.now(), drafts)
+        drafts = [] if data.drafts is None else [each.held_at for each in await data.drafts.waiting()]
+        return steps + overview.next_steps(gaps, known, votes, entries, self._rules, data.now(), drafts)
 
     async def overview(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
         activity, health = (await self._activity.get())[0], await self._health.get()
         steps = overview.with_troubles(health, await self._steps.get(anew=True))
-        at = minute(self._sources.now())
+        at = minute(self._data.now())
         return self._page("overview.html", visit, "overview", health=health, activity=activity, steps=steps, at=at)
 
     async def flow(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
@@ -328,8 +328,8 @@ class Pages:
 
     async def answers(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         query, chosen = _parameter(request, "q"), _parameter(request, "show")
-        entries, votes = await self._sources.history.last(), await self._sources.history.votes(ALL_TIME)
-        found = views.answer_rows(entries, self._showing, query, votes, self._steps_of)
+        entries, votes = await self._data.history.last(), await self._data.history.votes(ALL_TIME)
+        found = views.part_rows(entries, self._rules, query, votes, self._durations_of)
         counts = {name: sum(row.group == name for row in found) for name in views.GROUPS} | {"all": len(found)}
         chosen = chosen if chosen in views.GROUPS else views.REPLIES
         rows = [row for row in found if chosen in (row.group, "all")]
@@ -338,7 +338,7 @@ class Pages:
             (_address("/answers", q=query, show=name), title, counts[name], name == chosen)
             for name, title in views.GROUPS.items()
         ]
-        now, drafts = self._sources.now(), self._sources.drafts
+        now, drafts = self._data.now(), self._data.drafts
         waiting = None if drafts is None else await drafts.waiting()
         return self._page(
             "answers.html",
@@ -351,36 +351,36 @@ class Pages:
             since=minute(entries[0].at) if entries else "",
             most=len(entries),
             waiting=None if waiting is None else len(waiting),
-            waiting_for=display.whole(now - waiting[0].held_at) if waiting else "",
+            waiting_for=whole_duration(now - waiting[0].held_at) if waiting else "",
         )
 
     async def drafts(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         """Show the drafts; after a form, also what has become of it."""
-        drafts = self._sources.drafts
+        drafts = self._data.drafts
         if drafts is None:
             return self.missing(visit, "No answer waits for approval: ai_response.approval is off.", "/answers")
-        told = await decide(request, visit, drafts, self._showing) if request.method == "POST" else ""
-        shown = [draft_view(each, self._showing, self._sources.now()) for each in await drafts.waiting()]
+        told = await decide(request, visit, drafts, self._rules) if request.method == "POST" else ""
+        shown = [draft_view(each, self._rules, self._data.now()) for each in await drafts.waiting()]
         may_decide = visit.operator.may(Act.DRAFTS)
         return self._page("drafts.html", visit, "drafts", views=shown, told=told, may_decide=may_decide)
 
     async def answer(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        entry = views.find_answer(await self._sources.history.last(), request.match_info["id"])
+        entry = views.find_part(await self._data.history.last(), request.match_info["id"])
         if entry is None:
             return self.missing(visit, "It is not among the last ones any more, or never was.", "/answers")
-        votes = await self._sources.history.votes(ALL_TIME)
+        votes = await self._data.history.votes(ALL_TIME)
         vote = next((each for each in votes if each.asked_id in entry.message_ids[-1:]), None)
-        view = views.answer_view(entry, self._steps_of(entry.message_ids), self._showing, vote)
+        view = views.part_view(entry, self._durations_of(entry.message_ids), self._rules, vote)
         return self._page("answer.html", visit, "answers", view=view, is_gap=is_gap(entry))
 
-    def _steps_of(self, message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
-        return () if self._sources.meter is None else self._sources.meter.steps_of(message_ids)
+    def _durations_of(self, message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
+        return () if self._data.meter is None else self._data.meter.durations_of(message_ids)
 
     async def gaps(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         found, dismissed = await self._gaps.views()
         count, allowed = sum(view.count for view in found), visit.operator.may(Act.GAPS)
-        may_correct = allowed and self._sources.may_correct
-        may_teach = allowed and self._sources.teacher is not None
+        may_correct = allowed and self._data.may_correct
+        may_teach = allowed and self._data.teacher is not None
         return self._page(
             "gaps.html",
             visit,
@@ -388,25 +388,25 @@ class Pages:
             shown=_PageOfRows.of(request, found, "/gaps"),
             dismissed=dismissed,
             count=count,
-            asked=bool(await self._sources.history.last()),
+            asked=bool(await self._data.history.last()),
             may_correct=may_correct,
             may_teach=may_teach,
         )
 
     async def ask_answer(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         """Show the form for an answer to a gap. A question that is none any more can still be answered."""
-        gap, teacher = await self._gaps.find(request.match_info["id"]), self._sources.teacher
+        gap, teacher = await self._gaps.find(request.match_info["id"]), self._data.teacher
         if gap is None:
             return self._answer_form(visit, request, _NO_GAP, {})
         given, said = {"guild": str(gap.asked[0].guild_id or "")}, ""
-        if self._showing.texts and teacher is not None:
-            given["question"] = self._showing.text(await question_to_fill_in(gap, teacher))
+        if self._rules.texts and teacher is not None:
+            given["question"] = self._rules.text(await question_to_fill_in(gap, teacher))
             said = "" if given["question"] else _NOT_FILLED_IN
         return self._answer_form(visit, request, said, given)
 
     async def teach(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         gap, sent = await self._gaps.find(request.match_info["id"]), await request.post()
-        teacher, given = self._sources.teacher, {name: str(text) for name, text in sent.items()}
+        teacher, given = self._data.teacher, {name: str(text) for name, text in sent.items()}
         if teacher is None:
             return self._answer_form(visit, request, "", given)
         try:
@@ -420,14 +420,14 @@ class Pages:
         log.info("dashboard: %s: an answer to the gap of question %s: %s", who, request.match_info["id"], told)
         if gap is None:
             told = f"{told} {_NO_GAP}"
-        elif is_filed and self._sources.may_correct:
+        elif is_filed and self._data.may_correct:
             told = f"{told} {await self._dismiss_answered(gap, who)}"
         return self.message(visit, 200, "Answered", told, "/gaps")
 
     async def _dismiss_answered(self, gap: Gap, who: str) -> str:
         """Dismiss a gap that was answered. Returns a sentence about it."""
         try:
-            await self._sources.dismissed.change("dismiss", gap.asked_ids, who)
+            await self._data.dismissed.change("dismiss", gap.asked_ids, who)
         except OSError as error:
             return f"The gap is not dismissed: {error}."
         return "The gap is dismissed."
@@ -435,22 +435,22 @@ class Pages:
     def _answer_form(
         self, visit: AdmittedRequest, request: web.Request, said: str, given: Mapping[str, str], status: int = 200
     ) -> web.Response:
-        if self._sources.teacher is None:
+        if self._data.teacher is None:
             return self.missing(visit, "Nothing can be taught here.", "/gaps")
         values = {name: given.get(name, "") for name in ("question", "answer", "author", "guild")}
         most, gap_id = (MOST_QUESTION_CHARS, MOST_ANSWER_CHARS), request.match_info["id"]
-        only_in = self._sources.owner_of(int(values["guild"])) if is_snowflake(values["guild"]) else None
+        only_in = self._data.owner_of(int(values["guild"])) if is_snowflake(values["guild"]) else None
         more = {"most": most, "gap_id": gap_id, "only_in": only_in}
         return self._page("teach.html", visit, "gaps", status, said=said, **more, **values)
 
     async def dismiss(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         """Dismiss or restore a gap."""
         action, gap = request.match_info["action"], await self._gaps.find(request.match_info["id"])
-        if gap is None or not self._sources.may_correct:
+        if gap is None or not self._data.may_correct:
             return self.missing(visit, f"There is nothing to {action}.", "/gaps")
         who = visit.operator.name
         try:
-            await self._sources.dismissed.change(action, gap.asked_ids, who)
+            await self._data.dismissed.change(action, gap.asked_ids, who)
         except OSError as error:
             log.error("dashboard: the gap of question %s: not %sed: %s", request.match_info["id"], action, error)  # noqa: TRY400 (one line for the operator)
             return self.message(visit, 500, "Not written", f"The gap stays as it is: {error}", "/gaps")
@@ -458,72 +458,72 @@ class Pages:
         return redirect("/gaps#dismissed" if action == "dismiss" else "/gaps")
 
     async def knowledge(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        entries, query, gap = await self._sources.history.last(), _parameter(request, "q"), _parameter(request, "gap")
+        entries, query, gap = await self._data.history.last(), _parameter(request, "q"), _parameter(request, "gap")
         state, filtered = _parameter(request, "state"), _parameter(request, "source")
-        asked = views.find_answer(entries, gap) if gap else None
+        asked = views.find_part(entries, gap) if gap else None
         words = asked.question if asked is not None else query
-        found = await self._sources.search.find(words) if words else None
+        found = await self._data.search.find(words) if words else None
         used = views.uses(entries)
-        known = await self._sources.known_sources()
-        team = views.team_view(await self._sources.team.overview(), used, self._showing)
-        known_rows = views.source_rows(known, used, self._sources.now())
+        known = await self._data.known_sources()
+        team = views.team_view(await self._data.team.overview(), used, self._rules)
+        known_rows = views.source_rows(known, used, self._data.now())
         rows = views.chosen_sources(known_rows, filtered, state)
         return self._page(
             "knowledge.html",
             visit,
             "knowledge",
-            query=self._showing.text(words) if asked is not None else query,
+            query=self._rules.text(words) if asked is not None else query,
             from_gap=asked is not None,
-            found=None if found is None else views.search_view(found, self._showing),
+            found=None if found is None else views.search_view(found, self._rules),
             shown=_PageOfRows.of(request, rows, "/knowledge", "sources", source=filtered, state=state),
             count=len(known_rows),
-            failing=sum(row.trouble for row in known_rows),
+            failing=sum(row.has_trouble for row in known_rows),
             filtered=filtered,
             state=state,
-            states=views.SOURCE_STATES,
+            filters=views.SOURCE_FILTERS,
             team=team,
             may_correct=self._may_correct(visit),
         )
 
     async def topic(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        team = self._sources.team
-        view = views.topic_view(await team.overview(), request.match_info["name"], team.address, self._showing)
+        team = self._data.team
+        view = views.topic_view(await team.overview(), request.match_info["name"], team.address, self._rules)
         if view is None:
             return self.missing(visit, "There is no such topic any more.", "/knowledge")
         return self._page("topic.html", visit, "knowledge", view=view, may_correct=self._may_correct(visit))
 
     def _may_correct(self, visit: AdmittedRequest) -> bool:
-        return self._sources.may_correct and visit.operator.may(Act.CONVERSATIONS)
+        return self._data.may_correct and visit.operator.may(Act.CONVERSATIONS)
 
     async def audit(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
-        history = self._sources.history
-        rows = views.audit_rows(await history.audit(), await history.last(), self._showing)
+        history = self._data.history
+        rows = views.audit_rows(await history.audit(), await history.last(), self._rules)
         return self._page("audit.html", visit, "audit", shown=_PageOfRows.of(request, rows, "/audit"))
 
     async def cost(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        view = views.cost_view(await self._sources.costs(views.DAYS), self._showing)
+        view = views.cost_view(await self._data.costs(views.DAYS), self._rules)
         return self._page("cost.html", visit, "cost", view=view, days=views.DAYS)
 
     async def processes(self, _request: web.Request, visit: AdmittedRequest) -> web.Response:
-        if self._sources.fleet is None:
+        if self._data.fleet is None:
             return self.missing(visit, "One process does all of the work.", "/")
-        view = views.fleet_view(await self._sources.fleet())
+        view = views.fleet_view(await self._data.fleet())
         return self._page("processes.html", visit, "processes", view=view)
 
     def _page(
         self, template: str, visit: AdmittedRequest | None, section: str, status: int = 200, **values: Any
     ) -> web.Response:
-        sources = self._sources
+        data = self._data
         return render_page(
             template,
             status,
             visit=visit,
             section=section,
-            texts=self._showing.texts,
-            several=sources.fleet is not None,
-            runs=sources.meter is not None,
-            has_drafts=sources.drafts is not None,
-            notice=sources.notice,
+            texts=self._rules.texts,
+            several=data.fleet is not None,
+            runs=data.meter is not None,
+            has_drafts=data.drafts is not None,
+            notice=data.notice,
             **values,
         )
 
@@ -541,23 +541,23 @@ class Pages:
     async def ask_correction(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         """Show the page that asks for confirmation."""
         qa_id, action = request.match_info["id"], request.match_info["action"]
-        held = await self._sources.team.overview()
-        topic = _topic_of(held, qa_id, action)
-        if topic is None or not self._sources.may_correct:
+        team = await self._data.team.overview()
+        topic = _topic_of(team, qa_id, action)
+        if topic is None or not self._data.may_correct:
             return self.missing(visit, f"There is nothing to {action}.", "/knowledge")
-        pair = next((pair for each in held.topics.values() for pair in each.pairs if pair.id == qa_id), None)
-        shown = None if pair is None else views.pair_view(pair, held, self._sources.team.address, self._showing)
+        pair = next((pair for each in team.topics.values() for pair in each.pairs if pair.id == qa_id), None)
+        shown = None if pair is None else views.pair_view(pair, team, self._data.team.address, self._rules)
         return self._page("confirm.html", visit, "knowledge", qa_id=qa_id, action=action, topic=topic, pair=shown)
 
     async def correct(self, request: web.Request, visit: AdmittedRequest) -> web.Response:
         qa_id, action = request.match_info["id"], request.match_info["action"]
-        if not self._sources.may_correct:
+        if not self._data.may_correct:
             return self.missing(visit, f"There is nothing to {action}.", "/knowledge")
         status, undo = 200, "restore" if action == "remove" else "remove"
         try:
-            told = await self._sources.team.correct(action, qa_id, visit.operator.name)
+            told = await self._data.team.correct(action, qa_id, visit.operator.name)
             log.info("dashboard: %s: %s", visit.operator.name, told)
-        except corrections.CorrectionRefused as refused:
+        except removals.RemovalRefused as refused:
             status, told, qa_id, undo = 409, str(refused), "", ""
         except (LibraryUnwritable, OSError) as error:
             log.error("dashboard: %s was not %sd: %s", qa_id, action, error)  # noqa: TRY400 (one line for the operator)
@@ -580,7 +580,7 @@ class _PageOfRows:
     def of(cls, request: web.Request, rows: Sequence[Any], path: str, fragment: str = "", **query: str) -> _PageOfRows:
         """Choose the rows from the number in the request's `from`; `query`: the other parameters."""
         at = min(max(0, _number(request, "from")), len(rows))
-        before, after = max(0, at - views.SHOWN), at + views.SHOWN
+        before, after = max(0, at - views.ROWS_PER_PAGE), at + views.ROWS_PER_PAGE
 
         def address(start: int) -> str:
             return _address(path, fragment, **query, **{"from": str(start)})
@@ -607,10 +607,10 @@ def _address(path: str, fragment: str = "", **query: str) -> str:
     return str(URL.build(path=path, query=given, fragment=fragment))
 
 
-def _topic_of(held: Overview, qa_id: str, action: str) -> str | None:
+def _topic_of(team: Overview, qa_id: str, action: str) -> str | None:
     """Return the topic to remove a pair from or restore it to (empty: it had none); None: `action` is impossible."""
     if action == "remove":
         return next(
-            (name for name, topic in held.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None
+            (name for name, topic in team.topics.items() if any(pair.id == qa_id for pair in topic.pairs)), None
         )
-    return next((topic or "" for pair_id, topic in held.removed if pair_id == qa_id), None)
+    return next((topic or "" for pair_id, topic in team.removed if pair_id == qa_id), None)

@@ -21,7 +21,7 @@ from services.telemetry.exporter import CONNECTIONS, peer_of
 EVERY_SECONDS = 0.25
 HEARTBEAT_SECONDS = 10.0
 """An event is sent at least so often, so that a closed page is noticed."""
-STREAMS = 20
+MAX_STREAMS = 20
 """The most pages with a stream of events."""
 
 
@@ -33,8 +33,8 @@ class EventStream:
         pace: float,
         is_admitted: Callable[[AdmittedRequest], bool],
     ) -> None:
-        """`content`: makes one event, as JSON; its `has_steps`: with what is to be done next. `pace`: seconds of the
-        loop in a real one. `is_admitted`: returns True as long as the visitor may look.
+        """`content`: makes one event, as JSON; its `has_steps`: with what is to be done next. `pace`: how
+        many seconds of the loop are one real second. `is_admitted`: returns True as long as the visitor may look.
         """
         self._meter = meter
         self._content = content
@@ -46,12 +46,12 @@ class EventStream:
     async def events(self, request: web.Request, visit: AdmittedRequest) -> web.StreamResponse:
         if not is_same_origin(request.headers):  # else a page of another origin could take all places
             return web.Response(text="This is for pages of this dashboard.\n", status=403, headers=HEADERS)
-        if len(self._open) >= STREAMS or self._closing:
+        if len(self._open) >= MAX_STREAMS or self._closing:
             return web.Response(text="Too many pages are open.\n", status=503, headers=HEADERS)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         changed = asyncio.Event()
         self._open.add(changed)
-        self._meter.changed.append(changed.set)
+        self._meter.on_change.append(changed.set)
         try:
             await response.prepare(request)
             while not self._closing and self._is_admitted(visit):
@@ -66,7 +66,7 @@ class EventStream:
         except ConnectionError:
             pass  # the page was closed
         finally:
-            self._meter.changed.remove(changed.set)
+            self._meter.on_change.remove(changed.set)
             self._open.discard(changed)
         return response
 
@@ -85,22 +85,22 @@ Handler = Callable[[web.Request, AdmittedRequest], Awaitable[web.StreamResponse]
 log = logging.getLogger(__name__)
 
 BEARER = "Bearer "
-FORM = "application/x-www-form-urlencoded"
+FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 def add_pages(
     application: web.Application,
-    sources: DashboardData,
-    showing: DisplayRules,
+    data: DashboardData,
+    rules: DisplayRules,
     access: AccessControl,
     *,
     pace: float = 1.0,
 ) -> None:
-    """Add the dashboard's routes. `pace`: seconds of the loop in a real one; others than 1 in a replay."""
-    pages, live = Pages(sources, showing), None
-    if sources.meter is not None:
+    """Add the dashboard's routes. `pace`: how many seconds of the loop are one real second; 1, but in a replay."""
+    pages, live = Pages(data, rules), None
+    if data.meter is not None:
         live = EventStream(
-            sources.meter,
+            data.meter,
             pages.now_json,
             pace,
             lambda visit: not visit.session or access.operator_in(visit.session) is not None,
@@ -164,7 +164,7 @@ def _check_host(
             return web.Response(text=text, status=421, headers=HEADERS)
         try:
             return await handler(request)
-        except Unreadable:
+        except UnreadableForm:
             return web.Response(text="This is no form of this dashboard.\n", status=400, headers=HEADERS)
         except ConnectionError:
             raise  # whoever asked is gone
@@ -260,18 +260,18 @@ def _own_page(path: str) -> str:
 LONGEST_PATH = 2_000
 
 
-class Unreadable(Exception):
+class UnreadableForm(Exception):
     """The request's body is not a form of the dashboard."""
 
 
 async def _form(request: web.Request) -> Mapping[str, object]:
-    """Raises Unreadable."""
-    if request.content_type != FORM or "Content-Encoding" in request.headers:  # nothing is decompressed
-        raise Unreadable
+    """Return the fields of the form in a request. Raises UnreadableForm."""
+    if request.content_type != FORM_TYPE or "Content-Encoding" in request.headers:  # nothing is decompressed
+        raise UnreadableForm
     try:
         form = await request.post()
     except (ValueError, LookupError, web.RequestPayloadError) as error:  # an encoding, its name, or how it was cut up
-        raise Unreadable from error
+        raise UnreadableForm from error
     if (connections := request.app.get(CONNECTIONS)) is not None:
         connections.on_request_read(peer_of(request))
     return form

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from dashboard.display import DisplayRules, ago, link_to, minute, plain, seconds, size
+from dashboard.display import DisplayRules, ago, duration, link_to, minute, size, without_invisible
 from dashboard.flow import StepDuration
 from model.messages import AuthorType, is_snowflake
 from model.outcomes import OutcomeKind
@@ -21,9 +21,8 @@ from services.search import SearchResult
 from services.team import AuditEntry, Overview, Pair, labelled_turns
 from services.telemetry import PartOutcome, number_of
 
-SHOWN = 40
-"""Rows of one page."""
-_QUESTION_CHARS = 160
+ROWS_PER_PAGE = 40
+_EXCERPT_CHARS = 160
 
 REPLIES, UNANSWERED, CAPTURES, OTHERS = "replies", "unanswered", "captures", "others"
 GROUPS = {
@@ -36,7 +35,7 @@ GROUPS = {
 """The groups of parts in the list, each with its title; the first is shown first."""
 
 
-class AnswerRow(NamedTuple):
+class PartRow(NamedTuple):
     """One part in the list.
 
     Attributes:
@@ -64,7 +63,7 @@ class Fact(NamedTuple):
     value: str
 
 
-class Ranked(NamedTuple):
+class RankedSource(NamedTuple):
     source: str
     score: str
     chosen: bool
@@ -75,13 +74,13 @@ class StepView(NamedTuple):
 
     name: str
     facts: tuple[Fact, ...]
-    ranked: tuple[Ranked, ...]
+    ranked: tuple[RankedSource, ...]
     took: str
     tokens: str
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerView:
+class PartView:
     """One part with its path.
 
     Attributes:
@@ -89,7 +88,7 @@ class AnswerView:
         asked_at, sent_to: addresses in Discord.
     """
 
-    row: AnswerRow
+    row: PartRow
     question: str | None
     reply: str | None
     asked_at: str
@@ -103,54 +102,54 @@ class AnswerView:
 _ORDER = tuple(name for each in STEPS if each.handles_parts for name in each.path_keys)
 
 
-StepsOf = Callable[[tuple[int, ...]], Sequence[StepDuration]]
+DurationsOf = Callable[[tuple[int, ...]], Sequence[StepDuration]]
 """Gives the durations of the steps of a part, by the ids of its messages; none if they are not known."""
 
 
-def steps_unknown(_message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
+def durations_unknown(_message_ids: tuple[int, ...]) -> Sequence[StepDuration]:
     return ()
 
 
-def answer_rows(
+def part_rows(
     entries: Sequence[PartOutcome],
-    showing: DisplayRules,
+    rules: DisplayRules,
     query: str = "",
     votes: Iterable[VotedQuestion] = (),
-    steps: StepsOf = steps_unknown,
-) -> list[AnswerRow]:
+    durations_of: DurationsOf = durations_unknown,
+) -> list[PartRow]:
     """Return the rows, newest first, whose shown texts contain all words of `query`."""
     words, voted = query.casefold().split(), {each.asked_id: each for each in votes}
-    found: list[AnswerRow] = []
+    found: list[PartRow] = []
     for entry in reversed(entries):
         vote = voted.get(entry.message_ids[-1]) if entry.message_ids else None
-        row = answer_row(entry, showing, vote, steps(entry.message_ids))
-        if all(word in _searchable(row, entry, showing) for word in words):
+        row = part_row(entry, rules, vote, durations_of(entry.message_ids))
+        if all(word in _searchable(row, entry, rules) for word in words):
             found.append(row)
     return found
 
 
-def _searchable(row: AnswerRow, entry: PartOutcome, showing: DisplayRules) -> str:
+def _searchable(row: PartRow, entry: PartOutcome, rules: DisplayRules) -> str:
     shown = (row.id, row.result, row.reason, row.kind, row.who, row.where, *row.sources, entry.qa_id or "")
-    return " ".join((*shown, showing.question(entry.question), showing.text(entry.reply))).casefold()
+    return " ".join((*shown, rules.question(entry.question), rules.text(entry.reply))).casefold()
 
 
-def answer_row(
-    entry: PartOutcome, showing: DisplayRules, vote: VotedQuestion | None = None, took: Sequence[StepDuration] = ()
-) -> AnswerRow:
-    text = " ".join(showing.question(entry.question).split())
-    return AnswerRow(
+def part_row(
+    entry: PartOutcome, rules: DisplayRules, vote: VotedQuestion | None = None, durations: Sequence[StepDuration] = ()
+) -> PartRow:
+    text = " ".join(rules.question(entry.question).split())
+    return PartRow(
         id_of(entry),
         group_of(entry),
         minute(entry.at),
         str(entry.result),
         entry.reason or ("only points" if entry.level == "point" else ""),
         "capture" if entry.author_type is AuthorType.TEAM_MEMBER else "question",
-        showing.person(entry.author_id),
-        showing.place(entry.place_id),
-        tuple(map(showing.source, entry.sources)),
-        "" if (spent := work_seconds(entry, took)) is None else seconds(spent),
+        rules.person(entry.author_id),
+        rules.place(entry.place_id),
+        tuple(map(rules.source, entry.sources)),
+        "" if (spent := work_seconds(entry, durations)) is None else duration(spent),
         sum(map(sum, entry.tokens.values())),
-        text if len(text) <= _QUESTION_CHARS else f"{text[:_QUESTION_CHARS]}…",
+        text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…",
         "" if vote is None else votes_of(vote),
     )
 
@@ -168,19 +167,19 @@ def votes_of(vote: VotedQuestion) -> str:
     return ", ".join(f"{count} {way}" for way, count in (("up", vote.ups), ("down", vote.downs)) if count)
 
 
-def work_seconds(entry: PartOutcome, took: Sequence[StepDuration]) -> float | None:
+def work_seconds(entry: PartOutcome, durations: Sequence[StepDuration]) -> float | None:
     """Return how long the work on a part took, without waiting for a typing team member: the sum of its steps in real
-    time, or if they are not known, the time from the close of its window. None: it took no time, as in a
-    replay, whose clock stands still.
+    time, or if they are not known, the time from the close of its window. None: zero seconds, as in a replay,
+    whose clock stands still.
     """
-    if took:
-        return sum(each.seconds for each in took if each.step != "hold")
+    if durations:
+        return sum(each.seconds for each in durations if each.step != "hold")
     held: object = entry.path.get("hold")
     waited = cast("Mapping[str, Any]", held).get("seconds", 0.0) if isinstance(held, Mapping) else 0.0
     return max(0.0, entry.seconds - (waited if isinstance(waited, int | float) else 0.0)) or None
 
 
-def find_answer_of_vote(entries: Sequence[PartOutcome], vote: VotedQuestion) -> PartOutcome | None:
+def find_voted_part(entries: Sequence[PartOutcome], vote: VotedQuestion) -> PartOutcome | None:
     """Return the outcome whose answer was voted on; None if it is not among `entries`."""
     return next((entry for entry in reversed(entries) if vote.asked_id in entry.message_ids[-1:]), None)
 
@@ -195,14 +194,16 @@ class AuditRow(NamedTuple):
     link: str
 
 
-def audit_rows(entries: Sequence[AuditEntry], answers: Sequence[PartOutcome], showing: DisplayRules) -> list[AuditRow]:
+def audit_rows(entries: Sequence[AuditEntry], answers: Sequence[PartOutcome], rules: DisplayRules) -> list[AuditRow]:
     """Make the rows of the audit log, newest first. Members of the team on Discord are pseudonyms."""
     pages = {str(each): f"/answers/{id_of(answer)}" for answer in answers for each in answer.message_ids}
 
     def row(entry: AuditEntry) -> AuditRow:
-        who = showing.person(int(entry.by)) if is_snowflake(entry.by) else entry.by or "somebody"
-        about = plain(entry.about)
-        return AuditRow(minute(entry.at), plain(who), plain(entry.action), about, pages.get(about, ""))
+        who = rules.person(int(entry.by)) if is_snowflake(entry.by) else entry.by or "somebody"
+        about = without_invisible(entry.about)
+        return AuditRow(
+            minute(entry.at), without_invisible(who), without_invisible(entry.action), about, pages.get(about, "")
+        )
 
     return [row(entry) for entry in reversed(entries)]
 
@@ -212,59 +213,59 @@ def id_of(entry: PartOutcome) -> str:
     return f"{entry.message_ids[0] if entry.message_ids else 0:x}"
 
 
-def find_answer(entries: Sequence[PartOutcome], answer_id: str) -> PartOutcome | None:
+def find_part(entries: Sequence[PartOutcome], answer_id: str) -> PartOutcome | None:
     """Return the newest outcome with this id."""
     return next((entry for entry in reversed(entries) if id_of(entry) == answer_id), None)
 
 
-def answer_view(
-    entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayRules, vote: VotedQuestion | None = None
-) -> AnswerView:
-    """`took`: the durations of its steps, if known."""
+def part_view(
+    entry: PartOutcome, durations: Sequence[StepDuration], rules: DisplayRules, vote: VotedQuestion | None = None
+) -> PartView:
+    """Make the view of a part. `durations`: of its steps, if known."""
     reply_place = entry.reply_place_id
-    return AnswerView(
-        answer_row(entry, showing, vote, took),
-        showing.question(entry.question) if showing.texts else None,
-        showing.text(entry.reply) if showing.texts else None,
+    return PartView(
+        part_row(entry, rules, vote, durations),
+        rules.question(entry.question) if rules.texts else None,
+        rules.text(entry.reply) if rules.texts else None,
         link_to(entry.guild_id, entry.place_id, entry.message_ids[-1] if entry.message_ids else None),
         "" if reply_place is None else link_to(entry.guild_id, reply_place),
         entry.level or "",
         entry.qa_id or "",
         entry.llm_calls,
-        steps_of(entry, took, showing),
+        step_views(entry, durations, rules),
     )
 
 
-def steps_of(entry: PartOutcome, took: Sequence[StepDuration], showing: DisplayRules) -> list[StepView]:
+def step_views(entry: PartOutcome, durations: Sequence[StepDuration], rules: DisplayRules) -> list[StepView]:
     """List every step with a decision or a known duration, in the order of the flow."""
     spent: dict[str, float] = {}
-    for each in took:
+    for each in durations:
         spent[each.step] = spent.get(each.step, 0.0) + each.seconds
     known = {*entry.path, *spent, *entry.tokens}
     order = [name for name in _ORDER if name in known]
     order += sorted(known.difference(order))
-    return [_step(name, entry, spent.get(name), showing) for name in order]
+    return [_step(name, entry, spent.get(name), rules) for name in order]
 
 
-def _step(name: str, entry: PartOutcome, spent: float | None, showing: DisplayRules) -> StepView:
+def _step(name: str, entry: PartOutcome, spent: float | None, rules: DisplayRules) -> StepView:
     decided: object = entry.path.get(name)
     facts: list[Fact] = []
-    ranked: tuple[Ranked, ...] = ()
+    ranked: tuple[RankedSource, ...] = ()
     if isinstance(decided, Mapping):
         known = cast("Mapping[str, Any]", decided)
         if name == "select":
-            ranked = ranked_of(entry, showing)
-        facts = [Fact(key, _fact_text(name, key, value, showing)) for key, value in known.items() if key != "ranked"]
+            ranked = ranked_of(entry, rules)
+        facts = [Fact(key, _fact_text(name, key, value, rules)) for key, value in known.items() if key != "ranked"]
     elif isinstance(decided, (list, tuple)):
-        facts = [Fact(name, _fact_text(name, name, cast("Sequence[object]", decided), showing))]
+        facts = [Fact(name, _fact_text(name, name, cast("Sequence[object]", decided), rules))]
     prompt, completion = entry.tokens.get(name, (0, 0))
     tokens = f"{prompt:,} + {completion:,}" if prompt or completion else ""
-    return StepView(name, tuple(facts), ranked, "" if spent is None else seconds(spent), tokens)
+    return StepView(name, tuple(facts), ranked, "" if spent is None else duration(spent), tokens)
 
 
-def ranked_of(entry: PartOutcome, showing: DisplayRules) -> tuple[Ranked, ...]:
+def ranked_of(entry: PartOutcome, rules: DisplayRules) -> tuple[RankedSource, ...]:
     """Read the sources that search ranked for the question, best first. Malformed pieces of the record are left out."""
-    found: list[Ranked] = []
+    found: list[RankedSource] = []
     match entry.path.get("select"):
         case {"ranked": [*pairs], **rest}:
             chosen = cast("object", rest.get("selected"))
@@ -272,7 +273,7 @@ def ranked_of(entry: PartOutcome, showing: DisplayRules) -> tuple[Ranked, ...]:
                 match pair:
                     case [str() as source, (int() | float()) as score]:
                         picked = isinstance(chosen, (list, tuple)) and source in chosen
-                        found.append(Ranked(showing.source(source), f"{score:.2f}", picked))
+                        found.append(RankedSource(rules.source(source), f"{score:.2f}", picked))
                     case _:
                         pass
         case _:
@@ -280,24 +281,27 @@ def ranked_of(entry: PartOutcome, showing: DisplayRules) -> tuple[Ranked, ...]:
     return tuple(found)
 
 
-def _fact_text(step: str, key: str, value: object, showing: DisplayRules) -> str:
+def _fact_text(step: str, key: str, value: object, rules: DisplayRules) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         values = [str(each) for each in cast("Sequence[object]", value)]
         decision = DECISIONS.get(step)
         is_reason = decision is not None and key == decision.reason_field
-        if is_reason and not showing.texts:  # they may quote the question
+        if is_reason and not rules.texts:  # they may quote the question
             return str(len(values))
         if not is_reason and (decision is None or decision.names_sources):
-            values = list(map(showing.source, values))
-        return ", ".join(map(plain, values)) or "none"
-    return plain(str(value))
+            values = list(map(rules.source, values))
+        return ", ".join(map(without_invisible, values)) or "none"
+    return without_invisible(str(value))
 
 
-class Asked(NamedTuple):
-    """A question of a gap. `text`: empty if it is the title, or that of an earlier one; `topic`: where the team has
-    answered since, or empty.
+class GapQuestion(NamedTuple):
+    """A question of a gap.
+
+    Attributes:
+        text: empty if it reads like the title of the gap, or like an earlier question of it.
+        topic: where the team has answered since, or empty.
     """
 
     id: str
@@ -328,19 +332,19 @@ class GapView:
     people: int
     reasons: str
     nearest: str
-    asked: Sequence[Asked]
+    asked: Sequence[GapQuestion]
 
 
-def gap_view(gap: Gap, showing: DisplayRules, taught: Mapping[int, str] | None = None) -> GapView:
-    """`taught`: the topics of what the team has answered, by the ids of the messages."""
-    reasons, asked = gap.reasons, [_asked(entry, showing, taught or {}) for entry in gap.asked]
-    title = title_of(showing.question(gap.question)) if showing.texts else ""
-    shown, once = {title.casefold()}, list[Asked]()
+def gap_view(gap: Gap, rules: DisplayRules, answers: Mapping[int, str] | None = None) -> GapView:
+    """Make the view of a gap. `answers`: by message id, the topics where the team has answered."""
+    reasons, asked = gap.reasons, [_gap_question(entry, rules, answers or {}) for entry in gap.asked]
+    title = title_of(rules.question(gap.question)) if rules.texts else ""
+    shown, once = {title.casefold()}, list[GapQuestion]()
     for each in asked:  # equal questions are shown once
         same = " ".join(each.text.casefold().split())
         once.append(each._replace(text="") if same in shown else each)
         shown.add(same)
-    nearest = next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, showing))), "")
+    nearest = next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, rules))), "")
     about = f"Something near {nearest.removeprefix('kb:')}" if nearest else f"Something in {asked[0].where}"
     return GapView(
         asked[0].id,
@@ -354,33 +358,33 @@ def gap_view(gap: Gap, showing: DisplayRules, taught: Mapping[int, str] | None =
     )
 
 
-def topics_by_message(held: Overview) -> dict[int, str]:
-    """Return the topics of all conversations of the team, by the ids of their messages."""
+def topics_by_message(overview: Overview) -> dict[int, str]:
+    """Return the topics of all captured conversations, by the ids of their messages."""
     return {
         message_id: name
-        for name, topic in held.topics.items()
+        for name, topic in overview.topics.items()
         for pair in topic.pairs
         for message_id in pair.message_ids
     }
 
 
-def lessons(held: Overview) -> list[tuple[Pair, str]]:
-    """Return what the team wrote to teach, with the topics."""
-    return lessons_among((pair, name) for name, topic in held.topics.items() for pair in topic.pairs)
+def lessons(overview: Overview) -> list[tuple[Pair, str]]:
+    """Return the lessons, each with its topic."""
+    return lessons_among((pair, name) for name, topic in overview.topics.items() for pair in topic.pairs)
 
 
-def _asked(entry: PartOutcome, showing: DisplayRules, taught: Mapping[int, str]) -> Asked:
+def _gap_question(entry: PartOutcome, rules: DisplayRules, answers: Mapping[int, str]) -> GapQuestion:
     last = entry.message_ids[-1] if entry.message_ids else None
     link = link_to(entry.guild_id, entry.place_id, last)
-    where, who = showing.place(entry.place_id), showing.person(entry.author_id)
-    text, topic = showing.question(entry.question), team_answer(entry, taught) or ""
-    return Asked(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), text, topic)
+    where, who = rules.place(entry.place_id), rules.person(entry.author_id)
+    text, topic = rules.question(entry.question), team_answer(entry, answers) or ""
+    return GapQuestion(id_of(entry), minute(entry.at), where, who, link, reason_of(entry), text, topic)
 
 
-HITS = 20
+MAX_HITS = 20
 _PASSAGE_CHARS = 900
-_DAY, _MINUTE = 10, 16
-"""Characters of a time stamp."""
+_DAY_CHARS, _MINUTE_CHARS = 10, 16
+"""The length of a time stamp up to its day, and up to its minute."""
 
 
 class KnownSource(NamedTuple):
@@ -389,7 +393,7 @@ class KnownSource(NamedTuple):
     Attributes:
         id: with its namespace.
         state: in a few words; why it cannot be read.
-        trouble: True if the state needs a person.
+        has_trouble: True if the state needs a person.
         size: in bytes; None: unknown.
         changed_at, read_at: when its text last changed, and was last read, in seconds since 1970; None: unknown.
     """
@@ -397,7 +401,7 @@ class KnownSource(NamedTuple):
     id: str
     kind: str
     state: str
-    trouble: bool
+    has_trouble: bool
     size: int | None
     changed_at: float | None
     description: str
@@ -409,7 +413,7 @@ class SourceRow(NamedTuple):
     url: str
     kind: str
     state: str
-    trouble: bool
+    has_trouble: bool
     size: str
     read: str
     changed: str
@@ -495,47 +499,47 @@ def uses(entries: Iterable[PartOutcome]) -> Counter[str]:
     return Counter(source for entry in entries for source in set(entry.sources))
 
 
-SOURCE_STATES = {"": "all", "failing": "failing", "unused": "never used"}
+SOURCE_FILTERS = {"": "all", "failing": "failing", "unused": "never used"}
 """The filters of sources, each with its name."""
 
 
-def chosen_sources(rows: Iterable[SourceRow], query: str, state: str) -> list[SourceRow]:
-    """Return the rows of a state (`SOURCE_STATES`) whose id, state or description contains all words of `query`."""
+def chosen_sources(rows: Iterable[SourceRow], query: str, chosen: str) -> list[SourceRow]:
+    """Return the rows that pass the `chosen` one of `SOURCE_FILTERS` and contain all words of `query`."""
     words = query.casefold().split()
     return [
         row
         for row in rows
-        if (state != "failing" or row.trouble)
-        and (state != "unused" or not row.used)
+        if (chosen != "failing" or row.has_trouble)
+        and (chosen != "unused" or not row.used)
         and all(word in f"{row.id} {row.kind} {row.state} {row.description}".casefold() for word in words)
     ]
 
 
-def source_rows(held: Iterable[KnownSource], used: Counter[str], now: float) -> list[SourceRow]:
+def source_rows(sources: Iterable[KnownSource], used: Counter[str], now: float) -> list[SourceRow]:
     """Make the rows of sources, those with trouble first."""
     rows = [
         SourceRow(
-            plain(each.id),
+            without_invisible(each.id),
             url_of(each.id),
             each.kind,
             each.state,
-            each.trouble,
+            each.has_trouble,
             size(each.size),
             "–" if each.read_at is None else ago(each.read_at, now),
             "–" if each.changed_at is None else ago(each.changed_at, now),
             used[each.id],
-            plain(each.description),
+            without_invisible(each.description),
         )
-        for each in held
+        for each in sources
     ]
-    return sorted(rows, key=lambda row: not row.trouble)
+    return sorted(rows, key=lambda row: not row.has_trouble)
 
 
 def url_of(source_id: str) -> str:
     return Source(source_id, "").url or ""
 
 
-def search_view(found: SearchResult, showing: DisplayRules) -> SearchView:
+def search_view(found: SearchResult, rules: DisplayRules) -> SearchView:
     """Make the view of the best hits of a search, with the signals of their rank."""
     signals = found.signals
     why: list[tuple[str, str]] = []
@@ -548,66 +552,67 @@ def search_view(found: SearchResult, showing: DisplayRules) -> SearchView:
             ("all passages by meaning (mean cosine)", mean),
             ("words in the best passage (BM25)", f"{signals.keywords:.2f}"),
             ("words that occur nowhere", f"{signals.absent:.0%}"),
-            ("pages that both orders have among their first five", str(signals.agreement)),
+            ("pages in the top five by meaning and by words", str(signals.agreement)),
             ("words that the best passage covers", f"{signals.coverage:.0%}"),
         ]
     hits = [
         HitRow(
-            showing.source(hit.source_id),
+            rules.source(hit.source_id),
             url_of(hit.source_id),
-            " › ".join(shown for head in hit.passage.headings if (shown := showing.said_in(hit.source_id, head))),
+            " › ".join(shown for head in hit.passage.headings if (shown := rules.said_in(hit.source_id, head))),
             f"{hit.score:.2f}",
             "–" if hit.cosine is None else f"{hit.cosine:.2f}",
             f"{hit.keywords:.2f}",
-            _passage(hit.source_id, hit.passage.text, showing),
+            _passage(hit.source_id, hit.passage.text, rules),
         )
-        for hit in found.hits[:HITS]
+        for hit in found.hits[:MAX_HITS]
     ]
     return SearchView(str(found.level), f"{found.confidence:.0%}", why, hits, len(found.hits) - len(hits))
 
 
-def _passage(source_id: str, text: str, showing: DisplayRules) -> str:
+def _passage(source_id: str, text: str, rules: DisplayRules) -> str:
     """Shorten a passage."""
-    shown = showing.said_in(source_id, text)
+    shown = rules.said_in(source_id, text)
     return shown if len(shown) <= _PASSAGE_CHARS else f"{shown[:_PASSAGE_CHARS]}…"
 
 
-def team_view(held: Overview, used: Counter[str], showing: DisplayRules) -> TeamView:
+def team_view(overview: Overview, used: Counter[str], rules: DisplayRules) -> TeamView:
     topics: list[TopicRow] = []
-    for name, topic in held.topics.items():
-        days = [pair.said_at[:_DAY] for pair in topic.pairs]
-        description = showing.text(held.descriptions.get(name, ""))
+    for name, topic in overview.topics.items():
+        days = [pair.said_at[:_DAY_CHARS] for pair in topic.pairs]
+        description = rules.text(overview.descriptions.get(name, ""))
         topics.append(TopicRow(name, len(days), days[0], days[-1], used[f"team:{name}.txt"], description))
     pairs = sum(topic.pairs for topic in topics)
-    says = f"{number_of(len(topics), 'topic')} with {number_of(pairs, 'conversation')}; {held.captured} captured in all"
-    for count, what in ((held.undecided, "to be filed"), (held.failed, "could not be filed")):
+    filed = f"{number_of(len(topics), 'topic')} with {number_of(pairs, 'conversation')}"
+    says = f"{filed}; {overview.captured} captured in all"
+    for count, what in ((overview.undecided, "to be filed"), (overview.failed, "could not be filed")):
         says += f"; {count} {what}" if count else ""
-    removed = [(pair_id, topic or "") for pair_id, topic in held.removed]
+    removed = [(pair_id, topic or "") for pair_id, topic in overview.removed]
     return TeamView(topics, removed, says)
 
 
 def topic_view(
-    held: Overview, name: str, address: Callable[[str], str | None], showing: DisplayRules
+    overview: Overview, name: str, address: Callable[[str], str | None], rules: DisplayRules
 ) -> TopicView | None:
     """Make the view of one topic with its pairs; None: there is no such topic."""
-    topic = held.topics.get(name)
+    topic = overview.topics.get(name)
     if topic is None:
         return None
-    pairs = [pair_view(pair, held, address, showing) for pair in topic.pairs]
-    return TopicView(name, showing.text(held.descriptions.get(name, "")), pairs)
+    pairs = [pair_view(pair, overview, address, rules) for pair in topic.pairs]
+    return TopicView(name, rules.text(overview.descriptions.get(name, "")), pairs)
 
 
-def pair_view(pair: Pair, held: Overview, address: Callable[[str], str | None], showing: DisplayRules) -> PairView:
-    notes = [f"replaces {', '.join(replaced)}"] if (replaced := held.replaced.get(pair.id)) else []
-    for by, what in held.corrected.get(pair.id, ()):
-        says = f": {showing.text(what)}" if showing.texts else ""
+def pair_view(pair: Pair, overview: Overview, address: Callable[[str], str | None], rules: DisplayRules) -> PairView:
+    notes = [f"replaces {', '.join(replaced)}"] if (replaced := overview.replaced.get(pair.id)) else []
+    for by, what in overview.corrected.get(pair.id, ()):
+        says = f": {rules.text(what)}" if rules.texts else ""
         notes.append(f"superseded in part by {by.id}{says}")
-    turns = [PairTurnView(label, showing.text(turn.text)) for label, turn in labelled_turns(pair)]
+    turns = [PairTurnView(label, rules.text(turn.text)) for label, turn in labelled_turns(pair)]
     return PairView(pair.id, said_at(pair), address(pair.id) or "", turns, notes)
 
 
 def said_at(pair: Pair) -> str:
-    return pair.said_at[:_MINUTE].replace("T", " ")
+    return pair.said_at[:_MINUTE_CHARS].replace("T", " ")
 
 
 DAYS = 30
@@ -628,18 +633,18 @@ class CostRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostView:
-    """`priced`: True if all prices are known."""
+    """`has_prices`: all prices are known, so that there are sums of money."""
 
     total: CostRow
     by_day: Sequence[CostRow]
     by_step: Sequence[CostRow]
     by_channel: Sequence[CostRow]
-    priced: bool
+    has_prices: bool
 
 
-def cost_view(costs: Costs, showing: DisplayRules) -> CostView:
+def cost_view(costs: Costs, rules: DisplayRules) -> CostView:
     """Return the newest days first; the largest steps and channels first, then the expenses without a channel."""
-    channels = [(showing.place(channel), spent) for channel, spent in costs.channels.items()]
+    channels = [(rules.place(channel), spent) for channel, spent in costs.channels.items()]
     if costs.elsewhere.calls or costs.elsewhere.tokens:
         channels.append((ELSEWHERE, costs.elsewhere))
     return CostView(
@@ -690,11 +695,13 @@ class ProcessRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """`missing`: sentences about roles and partitions with no owner or two; `mixed`: True if versions differ."""
+    """`missing`: sentences about roles and partitions with no owner or two; `versions_differ`: not all
+    processes run the same version.
+    """
 
     rows: Sequence[ProcessRow]
     missing: Sequence[str]
-    mixed: bool
+    versions_differ: bool
 
 
 def fleet_view(fleet: Fleet) -> FleetView:
@@ -719,17 +726,17 @@ def spans(numbers: Iterable[int]) -> str:
 def _process_row(status: ProcessStatus) -> ProcessRow:
     results = sorted(status.results.items(), key=lambda item: (-item[1], item[0]))
     return ProcessRow(
-        plain(status.name),
-        plain(", ".join(status.roles)),
+        without_invisible(status.name),
+        without_invisible(", ".join(status.roles)),
         spans(status.partitions),
         len(status.partitions),
         status.in_flight,
-        plain(", ".join(f"{count:,} {result}" for result, count in results)),
+        without_invisible(", ".join(f"{count:,} {result}" for result, count in results)),
         status.failures,
         f"{status.memory_mb:,.0f} MiB" if status.memory_mb else "–",
-        seconds(status.uptime_seconds),
-        plain(status.version),
-        plain(status.connection),
+        duration(status.uptime_seconds),
+        without_invisible(status.version),
+        without_invisible(status.connection),
     )
 
 

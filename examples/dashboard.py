@@ -28,7 +28,7 @@ from assembly.dashboard import pages_of_folder  # noqa: E402
 from assembly.knowledge import temporary_index  # noqa: E402
 from dashboard import DashboardData, FlowMeter, History  # noqa: E402
 from dashboard.overview import DAYS  # noqa: E402
-from model.health import Condition, Topic  # noqa: E402
+from model.health import Condition, HealthTopic  # noqa: E402
 from model.outcomes import OutcomeKind  # noqa: E402
 from reporting.reading import TimeSpan, VotedQuestion  # noqa: E402
 from reporting.report import is_gap  # noqa: E402
@@ -91,12 +91,12 @@ class OffTopic:
 
 async def health() -> Sequence[Condition]:
     return [
-        Condition(topic=Topic.DISCORD, detail="since 2026-03-02 08:14 UTC"),
-        Condition(topic=Topic.KNOWLEDGE, detail="last updated 2026-03-11 23:41 UTC"),
-        Condition(topic=Topic.SOURCES, detail="28 sources"),
-        Condition(topic=Topic.BUDGET),
-        Condition(topic=Topic.DISK, detail="81,213 of 120,034 MB are free"),
-        Condition(topic=Topic.ERRORS),
+        Condition(topic=HealthTopic.DISCORD, detail="since 2026-03-02 08:14 UTC"),
+        Condition(topic=HealthTopic.KNOWLEDGE, detail="last updated 2026-03-11 23:41 UTC"),
+        Condition(topic=HealthTopic.SOURCES, detail="28 sources"),
+        Condition(topic=HealthTopic.BUDGET),
+        Condition(topic=HealthTopic.DISK, detail="81,213 of 120,034 MB are free"),
+        Condition(topic=HealthTopic.ERRORS),
     ]
 
 

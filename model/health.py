@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Topic(StrEnum):
+class HealthTopic(StrEnum):
     """A thing that the program needs.
 
     `ACCESS`: that Discord lets the bot in. `ERRORS`: its own log; it is shown, and makes no incidents.
@@ -36,51 +36,51 @@ class TopicWords(NamedTuple):
     remedy: str
 
 
-TOPICS: Mapping[Topic, TopicWords] = {
-    Topic.DISCORD: TopicWords(
+TOPICS: Mapping[HealthTopic, TopicWords] = {
+    HealthTopic.DISCORD: TopicWords(
         "Discord",
         "Discord is not connected",
         "Discord is connected",
         "Look at https://discordstatus.com, then at this machine's network and the log. The bot reconnects by itself, "
         "and catches up with what was asked.",
     ),
-    Topic.ACCESS: TopicWords(
+    HealthTopic.ACCESS: TopicWords(
         "Access",
         "Discord refuses the bot",
         "Discord lets the bot in",
         "The program has ended: set what is named here, and start it again. Then it catches up with what was asked.",
     ),
-    Topic.MODEL: TopicWords(
+    HealthTopic.MODEL: TopicWords(
         "Model",
         "The model does not answer",
         "The model answers",
         "Check that its server runs, then key and credit; `--check` asks it one question.",
     ),
-    Topic.KNOWLEDGE: TopicWords(
+    HealthTopic.KNOWLEDGE: TopicWords(
         "Knowledge",
         "The knowledge base is not updated",
         "The knowledge base is up to date",
         "Look into the log for what stops the updates, then restart the program.",
     ),
-    Topic.SOURCES: TopicWords(
+    HealthTopic.SOURCES: TopicWords(
         "Sources",
         "Sources cannot be read",
         "All sources can be read",
         "Look at them, and take those that are gone out of the list. Answers use their earlier text meanwhile.",
     ),
-    Topic.BUDGET: TopicWords(
+    HealthTopic.BUDGET: TopicWords(
         "Budget",
         "The budget of the day is used up",
         "There is budget left for the day",
         "Raise the limit, or wait for the next day (UTC). Questions stay unanswered until then.",
     ),
-    Topic.DISK: TopicWords(
+    HealthTopic.DISK: TopicWords(
         "Disk",
         "The disk is nearly full, or cannot be written",
         "The disk has room",
         "Make room where app.data_dir is. While it is full, nothing that the team teaches is stored.",
     ),
-    Topic.ERRORS: TopicWords("Last error", "An error was logged", "No recent error", "Look into the log."),
+    HealthTopic.ERRORS: TopicWords("Last error", "An error was logged", "No recent error", "Look into the log."),
 }
 
 
@@ -102,7 +102,7 @@ class Condition:
         detail: figures and the like, for people.
     """
 
-    topic: Topic
+    topic: HealthTopic
     troubles: Mapping[str, Trouble] = field(default_factory=dict[str, Trouble])
     well: Mapping[str, float] = field(default_factory=dict[str, float])
     detail: str = ""
@@ -126,14 +126,14 @@ def merge_conditions(reports: Iterable[Sequence[Condition]]) -> list[Condition]:
 
     What one process saw to be well after another last saw it in trouble is well.
     """
-    by_topic: dict[Topic, list[Condition]] = {}
+    by_topic: dict[HealthTopic, list[Condition]] = {}
     for report in reports:
         for each in report:
             by_topic.setdefault(each.topic, []).append(each)
-    return [_merge(topic, by_topic[topic]) for topic in Topic if topic in by_topic]
+    return [_merge(topic, by_topic[topic]) for topic in HealthTopic if topic in by_topic]
 
 
-def _merge(topic: Topic, found: Sequence[Condition]) -> Condition:
+def _merge(topic: HealthTopic, found: Sequence[Condition]) -> Condition:
     troubles, well = dict[str, Trouble](), dict[str, float]()
     for condition in found:
         for subject, seen in condition.well.items():
@@ -162,7 +162,7 @@ class Incident:
         ended: when all was well again; None: it is open.
     """
 
-    topic: Topic
+    topic: HealthTopic
     since: float
     begun: float
     subjects: tuple[str, ...] = ()

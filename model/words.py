@@ -30,9 +30,12 @@ def clean(text: str) -> str:
     return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
 
 
-def plain(text: str) -> str:
-    """Return `text` without signs that nobody sees: control characters other than line feed and tab, marks of writing
-    direction, joiners, and what Unicode has not assigned.
+def without_invisible(text: str) -> str:
+    """Return `text` without characters that nobody sees, for a terminal or a page: control characters other than line
+    feed and tab, marks of writing direction, joiners, and what Unicode has not assigned.
+
+    `clean` is for text that is stored or shown to a model: it also makes line breaks alike, and leaves joiners, which
+    emoji and some scripts need.
     """
     hidden = {ord(each) for each in set(text).difference("\n\t") if unicodedata.category(each).startswith("C")}
     return text.translate(dict.fromkeys(hidden)) if hidden else text

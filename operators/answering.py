@@ -160,10 +160,10 @@ def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[A
     `public`: others than the asker read the answer.
     """
     # Where nobody has asked the bot, it says nothing of its own accord that the asker has written.
-    unasked = lookup.without_runbooks() if public else lookup
+    unaddressed = lookup.without_runbooks() if public else lookup
 
     async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
-        toolset = await (lookup if inquiry.addressed else unasked).toolset(
+        toolset = await (lookup if inquiry.addressed else unaddressed).toolset(
             inquiry.part,
             inquiry.case_id,
             public=public,
@@ -476,7 +476,7 @@ def generate(
     With file tools, quotations and line references that nothing supports are marked. Links that neither a source, nor
     the team, nor the asker has given are removed. `addresses`: where the relative links of sources lead.
     """
-    published = addresses or Addresses()
+    known_addresses = addresses or Addresses()
 
     async def generated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         result = await ask_model(inquiry)
@@ -516,7 +516,7 @@ def generate(
         if require_citations and inquiry.read_sources and not citations:
             return skip_outcome(inquiry, Reason.NO_CITATION)
         link_targets = (
-            [published.make_absolute(trusted_text(source), source.id) for source in inquiry.sources]
+            [known_addresses.make_absolute(trusted_text(source), source.id) for source in inquiry.sources]
             if "](" in text
             else []
         )

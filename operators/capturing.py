@@ -53,7 +53,7 @@ SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Spe
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedCapture:
     """A job, the capture to be stored, and the images in its messages, in order."""
 
     job: CaptureJob
@@ -61,16 +61,16 @@ class Extracted:
     image_refs: tuple[CapturedImage, ...] = ()
 
 
-def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
+def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, ExtractedCapture | Outcome]]:
     """Make a `Capture` of a job: all messages of its conversation, the part included.
 
     Each message is a turn of its own. A job in which the team answers no question ends here. Raises LookupFailed:
     Discord could not be asked.
     """
 
-    async def extracted(job: CaptureJob) -> Extracted | Outcome:
+    async def extracted(job: CaptureJob) -> ExtractedCapture | Outcome:
         part = job.part
-        name, messages = await context.captured(part)
+        name, messages = await context.messages_to_capture(part)
         said: list[CapturedMessage] = []
         image_refs: list[CapturedImage] = []
         types = {message.id: await context.author_type(message) for message in messages}
@@ -88,7 +88,7 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
         capture = Capture(part, name, tuple(said))
         if not capture.is_exchange:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
-        return Extracted(job, capture, tuple(image_refs))
+        return ExtractedCapture(job, capture, tuple(image_refs))
 
     return extracted
 

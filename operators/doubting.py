@@ -57,7 +57,7 @@ def doubts(
     def doubted_by(message: Message, guild_id: int | None, *, by_team: bool) -> int | None:
         said, reply = text_of(message), message.reply_to
         if reply is not None:
-            target = None if reply.gone else history.known(message.channel_id, reply.message_id)
+            target = None if reply.gone else history.in_memory(message.channel_id, reply.message_id)
             is_doubted = target is not None and is_by_team(target) and (may_correct if by_team else may_doubt)(said)
             return reply.message_id if is_doubted else None
         members = {user_id for user_id, _ in message.mentions} - {message.author.id, people.bot_id}

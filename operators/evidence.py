@@ -56,10 +56,10 @@ class IngestResult:
 
 
 class MessageFiles(NamedTuple):
-    """The files of one message that have been read, the newest result last. `complete`: none is still being read."""
+    """The files of one message that have been read, the newest result last. `is_complete`: none is still being read."""
 
     results: tuple[IngestResult, ...]
-    complete: bool
+    is_complete: bool
 
     @property
     def case_id(self) -> int:
@@ -99,7 +99,7 @@ def chunk(services: IngestServices) -> Callable[[IngestJob], Coroutine[Any, Any,
             return await read(job, [doc for doc in documents if doc is not known])
         except StoreUnavailable as error:
             log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
-            return _refused(job, FileRefused("not_stored", name=display_name(candidate.filename)))
+            return _refused_result(job, FileRefused("not_stored", name=display_name(candidate.filename)))
 
     async def read(job: IngestJob, others: Sequence[Document]) -> IngestResult:
         candidate = job.candidate
@@ -152,7 +152,7 @@ def chunk(services: IngestServices) -> Callable[[IngestJob], Coroutine[Any, Any,
             stored = await finish_even_if_cancelled(store.add(collection, [document], create=False))
             return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
         await store.fail(collection.name, expected.doc_id, refusal_text(refusal), read_bytes)
-        return _refused(job, refusal)
+        return _refused_result(job, refusal)
 
     return chunked
 
@@ -171,7 +171,7 @@ def room_taken(documents: Collection[Document]) -> Room:
     return Room(files=files, total_bytes=sum(doc.size for doc in documents if doc.state is not State.FAILED))
 
 
-def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:
+def _refused_result(job: IngestJob, refusal: FileRefused) -> IngestResult:
     return IngestResult(job=job, failure=refusal_text(refusal), refusal=refusal)
 
 

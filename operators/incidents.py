@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from reactivex import Observable
 from reactivex import operators as ops
 
-from model.health import Condition, Incident, Notice, Stage, Topic
+from model.health import Condition, HealthTopic, Incident, Notice, Stage
 
 HOUR, DAY = 3600.0, 86_400.0
 SETTLE_SECONDS = 300.0
@@ -48,11 +48,11 @@ class TopicState:
     repeats: int = 0
 
 
-States = Mapping[Topic, TopicState]
+States = Mapping[HealthTopic, TopicState]
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class IncidentUpdate:
     """The states after a sample, and what people are to be told of it."""
 
     at: float
@@ -60,7 +60,9 @@ class Tracked:
     notices: Sequence[Notice] = ()
 
 
-def track_incidents(known: States, after: Mapping[Topic, float]) -> Callable[[Observable[Sample]], Observable[Tracked]]:
+def track_incidents(
+    known: States, after: Mapping[HealthTopic, float]
+) -> Callable[[Observable[Sample]], Observable[IncidentUpdate]]:
     """Follow the conditions. `known`: the states at the beginning; `after`: the seconds that a trouble of each topic
     has to last. Topics that are not in it make no incidents.
 
@@ -73,19 +75,19 @@ def track_incidents(known: States, after: Mapping[Topic, float]) -> Callable[[Ob
     for twice as long with each incident that follows another one within an hour.
     """
 
-    def follow(tracked: Tracked, sample: Sample) -> Tracked:
-        states, notices = dict(tracked.states), list[Notice]()
+    def follow(earlier: IncidentUpdate, sample: Sample) -> IncidentUpdate:
+        states, notices = dict(earlier.states), list[Notice]()
         for condition in sample.conditions:
             topic = condition.topic
             if topic in after:
                 states[topic], notice = _advance(states.get(topic, TopicState()), condition, sample.at, after[topic])
                 notices += [] if notice is None else [notice]
-        return Tracked(sample.at, states, tuple(notices))
+        return IncidentUpdate(sample.at, states, tuple(notices))
 
-    return ops.scan(follow, Tracked(0.0, known))
+    return ops.scan(follow, IncidentUpdate(0.0, known))
 
 
-def states_at_start(kept: States, after: Mapping[Topic, float]) -> States:
+def states_at_start(kept: States, after: Mapping[HealthTopic, float]) -> States:
     """Return the states for a start: where a trouble has to last for less than an hour, it is measured anew."""
     return {
         topic: state if state.incident is not None or after[topic] >= HOUR else replace(state, troubles={})

@@ -18,7 +18,7 @@ from model.outcomes import Ignored, Outcome, Reason
 from model.servers import Servers
 from operators.step import failure_of
 from services.assistant import CaptureJob, Inquiry, skip_outcome
-from services.conversations import ConversationTracker, History, InFlight, People, Router, Routing
+from services.conversations import ConversationTracker, History, InFlight, People, Router, RoutingResult
 from services.llm import Usage
 from services.telemetry import current_part, number_of
 
@@ -60,12 +60,12 @@ def other_place(message: Message) -> int | None:
 ROUTED_AT_ONCE = 64
 """Parts whose reply targets may be looked up at the same time."""
 
-Routed = Inquiry | CaptureJob | Ignored | Outcome
+RoutedItem = Inquiry | CaptureJob | Ignored | Outcome
 
 
 def route(
     router: Router, usages: Servers[Usage], gauge: Gauge | None = None
-) -> Callable[[Observable[Part]], Observable[Routed]]:
+) -> Callable[[Observable[Part]], Observable[RoutedItem]]:
     """Send each part where the routing table says; one person's parts in one place stay in order.
 
         --p1-p2-----p3--------|
@@ -75,15 +75,15 @@ def route(
     `usages` count the LLM calls and tokens of each server's inquiries. A part whose look-up fails ends as `failed`.
     """
 
-    async def routed(part: Part) -> tuple[Key, Routed]:
+    async def routed(part: Part) -> tuple[Key, RoutedItem]:
         current_part.set(part)
         log.info("discord.user_batch_process_start: %s", number_of(len(part.messages), "message"))
         return part.key, item_of(part, await router.route(part), usages[part.guild_id])
 
-    def failed(part: Part, error: Exception) -> tuple[Key, Routed]:
+    def failed(part: Part, error: Exception) -> tuple[Key, RoutedItem]:
         return part.key, failure_of(part, "route", error)
 
-    def operator(parts: Observable[Part]) -> Observable[Routed]:
+    def operator(parts: Observable[Part]) -> Observable[RoutedItem]:
         in_order = serialize_by_key(
             lambda part: part.key,
             map_async(
@@ -101,7 +101,7 @@ def route(
     return operator
 
 
-def item_of(part: Part, routing: Routing, usage: Usage | None) -> Routed:
+def item_of(part: Part, routing: RoutingResult, usage: Usage | None) -> RoutedItem:
     """Return the item that a routed part becomes: a capture job, an inquiry, an `Ignored`, or an outcome."""
     if routing.to is Destination.CAPTURE:
         return CaptureJob(part)

@@ -25,7 +25,7 @@ from services.conversations import (
     People,
     RecentIds,
     TeamActivity,
-    edited,
+    apply_edit,
 )
 from services.discord import Decoder, Dispatch
 
@@ -79,7 +79,7 @@ IDS_KEPT = 50_000
 """Message ids that are remembered, to drop a second delivery."""
 
 
-Screened = Posted | Amend[Key, Posted] | Keep[Key] | Ignored | Removed
+ScreenedItem = Posted | Amend[Key, Posted] | Keep[Key] | Ignored | Removed
 
 
 class ChannelLists(NamedTuple):
@@ -117,7 +117,7 @@ def screen(
     team: TeamActivity,
     in_flight: InFlight,
     rules: ScreenRules,
-) -> Callable[[Observable[Event]], Observable[Screened]]:
+) -> Callable[[Observable[Event]], Observable[ScreenedItem]]:
     """Let people's messages through, each once; the others become `Ignored` with a reason.
 
         --m1--m1--bot--t--(m1→edit)--(m1→delete)--|
@@ -130,7 +130,7 @@ def screen(
     """
     seen = RecentIds(IDS_KEPT)
 
-    def on_event(event: Event) -> Iterable[Screened]:
+    def on_event(event: Event) -> Iterable[ScreenedItem]:
         match event:
             case Posted():
                 return (posted(event),)
@@ -143,7 +143,7 @@ def screen(
             case _:
                 return ()
 
-    def posted(event: Posted) -> Screened:
+    def posted(event: Posted) -> ScreenedItem:
         message = event.message
         if message.id in seen or (rules.has_outcome is not None and rules.has_outcome(message.channel_id, message.id)):
             return ignored(message, Reason.DUPLICATE)
@@ -157,7 +157,7 @@ def screen(
         answers = author_type is AuthorType.TEAM_MEMBER and tracker.kind_of(message.id).needs_question
         if answers and unwanted in {None, Reason.OPTED_OUT}:
             team.observe(message)
-            in_flight.team_posted(message, answered_by(message))
+            in_flight.cancel_answered(message, answered_by(message))
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
@@ -182,23 +182,23 @@ def screen(
             return Reason.NOT_ADDRESSED
         return None
 
-    def change(edit: Edited) -> Iterable[Screened]:
+    def change(edit: Edited) -> Iterable[ScreenedItem]:
         key = in_flight.waiting_key(edit.message_id)
         if key is None:
             return ()
-        message = history.known(edit.channel_id, edit.message_id)
+        message = history.in_memory(edit.channel_id, edit.message_id)
         if message is not None and ((withheld := rules.withheld(message)) or message.is_empty):
             reason = Reason.OPTED_OUT if withheld else Reason.EMPTY
             return amend(key, edit.message_id, None), ignored(message, reason)
         return (amend(key, edit.message_id, edit),)
 
-    def delete(event: Deleted) -> Iterable[Screened]:
-        gone: list[Screened] = []
+    def delete(event: Deleted) -> Iterable[ScreenedItem]:
+        gone: list[ScreenedItem] = []
         for message_id in event.message_ids:
             key = in_flight.waiting_key(message_id)
             if key is not None:
                 gone += amend(key, message_id, None), Removed(event.channel_id, message_id)
-        in_flight.deleted(event)
+        in_flight.cancel_deleted(event)
         return gone
 
     return concat_map_iterable(on_event)
@@ -210,7 +210,7 @@ def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Posted]:
     def changed(waiting: Posted) -> Posted | None:
         if waiting.message.id != message_id:
             return waiting
-        return None if edit is None else replace(waiting, message=edited(waiting.message, edit))
+        return None if edit is None else replace(waiting, message=apply_edit(waiting.message, edit))
 
     return Amend(key, changed)
 

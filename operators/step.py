@@ -34,7 +34,7 @@ class TookTooLong(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _SingleStep:
     """One step: its name, its function, and the type of the items that it takes."""
 
     name: str
@@ -47,14 +47,14 @@ class _Work:
 class Step:
     """An operator that runs one step, or several in turn, for each item. Made by `step`, `in_turn`, `in_order`."""
 
-    works: tuple[_Work, ...]
+    single_steps: tuple[_SingleStep, ...]
     max_concurrent: int
     personal_work: PersonalWork | None = None
 
     def __call__(self, source: Observable[Item]) -> Observable[Item]:
         run = map_async(
-            _run_steps(self.works, self.personal_work),
-            on_failure=lambda item, error: failed_outcome(item, _first_step(self.works, item), error),
+            _run_steps(self.single_steps, self.personal_work),
+            on_failure=lambda item, error: failed_outcome(item, _first_step(self.single_steps, item), error),
             max_concurrent=self.max_concurrent,
             token=lambda item: item.token,
         )
@@ -77,7 +77,7 @@ def step(
 
     An inquiry whose token is cancelled ends as `cancelled`, one that ran out of time as `failed`.
     """
-    return Step((_Work(name, fn, takes, gauge),), max_concurrent)
+    return Step((_SingleStep(name, fn, takes, gauge),), max_concurrent)
 
 
 def in_turn(*steps: Step) -> Step:
@@ -91,7 +91,7 @@ def in_turn(*steps: Step) -> Step:
     An item is one task from the first step to the last. A pipe would make one for each step, and hand the item through
     as many layers.
     """
-    return Step(tuple(work for each in steps for work in each.works), min(each.max_concurrent for each in steps))
+    return Step(tuple(work for each in steps for work in each.single_steps), min(each.max_concurrent for each in steps))
 
 
 def in_order(*steps: Step, personal_work: PersonalWork | None = None) -> Step:
@@ -108,17 +108,17 @@ def in_order(*steps: Step, personal_work: PersonalWork | None = None) -> Step:
         ValueError: a step is not in that table.
     """
     made = in_turn(*steps)
-    missing = [work.name for work in made.works if work.name not in STEP_NAMES]
+    missing = [work.name for work in made.single_steps if work.name not in STEP_NAMES]
     if missing:
         raise ValueError(f"model/steps.py: STEPS has no row for {', '.join(missing)}")
-    works = sorted(made.works, key=lambda work: STEP_NAMES.index(work.name))
-    return replace(made, works=tuple(works), personal_work=personal_work)
+    works = sorted(made.single_steps, key=lambda work: STEP_NAMES.index(work.name))
+    return replace(made, single_steps=tuple(works), personal_work=personal_work)
 
 
 def _run_steps(
-    works: tuple[_Work, ...], personal_work: PersonalWork | None
+    works: tuple[_SingleStep, ...], personal_work: PersonalWork | None
 ) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Item]]:
-    """Make the function that runs `works` for one item, one after another, until a step ends it with an outcome."""
+    """Make the function that runs the steps for one item, one after another, until a step ends it with an outcome."""
     active = Counter[str]()
     watches = [operator_watch(work.gauge, work.name) for work in works]
 
@@ -167,7 +167,7 @@ def _run_steps(
 
 
 async def _result(
-    work: _Work, item: Inquiry | Unanswered, ends: Callable[[Exception | None], object] | None = None
+    work: _SingleStep, item: Inquiry | Unanswered, ends: Callable[[Exception | None], object] | None = None
 ) -> Item:
     """Run one step for an item. Returns its result, or the failed outcome if it raises or the item's token is
     cancelled; `ends` is called with the error or None.
@@ -192,7 +192,7 @@ async def _result(
     return failed_outcome(item, work.name, cast("Exception", failed))
 
 
-def _first_step(works: tuple[_Work, ...], item: Item) -> str:
+def _first_step(works: tuple[_SingleStep, ...], item: Item) -> str:
     """Return the name of the first step that takes the item; of the first of all if none does."""
     return next((work for work in works if isinstance(item, work.takes)), works[0]).name
 

@@ -34,20 +34,20 @@ GONE_SECONDS = 24 * 3600.0
 """For so long the record of a source that is gone is kept, so that an empty mount costs no descriptions."""
 
 
-def begin(ledger: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
+def begin(source_records: SourceRecords) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
     """Load the cache of records, unless it is loaded, and return all kinds of sources. Raises OSError: the cache file
     is there and cannot be read.
     """
 
     async def begun(_trigger: object) -> Sequence[AnyKind]:
-        if not ledger.loaded:
-            await ledger.load()
-        return ledger.kinds
+        if not source_records.loaded:
+            await source_records.load()
+        return source_records.kinds
 
     return begun
 
 
-def discover(ledger: SourceRecords, key: str) -> Callable[[AnyKind], Coroutine[Any, Any, list[UpdateEvent]]]:
+def discover(source_records: SourceRecords, key: str) -> Callable[[AnyKind], Coroutine[Any, Any, list[UpdateEvent]]]:
     """List the sources of one kind and say which are due. `key` identifies the prompt and model of descriptions.
 
     The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Kinds are listed
@@ -57,8 +57,8 @@ def discover(ledger: SourceRecords, key: str) -> Callable[[AnyKind], Coroutine[A
     async def discovered(kind: AnyKind) -> list[UpdateEvent]:
         troubles = await kind.refresh(now())
         # Nothing else changes the records of this kind meanwhile: this is their first step in an update.
-        records = ledger.records_of(kind)
-        first, *rest = await in_thread(_look, kind, ledger.kinds, records, key, now())
+        records = source_records.records_of(kind)
+        first, *rest = await in_thread(_look, kind, source_records.kinds, records, key, now())
         return [first, *troubles, *rest]
 
     return discovered
@@ -105,34 +105,34 @@ def events_of_missing(record: Record, kind: AnyKind, at: float) -> Iterator[Upda
 
 
 def fetch(
-    kind: AnyKind, ledger: SourceRecords, key: str
+    kind: AnyKind, source_records: SourceRecords, key: str
 ) -> Callable[[Sequence[Due]], Coroutine[Any, Any, list[UpdateEvent]]]:
     """Fetch some sources of one kind together, and return an event for each; `key` as in `discover`."""
 
     async def fetched(due: Sequence[Due]) -> list[UpdateEvent]:
-        known = {each.source_id: ledger.records.get(each.source_id) for each in due}
+        known = {each.source_id: source_records.by_id.get(each.source_id) for each in due}
         # An id may have been of another kind before.
         mine = {name: record if isinstance(record, kind.record) else None for name, record in known.items()}
         results = await kind.fetch(mine)
-        return [event_of(each, ledger, key) if isinstance(each, Record) else each for each in results]
+        return [event_of(each, source_records, key) if isinstance(each, Record) else each for each in results]
 
     return fetched
 
 
-def event_of(record: Record, ledger: SourceRecords, key: str) -> UpToDate | Pending:
+def event_of(record: Record, source_records: SourceRecords, key: str) -> UpToDate | Pending:
     """Return the event for a fetched source: `UpToDate` if nothing changed or it is described, else `Pending`."""
     if record.gone_at is not None:
         return UpToDate(record, UpdateResult.GONE)
     if not record.content_hash or (record.is_described and record.summary_key == key):
         return UpToDate(record, UpdateResult.SAME)
-    known = ledger.find_description(record.content_hash, key)
+    known = source_records.find_description(record.content_hash, key)
     if known is None:
         return Pending(replace(record, summary_pending=True))
     return UpToDate(replace(record, summary_text=known, summary_key=key, summary_pending=False), UpdateResult.REUSED)
 
 
 def summarise(
-    describer: Describer, ledger: SourceRecords, timeout_seconds: float
+    describer: Describer, source_records: SourceRecords, timeout_seconds: float
 ) -> Callable[[Pending], Coroutine[Any, Any, UpToDate]]:
     """Describe the current text, which may be newer than the fetched one.
 
@@ -147,9 +147,9 @@ def summarise(
     calls = SharedCalls()
 
     async def summarised(pending: Pending) -> UpToDate:
-        record, text = await in_thread(_current, ledger.kind_of(pending.record), pending.record)
+        record, text = await in_thread(_current, source_records.kind_of(pending.record), pending.record)
         how = UpdateResult.REUSED
-        description = ledger.find_description(record.content_hash, key)
+        description = source_records.find_description(record.content_hash, key)
         if description is None:
             how = UpdateResult.DESCRIBED
             try:

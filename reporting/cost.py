@@ -13,7 +13,7 @@ from services.llm import StepTokens
 from services.telemetry import PartOutcome
 
 KNOWLEDGE_STEPS = frozenset(each.name for each in STEPS if each.model is AskedModel.KNOWLEDGE)
-"""Steps that ask `kb.llm`, where it is set."""
+"""Steps that ask the model of `kb.llm`, if one is set there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Prices:
 
 @dataclass(slots=True)
 class Expense:
-    """Calls of models, their tokens and what they cost.
+    """Calls to models, their tokens and what they cost.
 
     Attributes:
         prompt, completion: tokens.
@@ -92,9 +92,9 @@ def whole_days(period: TimeSpan) -> Sequence[str]:
 def costs(
     token_days: Mapping[str, Mapping[str, StepTokens]], entries: Iterable[PartOutcome], period: TimeSpan, prices: Prices
 ) -> Costs:
-    """Add up tokens and cost of a period. `entries`: the outcomes of its days."""
+    """Add up tokens and cost of a period. `token_days`: by day and step. `entries`: the outcomes of its days."""
     found = Costs()
-    left: dict[str, StepTokens] = {}
+    unassigned: dict[str, StepTokens] = {}  # by step: what no channel has got yet
     for day in whole_days(period):
         for step, spent in token_days.get(day, {}).items():
             price = prices.of(step)
@@ -104,23 +104,23 @@ def costs(
                 found.days.setdefault(day, Expense()),
             ):
                 each.add(*spent, price)
-            before = left.get(step, StepTokens())
-            left[step] = StepTokens(*(one + other for one, other in zip(before, spent, strict=True)))
+            before = unassigned.get(step, StepTokens())
+            unassigned[step] = StepTokens(*(one + other for one, other in zip(before, spent, strict=True)))
     channels: defaultdict[int, Expense] = defaultdict(Expense)
     for entry in entries:
-        for step, (prompt, completion) in entry.tokens.items():
-            rest = left.get(step, StepTokens())
+        for step, tokens in entry.tokens.items():
+            rest = unassigned.get(step, StepTokens())
             # A channel gets no more than was counted. A crash may lose some of the count, but not the outcome with its
             # tokens: without this bound the channels would add up to more than the total.
-            asked, said = min(prompt, rest.prompt), min(completion, rest.completion)
-            channels[entry.channel_id].add(0, asked, said, prices.of(step))
-            left[step] = StepTokens(rest.calls, rest.prompt - asked, rest.completion - said)
+            prompt, completion = min(tokens[0], rest.prompt), min(tokens[1], rest.completion)
+            channels[entry.channel_id].add(0, prompt, completion, prices.of(step))
+            unassigned[step] = StepTokens(rest.calls, rest.prompt - prompt, rest.completion - completion)
         channels[entry.channel_id].calls += entry.llm_calls
         if entry.channel:
             found.names[entry.channel_id] = entry.channel
     used = ((channel, spent) for channel, spent in channels.items() if spent.calls or spent.tokens)
     found.channels = dict(sorted(used, key=lambda item: -item[1].tokens))
-    for step, spent in left.items():
+    for step, spent in unassigned.items():
         found.elsewhere.add(0, spent.prompt, spent.completion, prices.of(step))
     found.elsewhere.calls = max(found.total.calls - sum(spent.calls for spent in found.channels.values()), 0)
     return found

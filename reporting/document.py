@@ -13,13 +13,13 @@ from rich.text import Text
 
 from clock import rfc3339
 from reporting.cost import Costs, Expense
-from reporting.report import Report, Taught, reason_of, team_answer
+from reporting.report import CapturedConversation, Report, reason_of, team_answer
 from services.telemetry import PartOutcome, number_of
-from sinks.terminal import one_line
+from sinks.terminal import printable_line
 
-GAPS, EXAMPLES, TABLE_ROWS = 20, 3, 15
+MAX_GAPS, MAX_EXAMPLES, MAX_ROWS = 20, 3, 15
 """The most groups of unanswered questions, examples of each, and rows of other tables that are shown."""
-LINE = 160
+MAX_LINE_CHARS = 160
 """The most characters of a question in a table."""
 
 
@@ -47,7 +47,7 @@ Cell = str | WordsWithLink
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """A table. `numbers`: the indices of right-aligned columns."""
+    """A table. `numbers`: the indices of the columns that hold numbers, and are right-aligned."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -78,7 +78,7 @@ def document(report: Report) -> Iterator[Block]:
         yield from _gaps(report)
     yield from _reasons(report)
     yield from _votes(report)
-    yield from _taught(report)
+    yield from _captured(report)
     yield from _pages(report)
     yield from cost_document(report.costs)
 
@@ -91,7 +91,7 @@ def summary(report: Report) -> str:
     if report.pointed:
         said += f", {report.pointed} pointed to a page"
     said += f", {report.asked - report.answered - report.pointed} without a reply."
-    if report.seconds:  # a replay without a model takes none of the recording's time
+    if report.seconds:  # 0 in a replay without a model, whose clock stands still while it answers
         said += f" A reply took {report.seconds:.1f} s in the median."
     return said
 
@@ -106,24 +106,24 @@ def _gaps(report: Report) -> Iterator[Block]:
         return
     repeated = [gap for gap in report.gaps if len(gap.asked) > 1]
     once = [gap.asked[0] for gap in report.gaps if len(gap.asked) == 1]
-    for gap in repeated[:GAPS]:
+    for gap in repeated[:MAX_GAPS]:
         why = ", ".join(f"{reason} {count}" for reason, count in gap.reasons.most_common())
         counted = f"{number_of(len(gap.asked), 'question')} by {number_of(gap.askers, 'person', 'people')} ({why})"
         answered = sum(team_answer(entry, report.answered_since) is not None for entry in gap.asked)
         yield Title(gap.title, 3)
         yield Sentence(f"{counted}; the team has answered {answered} of them since" if answered else counted)
-        yield from _questions(gap.asked, EXAMPLES, report.answered_since)
-    if len(repeated) > GAPS:
-        yield Sentence(f"And {len(repeated) - GAPS} more groups of questions.")
+        yield from _questions(gap.asked, MAX_EXAMPLES, report.answered_since)
+    if len(repeated) > MAX_GAPS:
+        yield Sentence(f"And {len(repeated) - MAX_GAPS} more groups of questions.")
     if once:
         yield Title("Asked once", 3)
-        yield from _questions(once, GAPS, report.answered_since)
+        yield from _questions(once, MAX_GAPS, report.answered_since)
 
 
-def _questions(asked: Sequence[PartOutcome], most: int, taught: Mapping[int, Taught]) -> Iterator[Block]:
+def _questions(asked: Sequence[PartOutcome], most: int, answers: Mapping[int, CapturedConversation]) -> Iterator[Block]:
     rows: list[tuple[Cell, ...]] = []
     for entry in asked:
-        since = team_answer(entry, taught)
+        since = team_answer(entry, answers)
         answered = "" if since is None else since.topic or since.qa_id
         rows.append((entry.day, reason_of(entry), WordsWithLink(shorten(entry.question), entry.link), answered))
     head = ("asked", "no answer because", "question", "the team answered in")
@@ -132,7 +132,7 @@ def _questions(asked: Sequence[PartOutcome], most: int, taught: Mapping[int, Tau
     yield from _first_rows(TableRows(head, rows), most)
 
 
-def _first_rows(table: TableRows, most: int = TABLE_ROWS) -> Iterator[Block]:
+def _first_rows(table: TableRows, most: int = MAX_ROWS) -> Iterator[Block]:
     """Cut a table to `most` rows, and add the number of further rows."""
     yield replace(table, rows=table.rows[:most])
     if len(table.rows) > most:
@@ -140,9 +140,9 @@ def _first_rows(table: TableRows, most: int = TABLE_ROWS) -> Iterator[Block]:
 
 
 def _reasons(report: Report) -> Iterator[Block]:
-    if report.left:
+    if report.no_reply_reasons:
         yield Title("Why there was no reply")
-        rows = [(reason, str(count)) for reason, count in report.left.most_common()]
+        rows = [(reason, str(count)) for reason, count in report.no_reply_reasons.most_common()]
         yield TableRows(("reason", "questions"), rows, frozenset({1}))
 
 
@@ -157,13 +157,13 @@ def _votes(report: Report) -> Iterator[Block]:
     yield from _first_rows(TableRows(("question", "answered from", "👎", "👍"), rows, frozenset({2, 3})))
 
 
-def _taught(report: Report) -> Iterator[Block]:
+def _captured(report: Report) -> Iterator[Block]:
     yield Title("What the team taught")
-    if not report.taught:
+    if not report.captured:
         yield Sentence("Nothing new.")
         return
-    yield Sentence(f"{number_of(len(report.taught), 'conversation')}.")
-    rows = [(each.qa_id, each.topic or "(to be filed)", shorten(each.about)) for each in report.taught]
+    yield Sentence(f"{number_of(len(report.captured), 'conversation')}.")
+    rows = [(each.qa_id, each.topic or "(to be filed)", shorten(each.about)) for each in report.captured]
     yield from _first_rows(TableRows(("conversation", "topic", "about"), rows))
 
 
@@ -205,7 +205,7 @@ def _money(spent: Expense) -> str:
     return "" if spent.money is None else f"{spent.money:.4f}"
 
 
-def shorten(text: str, most: int = LINE) -> str:
+def shorten(text: str, most: int = MAX_LINE_CHARS) -> str:
     """Return a text in one line of at most `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
@@ -248,7 +248,7 @@ def _cell(cell: Cell) -> str:
 
 def _escaped(text: str) -> str:
     """Escape Markdown in a text of people."""
-    return _MARKUP.sub(r"\\\g<0>", one_line(text))
+    return _MARKUP.sub(r"\\\g<0>", printable_line(text))
 
 
 _PAGE = """<!doctype html>
@@ -284,15 +284,15 @@ def page(blocks: Iterable[Block]) -> str:
     """Write blocks as one HTML page that loads nothing."""
     kept = list(blocks)
     title = next((block.text for block in kept if isinstance(block, Title)), "Report")
-    return _PAGE.format(title=escape(one_line(title)), body="\n".join(map(_html, kept)))
+    return _PAGE.format(title=escape(printable_line(title)), body="\n".join(map(_html, kept)))
 
 
 def _html(block: Block) -> str:
     match block:
         case Title(text=text, level=level):
-            return f"<h{level}>{escape(one_line(text))}</h{level}>"
+            return f"<h{level}>{escape(printable_line(text))}</h{level}>"
         case Sentence(text=text):
-            return f"<p>{escape(one_line(text))}</p>"
+            return f"<p>{escape(printable_line(text))}</p>"
         case TableRows(head=head, rows=rows, numbers=numbers):
             kinds = [' class="n"' if at in numbers else "" for at in range(len(head))]
             heads = "".join(
@@ -309,8 +309,8 @@ def _html(block: Block) -> str:
 
 def _html_cell(cell: Cell) -> str:
     if isinstance(cell, WordsWithLink) and cell.address is not None:
-        return f'<a href="{escape(cell.address)}" rel="noreferrer">{escape(one_line(cell.text))}</a>'
-    text = escape(one_line(cell.text if isinstance(cell, WordsWithLink) else cell))
+        return f'<a href="{escape(cell.address)}" rel="noreferrer">{escape(printable_line(cell.text))}</a>'
+    text = escape(printable_line(cell.text if isinstance(cell, WordsWithLink) else cell))
     return f"<time>{text}</time>" if _DATE.fullmatch(text) else text
 
 
@@ -326,9 +326,9 @@ def _svg(plot: Bars) -> str:
             f'<rect class="part" x="90" y="{y + 3}" width="{some:.1f}" height="14"/>'
             f'<text x="{96 + full:.1f}" y="{y + 14}">{part:g} of {whole:g}</text>'
         )
-    said = f"{plot.title}: {plot.whole}, and {plot.part}"
+    caption = f"{plot.title}: {plot.whole}, and {plot.part}"
     return (
-        f'<figure><figcaption>{escape(said)}</figcaption><svg role="img" aria-label="{escape(said)}" '
+        f'<figure><figcaption>{escape(caption)}</figcaption><svg role="img" aria-label="{escape(caption)}" '
         f'viewBox="0 0 660 {max(height * len(plot.bars), 1)}" width="660">{"".join(bars)}</svg></figure>'
     )
 
@@ -338,18 +338,18 @@ def show(blocks: Iterable[Block], console: Console) -> None:
     for block in blocks:
         match block:
             case Title(text=text, level=level):
-                console.print(Text(f"\n{one_line(text)}", style="bold" if level <= 2 else "cyan"))  # noqa: PLR2004 (the third level is a question)
+                console.print(Text(f"\n{printable_line(text)}", style="bold" if level <= 2 else "cyan"))  # noqa: PLR2004 (the third level is a question)
             case Sentence(text=text):
-                console.print(Text(one_line(text)))
+                console.print(Text(printable_line(text)))
             case TableRows():
                 console.print(_table(block))
             case Bars(whole=whole, part=part, bars=bars):
                 most = max((all_ for _, all_, _ in bars), default=0) or 1
                 for label, all_, some in bars:
-                    full, held = round(_WIDTH * all_ / most), round(_WIDTH * some / most)
+                    full, filled = round(_WIDTH * all_ / most), round(_WIDTH * some / most)
                     line = Text(f"{label}  ")
-                    line.append("█" * held, style="green")
-                    line.append("░" * (full - held), style="dim")
+                    line.append("█" * filled, style="green")
+                    line.append("░" * (full - filled), style="dim")
                     console.print(line.append(f" {all_:g} {whole}, {some:g} {part}"))
 
 
@@ -359,7 +359,10 @@ def _table(rows: TableRows) -> Table:
         table.add_column(name, justify="right" if at in rows.numbers else "left", overflow="fold")
     for row in rows.rows:
         table.add_row(
-            *(Text(one_line(cell.text if isinstance(cell, WordsWithLink) else cell), style=_link(cell)) for cell in row)
+            *(
+                Text(printable_line(cell.text if isinstance(cell, WordsWithLink) else cell), style=_link(cell))
+                for cell in row
+            )
         )
     return table
 

@@ -15,6 +15,7 @@ from services.telemetry import PartOutcome, parse_part_outcome
 
 UP, DOWN = "up", "down"
 MOMENT = 0.001
+"""The least difference between two times in the files, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,9 @@ class VotedQuestion:
     """A question whose answer somebody voted on.
 
     Attributes:
-        at: the time of the last requested vote; ups, downs: the votes of all voters.
         message_id: of the answer's last piece; asked_id: of the question's last message, if it was looked up.
+        at: the time of the last vote of the kind that was asked for.
+        ups, downs: the numbers of votes, of all voters.
     """
 
     message_id: int
@@ -47,7 +49,7 @@ class VotedQuestion:
 
 
 def read_outcomes(outcomes: Path, period: TimeSpan) -> list[PartOutcome]:
-    """Read the outcomes of a period, oldest first; damaged lines are left out. `outcomes`: the folder of the record.
+    """Read the outcomes of a period, oldest first; damaged lines are left out. `outcomes`: the folder of their files.
 
     Raises:
         OSError: a file cannot be read.
@@ -71,8 +73,8 @@ def read_newest(outcomes: Path, most: int) -> list[PartOutcome]:
 
 
 def join_drafts(entries: Iterable[PartOutcome]) -> list[PartOutcome]:
-    """Join the two records of each answer that waited for approval: of its draft, and of its end. `entries`: in order
-    of time; the joined one is at the end.
+    """Join the two outcomes of each answer that waited for approval: of its draft, and of the decision. `entries`: in
+    order of time. The joined outcome stands where the second one stood.
     """
     joined, held = dict[int, PartOutcome](), dict[tuple[int, ...], int]()
     for number, entry in enumerate(entries):
@@ -96,8 +98,8 @@ def end_of_replay(outcomes: Path, feedback: Path) -> float | None:
 
 def read_downvoted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
     """Read the questions with a vote against their answer in the period, most votes first. Raises OSError."""
-    judged = [each for rows in _by_answer(_lines(feedback)) if (each := _sum_up(rows, {DOWN})) and each.at in period]
-    return sorted(judged, key=lambda each: (-each.downs, -each.at))
+    voted = [each for rows in _by_answer(_lines(feedback)) if (each := _sum_up(rows, {DOWN})) and each.at in period]
+    return sorted(voted, key=lambda each: (-each.downs, -each.at))
 
 
 def read_voted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
@@ -107,12 +109,12 @@ def read_voted(feedback: Path, period: TimeSpan) -> list[VotedQuestion]:
 
 def voted_in(lines: Iterable[bytes], period: TimeSpan) -> list[VotedQuestion]:
     """Return what `read_voted` returns, from the lines of the file."""
-    judged = [each for rows in _by_answer(lines) if (each := _sum_up(rows, {UP, DOWN})) and each.at in period]
-    return sorted(judged, key=lambda each: each.message_id)
+    voted = [each for rows in _by_answer(lines) if (each := _sum_up(rows, {UP, DOWN})) and each.at in period]
+    return sorted(voted, key=lambda each: each.message_id)
 
 
 def _by_answer(lines: Iterable[bytes]) -> Iterable[list[dict[str, Any]]]:
-    """Return the valid votes, by answer."""
+    """Return for each answer the votes that count: the last one of each voter."""
     last: dict[tuple[int, str], dict[str, Any]] = {}
     for row in _votes(lines):
         key = (row["message_id"], row["voter"])
@@ -128,12 +130,12 @@ def _by_answer(lines: Iterable[bytes]) -> Iterable[list[dict[str, Any]]]:
 
 def _sum_up(rows: list[dict[str, Any]], wanted: Collection[str]) -> VotedQuestion | None:
     """Sum up the votes on one answer; None if no vote is one of `wanted`."""
-    cast = [row for row in rows if row["vote"] in wanted]
-    if not cast:
+    chosen = [row for row in rows if row["vote"] in wanted]
+    if not chosen:
         return None
     return VotedQuestion(
         message_id=rows[0]["message_id"],
-        at=max(row["at"] for row in cast),
+        at=max(row["at"] for row in chosen),
         question=rows[-1]["question"],
         sources=tuple(rows[-1]["sources"]),
         ups=sum(row["vote"] == UP for row in rows),
@@ -177,12 +179,12 @@ def _day(at: float) -> str:
     return rfc3339(at)[:10]
 
 
-MOST_DISMISSED = 20_000
-"""The most questions that are kept; the newest are."""
+MAX_DISMISSED = 20_000
+"""The most questions that stay dismissed; of more, the newest do."""
 
 
 def parse_dismissed(content: bytes) -> frozenset[int]:
-    """Return the ids in the content of a file; an empty set if it is damaged."""
+    """Return the ids of dismissed questions in the content of a file; an empty set if it is damaged."""
     try:
         return _ids_in(cast("Mapping[str, Any]", json.loads(content)))
     except (AttributeError, ValueError):
@@ -198,7 +200,7 @@ def _ids_in(fields: Mapping[str, Any]) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class DismissedQuestions:
-    """Keeps the questions in `path`, by the ids of their first messages. All methods block and raise OSError."""
+    """The file of dismissed questions, by the ids of their first messages. All methods block and raise OSError."""
 
     path: Path
 
@@ -213,6 +215,6 @@ class DismissedQuestions:
         self._write(self.read().difference(asked_ids))
 
     def _write(self, asked_ids: frozenset[int]) -> None:
-        kept = sorted(asked_ids)[-MOST_DISMISSED:]  # ids of Discord grow with time
+        kept = sorted(asked_ids)[-MAX_DISMISSED:]  # ids of Discord grow with time
         # Strings, as no JSON number is safe with so many digits.
         files.replace(self.path, json.dumps({"questions": list(map(str, kept))}).encode() + b"\n")

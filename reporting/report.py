@@ -24,15 +24,16 @@ from services.storage import in_thread
 from services.team import REMOVED, Pair, worded_alike
 from services.telemetry import PartOutcome
 
-MOST = 2_000
-"""The number of the newest questions that are grouped."""
-LIKE, LIKE_BY_WORDS = 0.55, 0.3
-"""The least cosines of similar questions: of their vectors, and of their words."""
+MAX_GROUPED = 2_000
+"""The most unanswered questions that are grouped; of more, the newest are."""
+MIN_COSINE, MIN_WORD_COSINE = 0.55, 0.3
+"""The least cosine with a group that a question needs to join it: of their vectors, and of their words."""
 READ_CHARS = 2_000
 """Characters of a question that are read for its words."""
 TITLE_CHARS = 90
 ROUNDS = 3
-_LEAST = 1e-12
+"""The most times that all questions choose their group again."""
+_MIN_SQUARE = 1e-12
 """The least squared length: a text without words is similar to none."""
 
 _ADDRESS = re.compile(r"https?://\S+")
@@ -42,7 +43,7 @@ _PUNCTUATION = re.compile(f"[{_MARKS}]+$")
 
 Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
 OwnerOf = Callable[[int | None], int | None]
-"""Gives whose knowledge a server has, as `Servers.owner_of`."""
+"""Takes the id of a server and gives the owner of the knowledge that it uses, as `Servers.owner_of`."""
 Floats = NDArray[np.float32]
 T = TypeVar("T")
 
@@ -110,33 +111,37 @@ def _host(address: re.Match[str]) -> str:
     return host.rpartition("@")[2].rstrip(_MARKS) + ("" if after is None else after[0])
 
 
-def team_answer(entry: PartOutcome, taught: Mapping[int, T]) -> T | None:
-    """Return what the team has answered to a question since; None: nothing. `taught`: by the ids of all messages."""
-    return next((taught[each] for each in entry.message_ids if each in taught), None)
+def team_answer(entry: PartOutcome, answers: Mapping[int, T]) -> T | None:
+    """Return what the team has answered to a question since; None: nothing. `answers`: by the ids of all messages."""
+    return next((answers[each] for each in entry.message_ids if each in answers), None)
 
 
 Lessons = Mapping[int | None, Sequence[tuple[Pair, T]]]
-"""The lessons that are in a topic, each with what is told of it, by whose knowledge they are in (`OwnerOf`)."""
+"""By the owner of the knowledge (`OwnerOf`): the lessons that are in a topic, each with what the caller reports of it,
+such as its topic.
+"""
 
 
 def lessons_among(pairs: Iterable[tuple[Pair, T]]) -> list[tuple[Pair, T]]:
-    """Return those that were written to teach and not captured, and whose question is not forgotten."""
+    """Return those that are lessons, not captured on Discord, and whose question is not forgotten."""
     return [each for each in pairs if each[0].kind is TAUGHT and each[0].turns[0].text != REMOVED]
 
 
 def answered_by_lessons(gaps: Sequence[Gap], lessons: Lessons[T], owner_of: OwnerOf) -> dict[int, T]:
-    """Return what is told of the lessons that answer questions of gaps, by the ids of the messages: a lesson with a
-    question of the gap, to all of its questions that were asked before. Blocks, for a second with thousands of them.
+    """Return what the caller reports of the lessons that answer gaps, by the ids of the questions' messages. A lesson
+    that asks one question of a gap answers every question of that gap that was asked before the lesson was written.
+    Blocks, for a second with thousands of them.
     """
     answered = dict[int, T]()
     for owner, known in lessons.items():
         own = [gap for gap in gaps if owner_of(gap.asked[0].guild_id) == owner]
-        questions = [pair.turns[0].text for pair, _ in known]
-        alike = iter(worded_alike([entry.question for gap in own for entry in gap.asked], questions))
+        questions = [entry.question for gap in own for entry in gap.asked]
+        same = worded_alike(questions, [pair.turns[0].text for pair, _ in known])
+        lessons_with = dict(zip(questions, same, strict=True))  # a question → the positions of lessons that ask it
         for gap in own:
-            found = [known[at] for at in sorted(set[int]().union(*(next(alike) for _ in gap.asked)))]
+            found = sorted(set[int]().union(*(lessons_with[entry.question] for entry in gap.asked)))
             for entry in gap.asked:
-                since = [told for pair, told in found if pair.key > entry.at]
+                since = [reported for pair, reported in map(known.__getitem__, found) if pair.key > entry.at]
                 answered |= dict.fromkeys(entry.message_ids, since[-1]) if since else {}
     return answered
 
@@ -150,19 +155,20 @@ def is_gap(entry: PartOutcome) -> bool:
     return entry.result is OutcomeKind.SKIPPED and traits_of(entry.reason).is_gap
 
 
-def without_owner(_guild_id: int | None) -> None:
-    """Return None: no server has knowledge of its own, and all share theirs."""
+def shared_by_all(_guild_id: int | None) -> None:
+    """Return None, as an `OwnerOf`: no server has knowledge of its own, all share one."""
 
 
 async def find_gaps(
-    entries: Sequence[PartOutcome], embed: Embed | None, owner_of: OwnerOf = without_owner
+    entries: Sequence[PartOutcome], embed: Embed | None, owner_of: OwnerOf = shared_by_all
 ) -> list[Gap]:
-    """Group the unanswered of `entries`; the largest group first. `embed` None: by their words. `owner_of`: only
-    questions of servers with one owner make a group.
+    """Group the unanswered questions among `entries`, by meaning, or if `embed` is None by their words; the largest
+    group first. Questions of servers whose knowledge has different owners are never in one group.
 
     Raises what `embed` raises.
     """
-    unanswered = [entry for entry in entries if is_gap(entry) and entry.question.replace(REMOVED, "").strip()][-MOST:]
+    unanswered = [entry for entry in entries if is_gap(entry) and entry.question.replace(REMOVED, "").strip()]
+    unanswered = unanswered[-MAX_GROUPED:]
     if not unanswered:
         return []
     texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
@@ -178,25 +184,25 @@ async def find_gaps(
 
 
 def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
-    """Group the questions by meaning, or by words if `meaning` is None. Blocks, for a second with `MOST` questions."""
+    """Group the questions by meaning, or by words if `meaning` is None. Blocks, for a second with `MAX_GROUPED`."""
     if meaning is None:
-        likeness, like = _of_words(texts), LIKE_BY_WORDS
+        likeness, min_cosine = _word_cosines(texts), MIN_WORD_COSINE
     else:
-        vectors, like = _unit(np.asarray(meaning, dtype=np.float32)), LIKE
+        vectors, min_cosine = _unit(np.asarray(meaning, dtype=np.float32)), MIN_COSINE
         likeness = vectors @ vectors.T
-    groups = _groups(likeness, like)
+    groups = _groups(likeness, min_cosine)
     return [_gap([unanswered[at] for at in members], likeness[np.ix_(members, members)]) for members in groups]
 
 
 def _gap(members: Sequence[PartOutcome], likeness: Floats) -> Gap:
     to_all: list[float] = likeness.mean(axis=1).tolist()
-    # Two questions are equally typical, but for rounding.
+    # In a group of two, both means are equal up to rounding; then the shorter question wins.
     best = max(range(len(members)), key=lambda at: (round(to_all[at], 4), -len(members[at].question)))
     newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
     return Gap(members[best].question, newest_first, len({entry.author_id for entry in members}))
 
 
-def _groups(likeness: Floats, like: float) -> list[list[int]]:
+def _groups(likeness: Floats, min_cosine: float) -> list[list[int]]:
     """Group similar rows: each joins the group with the most similar mean or begins one; then all choose again.
 
     The means are not computed: their cosines follow from the cosines of the members.
@@ -207,21 +213,21 @@ def _groups(likeness: Floats, like: float) -> list[list[int]]:
         found = len(groups)
         cosines = sums[:found, at] / _lengths(squares[:found])
         best = int(np.argmax(cosines)) if found else 0
-        if not found or cosines[best] < like:
+        if not found or cosines[best] < min_cosine:
             best = found
             groups.append([])
         groups[best].append(at)
         squares[best] += 2 * sums[best, at] + row[at]
         sums[best] += row
     for _ in range(ROUNDS):
-        again = _chosen(likeness, groups, like)
+        again = _choose_again(likeness, groups, min_cosine)
         if again == groups:
             break
         groups = again
     return groups
 
 
-def _chosen(likeness: Floats, groups: Sequence[Sequence[int]], like: float) -> list[list[int]]:
+def _choose_again(likeness: Floats, groups: Sequence[Sequence[int]], min_cosine: float) -> list[list[int]]:
     """Let every row choose among the groups again; returns the new groups."""
     sums = np.stack([likeness[group].sum(axis=0) for group in groups])
     squares = np.array([row[group].sum() for row, group in zip(sums, groups, strict=True)], dtype=np.float32)
@@ -229,7 +235,7 @@ def _chosen(likeness: Floats, groups: Sequence[Sequence[int]], like: float) -> l
     again: list[list[int]] = [[] for _ in groups]
     chosen: list[int] = np.argmax(cosines, axis=0).tolist()
     for at, best in enumerate(chosen):
-        if cosines[best, at] < like:
+        if cosines[best, at] < min_cosine:
             again.append([at])
         else:
             again[best].append(at)
@@ -237,13 +243,14 @@ def _chosen(likeness: Floats, groups: Sequence[Sequence[int]], like: float) -> l
 
 
 def _lengths(squares: Floats) -> Floats:
-    return np.sqrt(np.maximum(squares, _LEAST))
+    return np.sqrt(np.maximum(squares, _MIN_SQUARE))
 
 
-def _of_words(texts: Sequence[str]) -> Floats:
-    """Return the cosines of texts by their words, of which rare ones weigh more. Of a text without such words all of it
-    is one: "Can someone help me?" is like itself. A matrix of words could fill the memory.
+def _word_cosines(texts: Sequence[str]) -> Floats:
+    """Return the cosines of texts by their words, of which rare ones weigh more. A text without such words counts as
+    one word, so that "Can someone help me?" is similar to itself.
     """
+    # Summed word by word, as a matrix of texts and words could fill the memory.
     holders = defaultdict[str, list[tuple[int, float]]](list)
     for at, text in enumerate(texts):
         words = terms(text[:READ_CHARS], ENGLISH) or [" ".join(text[:READ_CHARS].lower().split())]
@@ -263,17 +270,17 @@ def _unit(vectors: Floats) -> Floats:
     return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
 
-TAUGHT_TITLE = 100
-"""The most characters of `Taught.about`."""
+MAX_ABOUT_CHARS = 100
+"""The most characters of `CapturedConversation.about`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
-    """A captured conversation.
+class CapturedConversation:
+    """A captured conversation, or a lesson.
 
     Attributes:
         topic: the topic that it is filed under; None: not filed yet.
-        about: its first line.
+        about: the beginning of its first message.
     """
 
     qa_id: str
@@ -287,15 +294,17 @@ class Knowledge:
 
     Attributes:
         pages: ids of the index, without topics.
-        taught: captured conversations by id; answered: the same by the ids of their messages; lessons: those of them
-            that were written to teach.
-        dismissed: the questions whose gaps are not reported, by the ids of their first messages.
+        captured: all captured conversations, by id; captured_by_message: the same, by the ids of their messages.
+        lessons: those of them that are lessons.
+        dismissed: the ids of the first messages of questions that an operator has dismissed.
     """
 
     pages: Collection[str] = ()
-    taught: Mapping[str, Taught] = field(default_factory=dict[str, Taught])
-    answered: Mapping[int, Taught] = field(default_factory=dict[int, Taught])
-    lessons: Lessons[Taught] = field(default_factory=dict[int | None, Sequence[tuple[Pair, Taught]]])
+    captured: Mapping[str, CapturedConversation] = field(default_factory=dict[str, CapturedConversation])
+    captured_by_message: Mapping[int, CapturedConversation] = field(default_factory=dict[int, CapturedConversation])
+    lessons: Lessons[CapturedConversation] = field(
+        default_factory=dict[int | None, Sequence[tuple[Pair, CapturedConversation]]]
+    )
     dismissed: Collection[int] = ()
 
 
@@ -304,32 +313,34 @@ class Report:
     """The report of a period.
 
     Attributes:
-        asked: the number of questions that reached the gate. answered, pointed: the number of those with an answer, or
-            with a pointer. left: the reasons of those without a reply, with counts.
-        by_day: the numbers of asked and of answered questions of each day.
+        asked: the number of questions that reached the gate.
+        answered, pointed: the number of those with an answer, and of those with a pointer.
+        no_reply_reasons: how often each reason left a question without a reply.
+        by_day: for each day, the numbers of asked and of answered questions.
         seconds: the median time from question to reply; None: there was no reply.
-        used: the number of times that each source was shown; unused: the pages that were never shown.
+        captured: the conversations captured in the period, oldest first.
+        used: how often each source was shown; unused: the pages that were never shown; pages: the number of all pages.
         dismissed: the number of gaps that an operator has dismissed; they are not among `gaps`.
-        answered_since: the conversations in which the team answered, by the ids of their messages, and what it taught
-            to these questions, by theirs.
+        answered_since: what the team answered since: by message id, of its captured conversations and of the questions
+            that lessons answer.
     """
 
     period: TimeSpan
     asked: int
     answered: int
     pointed: int
-    left: Counter[str]
+    no_reply_reasons: Counter[str]
     by_day: Mapping[str, tuple[int, int]]
     seconds: float | None
     gaps: Sequence[Gap]
     voted_down: Sequence[VotedQuestion]
-    taught: Sequence[Taught]
+    captured: Sequence[CapturedConversation]
     used: Counter[str]
     unused: Sequence[str]
     pages: int
     costs: Costs
     dismissed: int = 0
-    answered_since: Mapping[int, Taught] = field(default_factory=dict[int, Taught])
+    answered_since: Mapping[int, CapturedConversation] = field(default_factory=dict[int, CapturedConversation])
 
 
 async def build_report(
@@ -341,7 +352,7 @@ async def build_report(
     token_days: Mapping[str, Mapping[str, StepTokens]] | None = None,
     prices: Prices | None = None,
     embed: Embed | None = None,
-    owner_of: OwnerOf = without_owner,
+    owner_of: OwnerOf = shared_by_all,
 ) -> Report:
     """Build the report of a period. `embed`: gives the vectors by which questions are grouped; None: group them by
     words. `owner_of`: as in `find_gaps`. Raises what `embed` raises.
@@ -351,7 +362,7 @@ async def build_report(
     replies = [entry for entry in questions if entry.result is OutcomeKind.REPLIED]
     answered = [entry for entry in replies if not is_gap(entry)]
     used = Counter(source for entry in replies for source in entry.sources)
-    # Nobody can tell how long a person takes.
+    # Without replies that a person approved: how long they waited for that person says nothing about the bot.
     waits = sorted(entry.seconds for entry in replies if "end" not in entry.path.get("approve", ()))
     found = await find_gaps(entries, embed, owner_of)
     gaps = [gap for gap in found if not gap.is_dismissed(knowledge.dismissed)]
@@ -361,18 +372,18 @@ async def build_report(
         asked=len(questions),
         answered=len(answered),
         pointed=len(replies) - len(answered),
-        left=Counter(reason_of(entry) for entry in questions if entry.result is not OutcomeKind.REPLIED),
+        no_reply_reasons=Counter(reason_of(entry) for entry in questions if entry.result is not OutcomeKind.REPLIED),
         by_day=_by_day(questions),
         seconds=waits[len(waits) // 2] if waits else None,
         gaps=gaps,
         voted_down=voted_down,
-        taught=_taught(entries, knowledge.taught),
+        captured=_captured(entries, knowledge.captured),
         used=used,
         unused=sorted(page for page in knowledge.pages if page not in used),
         pages=len(knowledge.pages),
         costs=costs(token_days or {}, entries, period, prices or Prices()),
         dismissed=len(found) - len(gaps),
-        answered_since={**lessons, **knowledge.answered},
+        answered_since={**lessons, **knowledge.captured_by_message},
     )
 
 
@@ -384,7 +395,7 @@ def _by_day(questions: Sequence[PartOutcome]) -> dict[str, tuple[int, int]]:
     return days
 
 
-def _taught(entries: Sequence[PartOutcome], known: Mapping[str, Taught]) -> list[Taught]:
+def _captured(entries: Sequence[PartOutcome], known: Mapping[str, CapturedConversation]) -> list[CapturedConversation]:
     """List each captured conversation once, oldest first."""
     captured = dict.fromkeys(
         entry.qa_id

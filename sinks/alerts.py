@@ -16,9 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from clock import now, run_blocking, utc_minute
 from clock.timeouts import Backoff
-from model.health import TOPICS, Notice, Stage, Topic
+from model.health import TOPICS, HealthTopic, Notice, Stage
 from model.words import number_of
-from operators.incidents import States, TopicState, Tracked, states_at_start
+from operators.incidents import IncidentUpdate, States, TopicState, states_at_start
 from services.discord import Poster, PostFailed
 from services.storage import files
 from services.telemetry import Webhook, WebhookFailed
@@ -98,7 +98,7 @@ def _duration(seconds: float) -> str:
 class SavedAlerts:
     """The content of the file: the state of each topic, and the notices that wait for each target."""
 
-    states: dict[Topic, TopicState] = field(default_factory=dict[Topic, TopicState])
+    states: dict[HealthTopic, TopicState] = field(default_factory=dict[HealthTopic, TopicState])
     waiting: dict[str, tuple[Notice, ...]] = field(default_factory=dict[str, tuple[Notice, ...]])
 
 
@@ -137,7 +137,7 @@ class Alerts:
         self,
         path: Path,
         targets: Mapping[str, Send],
-        after: Mapping[Topic, float],
+        after: Mapping[HealthTopic, float],
         on_open: Callable[[Mapping[str, bool]], object] | None = None,
     ) -> None:
         """Read the file at `path`. Blocking. `after`: as in `track_incidents`; `on_open`: called with the topics, and
@@ -150,21 +150,21 @@ class Alerts:
         self._targets = {name: _Target(send, kept.waiting.get(name, ())) for name, send in targets.items()}
         self._unwritten = ""
 
-    def is_told(self, topic: Topic) -> bool:
+    def is_told(self, topic: HealthTopic) -> bool:
         """Return True if there is an open incident of a topic, and no message about it waits."""
         waiting = (each.incident.topic for target in self._targets.values() for each in target.waiting)
         return topic in self.states and self.states[topic].incident is not None and topic not in waiting
 
-    async def keep(self, tracked: Tracked) -> None:
+    async def tell(self, update: IncidentUpdate) -> None:
         """Write what has changed, and post what waits, as far as its time has come.
 
         Raises WorkCancelled: another process posts by now.
         """
-        self.states = tracked.states
+        self.states = update.states
         if self._on_open is not None:
             states = self.states
             self._on_open({topic: topic in states and states[topic].incident is not None for topic in self._after})
-        for notice in tracked.notices:
+        for notice in update.notices:
             log.log(
                 logging.INFO if notice.stage is Stage.ENDED else logging.WARNING,
                 "alerts: %s: %s",

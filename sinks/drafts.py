@@ -88,6 +88,9 @@ class DraftSink:
         waiting ── decided ──► approved ── posted, recorded ──► ended ── shown in the review channel
            └────── discarded, expired, cancelled ─────────────────┘
 
+    A person's decision depends on much, hence so many fields: what the sink posts, stores and notes with, and what it
+    has to look at again before it does. Only the last three are its own state.
+
     Attributes:
         reviews: None: drafts are shown at the dashboard only.
         archive: stores a capture, as in `Sinks`.
@@ -263,7 +266,7 @@ class DraftSink:
         if len(text) > most:
             raise DecisionRefused(f"An answer has at most {most:,} characters, and this {len(text):,}: shorten it.")
         await self._note(request)
-        draft = draft.edited(text, request.by)
+        draft = draft.with_text(text, request.by)
         await self.drafts.put(draft)
         self.drafts.cancel_if_forgotten(draft, request.at)  # its new text came after them
         await self._show(draft, card_of(draft))
@@ -343,7 +346,7 @@ class DraftSink:
         return replace(await self._end(draft, draft.end, draft.decided_by), qa_id=kept.qa_id)
 
     async def _end(self, draft: Draft, end: DraftEnd, by: int = 0) -> Outcome:
-        ended = draft.ended(end, by, now())
+        ended = draft.as_ended(end, by, now())
         await self.drafts.put(ended)
         if end is DraftEnd.WITHDRAWN:  # the question may quote whoever is forgotten
             draft = replace(draft, reply=replace(draft.reply, post=replace(draft.reply.post, question="")))

@@ -55,7 +55,7 @@ class FileNotes:
                 mark = FAILED if result.failure else DONE
                 await _react(self.poster.react(file.place_id, file.message_id, mark))
         # In a channel the answer itself says so: there is no thread to write to yet.
-        if files.complete and file.place_id == file.case_id:
+        if files.is_complete and file.place_id == file.case_id:
             refusals = [each.refusal for each in files.results if each.is_new and each.refusal is not None]
             await self._post_refusals(file, refusals)
 

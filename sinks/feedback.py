@@ -39,9 +39,9 @@ class Feedback:
     message counts; an inferred one only if there is no other. No vote is inferred for a person who has voted on that
     answer in this run.
 
-    `escalation_channels`: where calls for help are posted, if anywhere; `guild_of`: the server of a place. `offered`:
-    votes are kept; `inferring`: inferred ones as well, since people see the answers. `opted_out`: votes by these
-    people, or about answers to them, are not kept.
+    `escalation_channels`: where calls for help are posted, if anywhere; `guild_of`: the server of a place.
+    `keeps_votes`, `infers_votes`: votes are kept; inferred ones as well, as people see the answers. `opted_out`: votes
+    by these people, or about answers to them, are not kept.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class Feedback:
         escalation_emoji: str,
         escalation_channels: Servers[int | None],
         *,
-        offered: bool,
-        inferring: bool,
+        keeps_votes: bool,
+        infers_votes: bool,
         guild_of: Callable[[int], int | None] = lambda _place_id: None,
         opted_out: Container[int] = (),
     ) -> None:
@@ -66,21 +66,21 @@ class Feedback:
         self._escalation_channels = escalation_channels
         self._guild_of = guild_of
         self._opted_out = opted_out
-        self._offered = offered
-        self._inferring = offered and inferring
+        self._keeps_votes = keeps_votes
+        self._infers_votes = keeps_votes and infers_votes
         self._votes = BoundedDict[tuple[int, int], str](REMEMBERED)  # by message and voter
         self._inferred = BoundedDict[tuple[int, int], str](REMEMBERED)
         self._changes = BoundedDict[tuple[int, int], int](REMEMBERED)  # by message and voter
         self._called = BoundedDict[int, float](REMEMBERED)  # by thread: when a call for help was passed on
         self._key: bytes | None = None
 
-    async def keep(self, vote: Reaction | InferredVote) -> None:
+    async def handle(self, vote: Reaction | InferredVote) -> None:
         """Record one vote. A call for help that cannot be posted is logged. Raises OSError: the vote could not be
         written.
         """
         if isinstance(vote, Reaction):
             await self._react(vote)
-        elif self._inferring:
+        elif self._infers_votes:
             await self._keep_inferred(vote)
 
     async def _react(self, reaction: Reaction) -> None:
@@ -92,7 +92,7 @@ class Feedback:
         if reaction.emoji == self._emoji:
             if reaction.added:
                 await self._escalate(post, reaction.at)
-        elif self._offered and reaction.emoji in VOTES:
+        elif self._keeps_votes and reaction.emoji in VOTES:
             await self._vote(post, reaction, VOTES[reaction.emoji])
 
     async def _vote(self, post: Post, reaction: Reaction, vote: str) -> None:

@@ -45,34 +45,53 @@ class _Rendered:
     entry: str
 
 
+class _WrittenFile:
+    """A file that this program writes, and perhaps somebody else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._left: Signature | None = None
+        """Its signature when it was last found right; None: not yet."""
+
+    @property
+    def is_as_left(self) -> bool:
+        return self._left is not None and confined.read_signature(self.path) == self._left
+
+    @property
+    def is_changed(self) -> bool:
+        """True if it was found right before, and somebody has changed or deleted it since."""
+        return self._left is not None and confined.read_signature(self.path) != self._left
+
+    def note_right(self) -> None:
+        self._left = confined.read_signature(self.path)
+
+
 class CacheAndIndex:
-    """Writes both files from the ledger, the cache first. The index is made from the cache, so that the next call
-    repairs it after a crash between the two. `entries`: the number of sources in the index when it was last saved.
+    """Writes both files from the source records, the cache first. The index is made from the cache, so that the next
+    call repairs it after a crash between the two. `entries`: the number of sources in the index when it was last saved.
     """
 
-    def __init__(self, ledger: SourceRecords, index_path: Path) -> None:
+    def __init__(self, source_records: SourceRecords, index_path: Path) -> None:
         self.entries = 0
-        self._ledger = ledger
-        self._index_path = index_path
+        self._source_records = source_records
+        self._cache, self._index = _WrittenFile(source_records.path), _WrittenFile(index_path)
         self._rendered: dict[str, _Rendered] = {}
         self._version = 0
-        """The ledger's version that was written last; at first that of the cache file."""
-        self._cache_seen: Signature | None = None
-        self._index_seen: Signature | None = None
+        """The version of the records that was written last; at first that of the cache file."""
         self._writing = threading.Lock()
         """A cancelled `save` leaves its thread running while another one may begin."""
 
-    async def save(self, _sign: object = None) -> list[Trouble]:
-        """Bring both files up to date; a file that is up to date is not written.
+    async def save(self, _due: object = None) -> list[Trouble]:
+        """Bring both files up to date; a file that is up to date is not written. `_due`: any item that says it is time.
 
         If a file cannot be written, return that as a trouble; the next call tries again.
         """
-        ledger = self._ledger
-        if not ledger.loaded:
+        source_records = self._source_records
+        if not source_records.loaded:
             return []
-        version = ledger.version
-        # Records never change: the thread sees the ledger as it is now, although the ledger goes on.
-        records = list(ledger.records.values())
+        version = source_records.version
+        # Records never change: the thread sees them as they are now, although the update goes on.
+        records = list(source_records.by_id.values())
         try:
             await in_thread(self._write_in_turn, records, version, rfc3339(now()))
         except OSError as error:
@@ -87,36 +106,38 @@ class CacheAndIndex:
                 self._write(records, version, at)
                 self.entries = sum(record.is_indexed for record in records)
             except OSError:
-                self.entries = _ids_in(_read(self._index_path) or b"")
+                self.entries = _ids_in(_read(self._index.path) or b"")
                 raise
 
     def _write(self, records: list[Record], version: int, at: str) -> None:
-        new = version != self._version
-        cache_there = confined.read_signature(self._ledger.path) == self._cache_seen
-        index_there = self._index_seen is not None and confined.read_signature(self._index_path) == self._index_seen
-        if not new and ((index_there and cache_there) or not records):
-            return  # without records, an index that was made by hand stays
-        _sort(records, self._ledger.kinds)
-        if new or (not cache_there and self._cache_seen is not None):
+        has_changed = version != self._version
+        must_write_cache = has_changed or self._cache.is_changed
+        if not must_write_cache and self._index.is_as_left:
+            return
+        if not has_changed and not records:
+            return  # an index that was made by hand stays
+        _sort(records, self._source_records.kinds)
+        if must_write_cache:
             self._write_cache(records, version, at)
-        self._cache_seen = confined.read_signature(self._ledger.path)
-        self._write_index(records, plain=not new)
-        self._index_seen = confined.read_signature(self._index_path)
+        self._cache.note_right()
+        self._write_index(records, has_changed=has_changed)
+        self._index.note_right()
 
     def _write_cache(self, records: list[Record], version: int, at: str) -> None:
         rendered = {record.source_id: self._render(record) for record in records}
-        files.replace(self._ledger.path, cache.render((each.line for each in rendered.values()), at))
+        files.replace(self._cache.path, cache.render((each.line for each in rendered.values()), at))
         self._rendered = rendered
         self._version = version
 
-    def _write_index(self, records: list[Record], *, plain: bool) -> None:
-        """`plain`: no record has changed, so that the index is probably right already."""
-        written = _read(self._index_path)
-        if plain and written == "\n".join(_plain_entries(records)).encode():
-            return  # compared in a tenth of the time: descriptions were made harmless before
+    def _write_index(self, records: list[Record], *, has_changed: bool) -> None:
+        written = _read(self._index.path)
+        # Without a change the index is probably right. Descriptions were made harmless when they were stored, so this
+        # comparison mostly finds that, in a tenth of the time.
+        if not has_changed and written == "\n".join(_unescaped_entries(records)).encode():
+            return
         index = "\n".join(entry for record in records if (entry := self._render(record).entry)).encode()
         if written != index:
-            files.replace(self._index_path, index)
+            files.replace(self._index.path, index)
 
     def _render(self, record: Record) -> _Rendered:
         kept = self._rendered.get(record.source_id)
@@ -139,7 +160,7 @@ def _entry(record: Record) -> str:
     return index_file.render(entries)
 
 
-def _plain_entries(records: Iterable[Record]) -> Iterable[str]:
+def _unescaped_entries(records: Iterable[Record]) -> Iterable[str]:
     return (f"{NAMESPACE}{record.source_id}\n{record.summary_text}\n" for record in records if record.is_indexed)
 
 

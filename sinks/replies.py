@@ -16,7 +16,7 @@ from model.servers import Servers
 from services.assistant import Inquiry, line_that_asks, links_block, reply_outcome
 from services.conversations import History, Outbox, People, Posts, StartedReply
 from services.discord import (
-    PAGE,
+    PAGE_SIZE,
     Fetcher,
     LookupFailed,
     Poster,
@@ -35,7 +35,7 @@ FIRST_PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 60.0
 PATIENCE_SECONDS = 600.0
 """How long a piece is retried that Discord cannot take now. After a restart it is tried anew."""
-PAGES = 10  # so many pages after a question are searched for the pieces of its answer
+SEARCHED_PAGES = 10  # so many pages after a question are searched for the pieces of its answer
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Replies:
     Attributes:
         outbox: keeps started replies over a crash.
         fetcher: finds the pieces that are posted; None: nothing is ever posted for real.
-        feedback: offer 👍 and 👎 under the last piece.
+        offers_votes: 👍 and 👎 are offered under the last piece.
     """
 
     poster: Poster
@@ -58,7 +58,7 @@ class Replies:
     budgets: Servers[Limiter]
     outbox: Outbox = field(default_factory=Outbox)
     fetcher: Fetcher | None = None
-    feedback: bool = False
+    offers_votes: bool = False
 
     async def post(self, inquiry: Inquiry) -> Outcome:
         """Post the answer in its thread, which is opened on the part's last message if it does not exist yet.
@@ -159,7 +159,7 @@ class Replies:
         await self.posts.add(reply.as_post(last_id))
         await self.outbox.end(reply)
         self.budgets[reply.guild_id].answered(now())
-        if self.feedback:
+        if self.offers_votes:
             await self._offer_votes(reply.place_id, last_id)
 
     async def _send_rest(self, reply: StartedReply, posted_ids: list[int]) -> None:
@@ -205,14 +205,14 @@ class Replies:
         """Return the ids of the posted pieces, which are the first ones. Raises LookupFailed."""
         posted_ids: list[int] = []
         after = reply.id
-        for _ in range(PAGES):
+        for _ in range(SEARCHED_PAGES):
             if self.fetcher is None:
                 break
             page = await self.fetcher.messages(reply.place_id, after=after)
             for message in page:
                 if self._is_piece(message, reply, len(posted_ids)):
                     posted_ids.append(message.id)
-            if len(page) < PAGE:
+            if len(page) < PAGE_SIZE:
                 break
             after = page[-1].id
         return posted_ids

@@ -92,7 +92,7 @@ class ResultCounts:
         return self.messages == self.removed + self.messages_in_parts + self.ignored.total()
 
     @property
-    def failed(self) -> bool:
+    def has_failures(self) -> bool:
         """True if a part failed or was cut off by a shutdown, or a file could only be read in part."""
         cut_off = self.is_cut_off or self.reasons[OutcomeKind.CANCELLED][Reason.SHUTDOWN]
         return bool(self.parts[OutcomeKind.FAILED] or cut_off)
@@ -148,8 +148,8 @@ class JsonLines:
         self._out.write(render(outcome) + "\n")
         self._out.flush()
 
-    def finish(self, tally: ResultCounts) -> None:
-        self._out.write(json.dumps({"summary": tally.summary()}, ensure_ascii=False) + "\n")
+    def finish(self, counts: ResultCounts) -> None:
+        self._out.write(json.dumps({"summary": counts.summary()}, ensure_ascii=False) + "\n")
         self._out.flush()
 
 
@@ -191,7 +191,7 @@ class OrderedOutcomes:
 
 HOUR, DAY = 3_600.0, 86_400.0
 FIRST_SECOND = from_rfc3339("0001-01-01T00:00:00Z")  # rfc3339 knows no earlier one
-RECENT = 500
+RECENT_ENTRIES = 500
 """The number of newest entries in memory, for the dashboard."""
 MOST_WAITING = 10_000
 """The most entries that wait while the disk cannot be written; the oldest are given up first."""
@@ -211,7 +211,7 @@ class OutcomeRecord:
         on_change: Callable[[], object] | None = None,
     ) -> None:
         """`folder` None: nothing is written. `keep_days`: older files are deleted; 0: none is."""
-        self.recent: deque[PartOutcome] = deque(maxlen=RECENT)
+        self.recent: deque[PartOutcome] = deque(maxlen=RECENT_ENTRIES)
         self._folder = folder
         self._redact = redact
         self._keep_days = keep_days

@@ -21,10 +21,10 @@ from services.team import (
     REMOVED,
     Capture,
     CapturedMessage,
-    Captures,
     Decision,
     Pair,
     PairLinks,
+    RecentCaptures,
     Revision,
     Speaker,
     StoredBlock,
@@ -50,14 +50,14 @@ GROUP_SIZE = 128
 
 
 @dataclass(eq=False, slots=True)
-class _Waiting:
+class _QueuedCapture:
     """A capture to be written; afterwards one of `pair`, `stored_as` (its id, if it was there before) or `error` is
     set, or none if it is no exchange. `earlier_id`: of the capture that it revises.
     """
 
     capture: Capture
     earlier_id: str | None = None
-    done: bool = False
+    is_done: bool = False
     pair: Pair | None = None
     stored_as: str | None = None
     error: Exception | None = None
@@ -77,19 +77,19 @@ class RawArchive:
         clock: gives the time of capture; while old messages are imported, another than the loop's.
         on_stored: called with each block, in the thread that wrote it; its errors are logged.
         places: the file with the place in Discord of each pair; None: that is not kept.
-        rehearsed: nothing is written; all else is the same.
+        is_rehearsal: nothing is written; all else is the same.
     """
 
     folder: Path
-    captures: Captures
+    captures: RecentCaptures
     clock: Callable[[], float] = now
     on_stored: Callable[[StoredBlock], None] | None = None
     places: Path | None = None
-    rehearsed: bool = False
+    is_rehearsal: bool = False
     _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
     _complete_file: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # a capture may join the ones before it
-    _waiting: deque[_Waiting] = field(default_factory=deque[_Waiting], init=False)
+    _waiting: deque[_QueuedCapture] = field(default_factory=deque[_QueuedCapture], init=False)
 
     async def keep(self, capture: Capture) -> Outcome:
         """Store a capture, joined with the earlier conversation that it continues, if any; unless the last block of its
@@ -98,11 +98,11 @@ class RawArchive:
         """
         part = capture.part
         assert part is not None, "a capture without a part has no outcome"  # noqa: S101 (for the type checker)
-        mine = _Waiting(capture)
+        mine = _QueuedCapture(capture)
         self._waiting.append(mine)
         try:
             async with self._turn:
-                if not mine.done:  # else the one before has written it as well
+                if not mine.is_done:  # else the one before has written it as well
                     await self._store(self._next_group())
         finally:
             with suppress(ValueError):  # it is still there only if cancelled before it was taken up
@@ -139,7 +139,7 @@ class RawArchive:
         by_message = {each.message_id: each for each in revisions if not each.is_doubt}
         doubted = {each.message_id for each in revisions if each.is_doubt}
         async with self._turn:
-            changed: list[_Waiting] = []
+            changed: list[_QueuedCapture] = []
             for pair in await run_blocking(archive_files.last_captures, self.folder, doubted | by_message.keys()):
                 messages = captured_messages(pair)
                 edited = [each for each in messages if each.message_id in by_message]
@@ -148,7 +148,7 @@ class RawArchive:
                 revised = apply_revisions(messages, by_message | gone, pair.kind.opening)
                 revised = with_doubts(revised, doubted)
                 if revised != tuple(messages):
-                    changed.append(_Waiting(Capture(None, pair.conversation_id, revised), pair.id))
+                    changed.append(_QueuedCapture(Capture(None, pair.conversation_id, revised), pair.id))
             await self._store(changed)
         for each in changed:
             if each.error is not None:
@@ -175,17 +175,17 @@ class RawArchive:
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.is_exchange:
             return None
-        added = _Waiting(joined)
+        added = _QueuedCapture(joined)
         await self._store([added])
         if added.error is not None:
             raise added.error
         return added.pair
 
-    def _next_group(self) -> list[_Waiting]:
+    def _next_group(self) -> list[_QueuedCapture]:
         """Take the waiting captures that can be written together, oldest first: up to the first that may continue one
         of the others, since only a stored capture can be joined.
         """
-        group: list[_Waiting] = []
+        group: list[_QueuedCapture] = []
         conversations: set[str] = set()
         messages: set[int] = set()
         while self._waiting and len(group) < GROUP_SIZE:
@@ -201,17 +201,17 @@ class RawArchive:
             if first.stored_as is None and joined.is_exchange:
                 group.append(first)
             else:
-                first.done = True
+                first.is_done = True
         return group
 
-    async def _store(self, group: Sequence[_Waiting]) -> None:
+    async def _store(self, group: Sequence[_QueuedCapture]) -> None:
         """Write a group off the loop, and mark each capture as done, also if the caller is cancelled."""
         try:
             if group:
                 await run_blocking(self._write, group, self.clock())
         finally:
             for each in group:
-                each.done = True
+                each.is_done = True
                 if (pair := each.pair) is not None:
                     self.captures.remember(pair)
                     count = number_of(len(pair.turns), "message")
@@ -219,18 +219,18 @@ class RawArchive:
 
     def write(self, captures: Sequence[Capture], at: float) -> list[Pair]:
         """Append captures made at `at`, in seconds since 1970, durably. Blocking. Raises ArchiveUnwritable."""
-        written = [_Waiting(capture) for capture in captures]
+        written = [_QueuedCapture(capture) for capture in captures]
         self._write(written, at)
         for each in written:
             if each.error is not None:
                 raise each.error
         return [each.pair for each in written if each.pair is not None]
 
-    def _write(self, group: Sequence[_Waiting], at: float) -> None:
+    def _write(self, group: Sequence[_QueuedCapture], at: float) -> None:
         self._write_blocks(group, at)
         self._note_places(group)
 
-    def _write_blocks(self, group: Sequence[_Waiting], at: float) -> None:
+    def _write_blocks(self, group: Sequence[_QueuedCapture], at: float) -> None:
         """Write each week's blocks with one flush; if that fails, one by one: a full disk may have room for some."""
         try:
             pairs = [(each, self._pair(each.capture, at)) for each in group]
@@ -280,10 +280,10 @@ class RawArchive:
     def _append(self, pairs: Sequence[Pair]) -> None:
         """Append pairs of one week."""
         path = self.folder / archive.week_file(pairs[0].key)
-        if self._complete_file != path and not self.rehearsed:
+        if self._complete_file != path and not self.is_rehearsal:
             archive_files.repair_tail(path)
         self._complete_file = None  # until the write has succeeded
-        if not self.rehearsed:
+        if not self.is_rehearsal:
             blocks = [archive.render(pair) for pair in pairs]
             start = files.append(path, "".join(blocks).encode())
             if self.on_stored is not None:
@@ -295,14 +295,14 @@ class RawArchive:
                     start += len(block.encode())
         self._complete_file = path
 
-    def _note_places(self, group: Iterable[_Waiting]) -> None:
+    def _note_places(self, group: Iterable[_QueuedCapture]) -> None:
         """Note where stored captures come from. Errors are only logged: the captures stay stored."""
         stored = {pair.id: each for each in group if (pair := each.pair) is not None}
-        if self.places is None or self.rehearsed or not stored:
+        if self.places is None or self.is_rehearsal or not stored:
             return
         names, links = ", ".join(stored), PairLinks(self.places)
 
-        def line_of(qa_id: str, each: _Waiting) -> str | None:
+        def line_of(qa_id: str, each: _QueuedCapture) -> str | None:
             if each.earlier_id is None:
                 return pair_link_line(qa_id, each.capture)
             return links.line_of_revised(qa_id, each.earlier_id, each.capture)
@@ -386,7 +386,7 @@ class ImportArchive:
         """
         taken = ImportCounts()
         for whole in pairs:
-            pair = self._archive.captures.permitted(whole)
+            pair = self._archive.captures.without_withheld(whole)
             if pair is None:
                 taken.opted_out += 1
                 continue

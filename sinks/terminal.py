@@ -23,25 +23,25 @@ from sinks.results import ResultCounts
 _MENTION = re.compile(r"<(?:@[!&]?|#|a?:\w+:)\d+>\s*")
 _SELECTORS = {"\ufe0e", "\ufe0f"}
 """Variation selectors: terminals disagree on the width of what precedes them."""
-_READ = 4_000
+_READ_CHARS = 4_000
 """Characters of a text that are looked at; nothing after them fits into a line."""
 
 
-def one_line(text: str) -> str:
-    """`text` without line breaks, control characters (such as terminal escapes), characters that turn the direction
-    of writing, half surrogate pairs, and Discord's mentions by id.
+def printable_line(text: str) -> str:
+    """Return `text` without line breaks, control characters (such as terminal escapes), characters that turn the
+    direction of writing, half surrogate pairs, and Discord's mentions by id.
     """
-    return " ".join("".join(map(_visible, _MENTION.sub("", text[:_READ]))).split())
+    return " ".join("".join(map(_visible, _MENTION.sub("", text[:_READ_CHARS]))).split())
 
 
 def visible_lines(text: str) -> list[str]:
-    """Return the lines of `text` with their indentation, without the control characters that `one_line` drops."""
+    """Return the lines of `text` with their indentation, without the control characters that `printable_line` drops."""
     return ["".join(map(_visible, line)).rstrip() for line in text.split("\n")]
 
 
 def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
     """Return `text` in exactly `width` columns, cut or filled. `keep_end` cuts the beginning, as of paths."""
-    line = one_line(text)
+    line = printable_line(text)
     if keep_end and cell_len(line) > width:
         line = line[-4 * width :]
         while cell_len(line) > width - 1:
@@ -68,14 +68,14 @@ LOOKS = {
     OutcomeKind.CANCELLED: ("×", "magenta"),
     OutcomeKind.FAILED: ("!", "bold red"),
 }
-NARROWEST = 60
-UNCUT = 160
+MIN_WIDTH = 60
+UNCUT_WIDTH = 160
 """The columns for examples of chatter where another program reads; other lines have no width there."""
 PLACE, NAME, SOURCE = 12, 11, 18
-QUOTE_FROM = 110
+QUOTE_FROM_WIDTH = 110
 """From so many columns on, the beginning of the answer is shown as well."""
 EXAMPLES = 3
-LONGEST_READ = 4_000
+LONGEST_MESSAGE_CHARS = 4_000
 """Characters: the length of Discord's longest message."""
 
 
@@ -90,7 +90,7 @@ class Terminal:
     """Writes one line for each outcome: time, place, person, question, and the answer or reason.
 
     Chatter, which is most of a chat, is only counted. No line wraps, and nothing that people wrote can
-    colour, move or clear anything: see `one_line`.
+    colour, move or clear anything: see `printable_line`.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class Terminal:
         self._console = console
         self._name_of = name_of
         self._uncut = uncut
-        self._width = UNCUT if uncut else max(NARROWEST, console.width)
+        self._width = UNCUT_WIDTH if uncut else max(MIN_WIDTH, console.width)
         self._day = rfc3339(start)[:10]
         self._examples = defaultdict[str, list[str]](list)
         """Examples of chatter, by its reason."""
         headline = f"{headline}, from {self._day}"
         both = f"{headline}: {backend}"
         for line in [both] if len(both) <= self._width else [headline, backend]:
-            self._line((one_line(line), "bold"))
+            self._line((printable_line(line), "bold"))
         self._line()
 
     def write(self, outcome: Outcome) -> None:
@@ -146,34 +146,35 @@ class Terminal:
             if not self._uncut and outcome.reason is not None and asking + 1 + len(why) > rest:
                 why = str(outcome.reason)  # the sign says the result
                 asking = max(rest * 3 // 5, rest - len(why) - 1)
-            self._line(what, (self._cell(question_of(part), asking), "dim"), " ", (one_line(why), style))
+            self._line(what, (self._cell(question_of(part), asking), "dim"), " ", (printable_line(why), style))
 
-    def finish(self, tally: ResultCounts) -> None:
-        reasons = {kind: dict(tally.reasons[kind]) for kind in LOOKS}
+    def finish(self, counts: ResultCounts) -> None:
+        reasons = {kind: dict(counts.reasons[kind]) for kind in LOOKS}
         skipped = reasons[OutcomeKind.SKIPPED]
         chatter = {reason: skipped.pop(reason) for reason in tuple(skipped) if traits_of(reason).is_chatter}
         self._line()
         self._line(
-            (number_of(tally.messages, "message"), "bold"), f" in {number_of(tally.parts.total(), 'part')}, or ignored"
+            (number_of(counts.messages, "message"), "bold"),
+            f" in {number_of(counts.parts.total(), 'part')}, or ignored",
         )
         for kind, (_, style) in LOOKS.items():
-            count = tally.parts[kind] - (sum(chatter.values()) if kind is OutcomeKind.SKIPPED else 0)
+            count = counts.parts[kind] - (sum(chatter.values()) if kind is OutcomeKind.SKIPPED else 0)
             if count or kind is OutcomeKind.REPLIED:
                 self._count(count, kind, reasons[kind], style)
         for reason, count in chatter.items():
             width = (self._width - 32) // EXAMPLES - 3
             examples = " ".join(f"“{in_cells(text, width).rstrip()}”" for text in self._examples[reason])
             self._line((f"{count:>5} ", "yellow"), f"{reason:<15} ", (f"such as {examples}", "dim"))
-        if tally.ignored:
-            self._count(tally.ignored.total(), "ignored", dict(tally.ignored), "")
-        if tally.removed:
-            self._line(f"{tally.removed:>5} removed         ", ("deleted while they waited", "dim"))
+        if counts.ignored:
+            self._count(counts.ignored.total(), "ignored", dict(counts.ignored), "")
+        if counts.removed:
+            self._line(f"{counts.removed:>5} removed         ", ("deleted while they waited", "dim"))
 
     def _answer(self, outcome: Outcome, room: int) -> list[tuple[str, str] | str]:
-        quotes = self._width >= QUOTE_FROM
+        quotes = self._width >= QUOTE_FROM_WIDTH
         name = source_name(outcome)
         # Without a quote behind it, the name of the source takes no more than it needs, for the sake of the question.
-        width = SOURCE if quotes else min(SOURCE, cell_len(one_line(name)))
+        width = SOURCE if quotes else min(SOURCE, cell_len(printable_line(name)))
         source = self._cell(name, width, keep_end=True)
         asking = (room - SOURCE - 4) * 3 // 5 if quotes else room - width - 3
         question = self._cell(question_of(outcome.part), asking)
@@ -184,11 +185,11 @@ class Terminal:
         return cells
 
     def _cell(self, text: str, width: int, *, keep_end: bool = False) -> str:
-        return one_line(text) if self._uncut else in_cells(text, width, keep_end=keep_end)
+        return printable_line(text) if self._uncut else in_cells(text, width, keep_end=keep_end)
 
     def _count(self, count: int, name: str, reasons: dict[str, int], style: str) -> None:
         detail = ", ".join(f"{number} {why}" for why, number in sorted(reasons.items(), key=lambda r: (-r[1], r[0])))
-        self._line((f"{count:>5} ", style), f"{name:<15} ", (one_line(detail), "dim"))
+        self._line((f"{count:>5} ", style), f"{name:<15} ", (printable_line(detail), "dim"))
 
     def _line(self, *cells: tuple[str, str] | str | Text) -> None:
         line = Text.assemble(*cells)
@@ -204,9 +205,9 @@ class Terminal:
 
 def question_of(part: Part) -> str:
     """Return one line for a part: the first sentence that asks, else its beginning."""
-    whole = "\n".join(message.text for message in part.messages)[:LONGEST_READ]
+    whole = "\n".join(message.text for message in part.messages)[:LONGEST_MESSAGE_CHARS]
     asking, _ = asking_sentences(whole)
-    return one_line(asking[0] if asking else whole) or "(a file)"
+    return printable_line(asking[0] if asking else whole) or "(a file)"
 
 
 def ending_of(outcome: Outcome) -> str:

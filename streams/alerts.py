@@ -18,9 +18,9 @@ from reactivex import operators as ops
 
 from clock import now
 from dataflow import Overflow, map_async, of_type
-from model.health import Condition, Topic
+from model.health import Condition, HealthTopic
 from model.outcomes import Outcome
-from operators.incidents import Sample, States, Tracked, track_incidents
+from operators.incidents import IncidentUpdate, Sample, States, track_incidents
 from services.conversations import WorkCancelled
 from streams.ticks import ticks
 
@@ -34,7 +34,7 @@ class AlertParts:
     Attributes:
         sample: gives the conditions that are known now.
         states: gives the states of all topics, for a start.
-        keep: the sink.
+        tell: the sink: it stores the states and posts the notices.
         is_told: returns True if there is an open incident of a topic, and all of its messages are posted.
         changes: emits when a sample is worth taking before the next tick.
         after: as in `track_incidents`.
@@ -42,10 +42,10 @@ class AlertParts:
 
     sample: Callable[[], Awaitable[Sequence[Condition]]]
     states: Callable[[], States]
-    keep: Callable[[Tracked], Coroutine[Any, Any, None]]
-    is_told: Callable[[Topic], bool]
+    tell: Callable[[IncidentUpdate], Coroutine[Any, Any, None]]
+    is_told: Callable[[HealthTopic], bool]
     changes: Observable[None]
-    after: Mapping[Topic, float]
+    after: Mapping[HealthTopic, float]
     every_seconds: float
 
 
@@ -55,29 +55,29 @@ def alerts(events: Observable[object], parts: AlertParts) -> Observable[Outcome]
 
     events   ----------------------|
     sampled  s----s--s----s----s---|     at each tick, and at a change
-    notices  ------------B---------|     posted by `parts.keep`
+    notices  ------------B---------|     posted by `parts.tell`
     """
 
     async def sample(_: object) -> Sample | None:
         conditions = await parts.sample()
         return Sample(now(), conditions)
 
-    def tracked(_: object) -> Observable[Tracked]:
+    def updates(_: object) -> Observable[IncidentUpdate]:
         over = events.pipe(ops.ignore_elements(), ops.default_if_empty(None))
         triggers = rx.merge(ticks(parts.every_seconds), parts.changes).pipe(ops.take_until(over))
         # One more trigger may wait: a change during a sample is seen by the next one.
         samples = triggers.pipe(map_async(sample, on_failure=_not_sampled, max_concurrent=1, max_waiting=1))
         return samples.pipe(of_type(Sample), track_incidents(parts.states(), parts.after))
 
-    kept = rx.defer(tracked).pipe(map_async(parts.keep, on_failure=_not_kept, max_concurrent=1))
-    return kept.pipe(of_type(Outcome))
+    told = rx.defer(updates).pipe(map_async(parts.tell, on_failure=_not_told, max_concurrent=1))
+    return told.pipe(of_type(Outcome))
 
 
 def _not_sampled(_: object, error: Exception) -> None:
     if not isinstance(error, Overflow):
-        log.error("alerts: what is wrong is not known now", exc_info=error)
+        log.error("alerts: the conditions could not be sampled", exc_info=error)
 
 
-def _not_kept(_: Tracked, error: Exception) -> None:
+def _not_told(_: IncidentUpdate, error: Exception) -> None:
     if not isinstance(error, WorkCancelled):  # another process posts by now
         log.error("alerts: a bug", exc_info=error)

@@ -229,7 +229,7 @@ def unfinished(
 DRAFTS_AT_ONCE = 16
 
 
-class Handled(NamedTuple):
+class HandledRequest(NamedTuple):
     draft_id: int
     outcome: Outcome | None
 
@@ -254,12 +254,12 @@ def approvals(
         if outcome.result is OutcomeKind.HELD:
             yield DraftRequest(outcome.part.last.id, DraftAction.RESUME)
 
-    async def handled(request: DraftRequest) -> Handled:
-        return Handled(request.draft_id, await handle(request))
+    async def handled(request: DraftRequest) -> HandledRequest:
+        return HandledRequest(request.draft_id, await handle(request))
 
-    def failed(request: DraftRequest, error: Exception) -> Handled:
+    def failed(request: DraftRequest, error: Exception) -> HandledRequest:
         log.error("draft %d: %s was not carried out", request.draft_id, request.action, exc_info=error)
-        return Handled(request.draft_id, None)
+        return HandledRequest(request.draft_id, None)
 
     taken_up = False
 

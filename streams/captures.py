@@ -22,7 +22,7 @@ from dataflow.triggering import coalesce
 from model.events import Deleted, Edited, Event
 from model.outcomes import Outcome
 from model.servers import Servers
-from operators.capturing import Extracted, extract, retry_pending, revisions_of, without_withdrawn
+from operators.capturing import ExtractedCapture, extract, retry_pending, revisions_of, without_withdrawn
 from operators.doubting import Doubt
 from operators.step import failure_of, is_expected
 from services.assistant import CaptureJob
@@ -31,7 +31,7 @@ from services.team import Capture, CapturedMessage, Pair, PendingCapture, Pendin
 from services.telemetry import current_part
 from streams.ticks import ticks
 
-T = TypeVar("T", CaptureJob, Extracted)
+T = TypeVar("T", CaptureJob, ExtractedCapture)
 R = TypeVar("R")
 
 EXTRACTED_AT_ONCE = 16
@@ -244,14 +244,14 @@ def stages(
 ) -> Observable[Outcome]:
     """Return the steps from a job to its outcome: extract, summarise images, archive."""
 
-    async def summarise_images(extracted: Extracted) -> Extracted | Outcome:
+    async def summarise_images(extracted: ExtractedCapture) -> ExtractedCapture | Outcome:
         services = images[extracted.job.part.guild_id]
         if services is None or not extracted.image_refs:
             return extracted
         capture = await services.summarise(PendingCapture(now(), extracted.capture, extracted.image_refs))
         return replace(extracted, capture=capture)
 
-    async def store(extracted: Extracted) -> Outcome:
+    async def store(extracted: ExtractedCapture) -> Outcome:
         token, task, backoff = extracted.job.token, asyncio.current_task(), Backoff()
         assert task is not None  # noqa: S101 (tells the type checker)
         while True:

@@ -58,7 +58,7 @@ class AnswerRules:
     thread_reuse_seconds: float
 
 
-def unlimited() -> Budget:
+def unlimited_budget() -> Budget:
     return Budget(BudgetLimits(chains_per_user_per_hour=0))
 
 
@@ -80,7 +80,7 @@ class ServerContext:
     assistant: Assistant
     library: Library
     search: Search
-    budget: Limiter = field(default_factory=unlimited)
+    budget: Limiter = field(default_factory=unlimited_budget)
     usage: Usage = field(default_factory=Usage)
     addresses: Addresses = field(default_factory=Addresses)
     pointing: PointRules = field(default_factory=PointRules)

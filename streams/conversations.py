@@ -17,7 +17,7 @@ from model.events import Event, Posted, Reaction, Ready, Typing
 from model.messages import Batch, Key, Message
 from model.outcomes import Ignored, Reason, Result
 from operators.inferred_votes import InferredVote
-from operators.screen import Screened
+from operators.screen import ScreenedItem
 from services.conversations import ConversationTracker, History, InFlight, People, TypingTracker, Watermarks
 from services.discord import render
 from services.search import looks_finished
@@ -35,7 +35,7 @@ def observe(
         history.observe(event)
         if isinstance(event, Posted):
             watermarks.note_arrival(event.message.channel_id, event.message.id)
-            typists.posted(event.message)
+            typists.note_message(event.message)
         elif isinstance(event, Typing):
             typists.note(event)
         elif isinstance(event, Ready):
@@ -79,7 +79,7 @@ class WindowRules:
 
 
 def batches(
-    screened: Observable[Screened],
+    screened: Observable[ScreenedItem],
     tracker: ConversationTracker,
     typists: TypingTracker,
     rules: WindowRules,
@@ -92,7 +92,7 @@ def batches(
     batches  ----------B1------------B2---|      B1 = [m1, m2]
     """
 
-    def waiting(item: Screened) -> tuple[Posted | Amend[Key, Posted] | Keep[Key], ...]:
+    def waiting(item: ScreenedItem) -> tuple[Posted | Amend[Key, Posted] | Keep[Key], ...]:
         # For every message: no more than a look at the level where INFO is off.
         if isinstance(item, Posted) and log.isEnabledFor(logging.INFO):
             log.info("discord.user_batch_wait: %g s", rules.quiet, extra=about_message(item.message))

@@ -31,7 +31,7 @@ from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
-from operators.curating import TRANSIENT_ERRORS, TRIES, curate, describe_topics
+from operators.curating import MOST_TRIES, TRANSIENT_ERRORS, curate, describe_topics
 from services.assistant import Curator, Describer
 from services.conversations import PersonalWork
 from services.llm import Usage
@@ -55,13 +55,13 @@ from streams.ticks import Tick, ticks
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class NewDescription:
     """A topic has a new description."""
 
     topic: str
 
 
-Decided = Decision | Described
+CurationResult = Decision | NewDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def curation(
     captures: Observable[object],
     services: CurationServices | None,
     rules: CurationRules,
-    on_decided: Callable[[Decided], None] | None = None,
+    on_decided: Callable[[CurationResult], None] | None = None,
 ) -> Observable[Never]:
     """Decide about every pair in the archive without a decision, and describe the topics that change.
 
@@ -157,7 +157,7 @@ def curation(
         ops.do_action(on_next=lambda _: queue.look_again(), on_completed=queue.no_more_captures)
     )
 
-    def run(_trigger: object) -> Observable[Decided]:
+    def run(_trigger: object) -> Observable[CurationResult]:
         queue.look_again()
         return unfold(queue.next)
 
@@ -170,7 +170,7 @@ def curations(
     captures: Observable[Outcome | Pair],
     servers: Servers[CurationServices | None],
     rules: CurationRules,
-    on_decided: Callable[[Decided], None] | None = None,
+    on_decided: Callable[[CurationResult], None] | None = None,
 ) -> list[Observable[Never]]:
     """Make one `curation` for the servers that share a library, and one for each server with its own. Each gets the
     outcomes of its own captures, and all pairs that were stored late.
@@ -197,7 +197,7 @@ class CurationQueue:
         s = self._services = services
         self._curate = curate(s.library, s.curator, s.usage, s.gauge, personal_work=s.personal_work)
         self._describe_topic = describe_topics(s.describer, rules.describe_seconds, s.gauge, s.personal_work)
-        described = s.library.described()
+        described = s.library.described_topics()
         self._schedule = DescriptionSchedule(topics=described)
         self._backoff = Backoff()
         self._pause = 0.0  # seconds before the next piece of work
@@ -222,7 +222,7 @@ class CurationQueue:
 
     def has_nothing_to_do(self) -> bool:
         """Return True if there is no work until something is stored: all is done, or was tried often enough."""
-        return self._idle_runs >= TRIES
+        return self._idle_runs >= MOST_TRIES
 
     def note_captured(self) -> None:
         """Note that something was stored: look for work again at the next tick."""
@@ -238,7 +238,7 @@ class CurationQueue:
         self._captures_ended = True
         self.look_again()
 
-    async def next(self) -> Decided | None:
+    async def next(self) -> CurationResult | None:
         """Decide about the oldest undecided pair, or describe a topic: a new or doubled one while pairs are left, then
         any that has changed. None: all is done.
         """
@@ -246,7 +246,7 @@ class CurationQueue:
         self._idle_runs = self._idle_runs + 1 if done is None else 0
         return done
 
-    async def _next(self) -> Decided | None:
+    async def _next(self) -> CurationResult | None:
         while True:
             self._woken.clear()
             if await self._is_spent():
@@ -262,7 +262,7 @@ class CurationQueue:
 
     async def _wait_for_pair(self) -> bool:
         """Wait until the next conversation is quiet, or new work may be there. False: no pair is left."""
-        soonest = min(map(self._quiet_at, self._services.library.waiting()), default=None)
+        soonest = min(map(self._quiet_at, self._services.library.undecided_in_memory()), default=None)
         if soonest is None or self._captures_ended:
             return False
         await self._wait(max(0.0, soonest - self._time()))
@@ -379,7 +379,7 @@ class CurationQueue:
         log.info("%s is withdrawn, as by --kb remove: %s", pair.id, reason)
         return Decision(pair.id, rfc3339(now()), Action.REMOVED, Actor.DISCORD, topic, reason=reason)
 
-    async def _describe_grown(self) -> Described | None:
+    async def _describe_grown(self) -> NewDescription | None:
         while self._grown:
             topic = self._services.library.topics.get(self._grown[0])
             lacks = topic is not None and await run_blocking(self._services.library.find_undescribed, [topic])
@@ -389,9 +389,9 @@ class CurationQueue:
                 return described
         return None
 
-    async def _describe_changed(self) -> Described | None:
+    async def _describe_changed(self) -> NewDescription | None:
         if not self._is_up_to_date or self._pair is not None:
-            self._undescribed = list(await run_blocking(self._services.library.undescribed))
+            self._undescribed = list(await run_blocking(self._services.library.undescribed_topics))
         while self._undescribed:
             # As it is now: somebody may have been forgotten since.
             topic = self._services.library.topics.get(self._undescribed.pop(0).name)
@@ -399,7 +399,7 @@ class CurationQueue:
                 return described
         return None
 
-    async def _describe(self, topic: Topic) -> Described | None:
+    async def _describe(self, topic: Topic) -> NewDescription | None:
         try:
             summary, quick = await self._measure(self._describe_topic(topic))
         finally:
@@ -410,7 +410,7 @@ class CurationQueue:
         look = self._look_if_possible
         await write_description(self._services.library, topic, summary, key, on_written=look, put_off=quick)
         self._backoff.reset()
-        return Described(topic.name)
+        return NewDescription(topic.name)
 
     @property
     def _is_up_to_date(self) -> bool:
@@ -422,13 +422,13 @@ class CurationQueue:
     def _look(self) -> None:
         """Find the next work. Blocking."""
         library, version = self._services.library, self._version
-        self._pair = library.undecided(self._is_ready)
+        self._pair = library.oldest_undecided(self._is_ready)
         self._later = None if self._pair is None else library.later_undecided(self._pair)
         self._private = self._pair is not None and self._services.is_private(self._pair)
         if self._pair is not None:
             self._repeats(self._pair)
         self._changed_pair = library.outdated_pair()
-        self._undescribed = [] if self._pair is not None else list(library.undescribed())
+        self._undescribed = [] if self._pair is not None else list(library.undescribed_topics())
         self._looked_at = version
 
     def _look_if_possible(self) -> None:

@@ -99,7 +99,7 @@ def lost_files(
         kept: frozenset[int] = frozenset()
         if isinstance(event, Deleted):
             ids = frozenset(event.message_ids)
-        elif (message := history.known(event.channel_id, event.message_id)) is not None and withheld(message):
+        elif (message := history.in_memory(event.channel_id, event.message_id)) is not None and withheld(message):
             ids = frozenset({event.message_id})
         elif event.attachments is not None:
             ids, kept = frozenset({event.message_id}), frozenset(file.id for file in event.attachments)
@@ -134,7 +134,7 @@ NOTES_AT_ONCE = 16
 Work = IngestJob | Deletion
 
 
-class Done(NamedTuple):
+class HandledWork(NamedTuple):
     case_id: int
     result: IngestResult | None = None
 
@@ -230,22 +230,22 @@ def read_and_delete(parts: EvidenceParts) -> Callable[[Observable[Work]], Observ
     ingest = chunk(parts.ingest_services)
     discarding = discard(parts.ingest_services.store, parts.cases, parts.forget_answers)
 
-    async def handle(work: Work) -> Done:
+    async def handle(work: Work) -> HandledWork:
         if not isinstance(work, IngestJob):
             await discarding(work)
-            return Done(work.case_id)
+            return HandledWork(work.case_id)
         result = await ingest(work)
         parts.cases.finish(work)
-        return Done(work.case_id, result)
+        return HandledWork(work.case_id, result)
 
-    def failed(work: Work, error: Exception) -> Done:
+    def failed(work: Work, error: Exception) -> HandledWork:
         if not isinstance(work, IngestJob):
             log.error("evidence: thread %d: not deleted", work.case_id, exc_info=error)
-            return Done(work.case_id)
+            return HandledWork(work.case_id)
         if work.token.error is None:
             log.error("evidence: attachment %d is left out", work.candidate.attachment.id, exc_info=error)
         parts.cases.finish(work)
-        return Done(work.case_id, IngestResult(job=work, is_new=False))
+        return HandledWork(work.case_id, IngestResult(job=work, is_new=False))
 
     def token_of(work: Work) -> CancelToken | None:
         return work.token if isinstance(work, IngestJob) else None
@@ -300,7 +300,7 @@ def by_message(cases: ThreadFiles) -> Callable[[IngestResult], MessageFiles]:
     """Return a function that groups each file with the files of its message that were read before it.
 
     read      --a1--a2--b1--a3--|      three files of message a, one of b in another thread
-    grouped   --a---a---B---A---|      A and B: all files of their message, `complete`
+    grouped   --a---a---B---A---|      A and B: all files of their message, `is_complete`
     """
     incomplete: dict[tuple[int, int], tuple[IngestResult, ...]] = {}
 

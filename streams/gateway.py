@@ -17,9 +17,18 @@ from reactivex import Observable, abc
 from clock import now
 from dataflow import from_coroutine
 from model.messages import Author, snowflake_at, snowflake_time
-from services.discord import PAGE, Dispatch, GatewayRefused, Health, LookupFailed, OddPayload, read_frame, read_message
+from services.discord import (
+    PAGE_SIZE,
+    Dispatch,
+    GatewayHealth,
+    GatewayRefused,
+    LookupFailed,
+    OddPayload,
+    read_frame,
+    read_message,
+)
 from services.discord.live import (
-    CHANGES,
+    PERMISSION_EVENTS,
     Client,
     RestFetcher,
     exposure_warnings,
@@ -166,7 +175,7 @@ async def _read(place_id: int, after: int, history: MessagePages) -> list[Mappin
     while True:
         page = await history.payloads(place_id, after=after)
         found.extend(page)
-        if len(page) < PAGE:
+        if len(page) < PAGE_SIZE:
             return found
         after = _message_id(page[-1])
 
@@ -267,7 +276,7 @@ class Gateway:
         watermarks: Callable[[], Mapping[int, int]],
         rules: GatewayRules,
         hooks: GatewayHooks,
-        health: Health | None = None,
+        health: GatewayHealth | None = None,
         pause: Callable[[int], float] = pause,
     ) -> None:
         self._client = client
@@ -281,7 +290,7 @@ class Gateway:
         self._stopped = False
         self._catching_up: dict[int, _CatchUp] = {}  # by guild
         self._warned: dict[int, Collection[str | None]] = {}
-        self.health = health or Health(now())
+        self.health = health or GatewayHealth(now())
         self.refusal: GatewayRefused | None = None
 
     def stop(self) -> None:
@@ -309,7 +318,7 @@ class Gateway:
             self._receive,
             pause=self._pause,
             before_identify=self._hooks.before_identify,
-            wait_for_room=None if self._rules.most_waiting is None else self._room,
+            wait_for_room=None if self._rules.most_waiting is None else self._wait_for_room,
         )
         session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
@@ -325,14 +334,14 @@ class Gateway:
                     continue
                 if item.t == "READY":
                     watermarks = dict(self._watermarks())
-                if (catching_up := self._awaited(item)) is not None:
+                if (catching_up := self._catch_up_before(item)) is not None:
                     catching_up.held.append(item)
                     continue
                 yield item
                 if item.t == "GUILD_CREATE":
                     if self._stopped:
                         return  # later dispatches would move the watermarks past missed messages
-                    self._arrived(item, watermarks)
+                    self._on_guild(item, watermarks)
             if session.done():
                 session.result()
         finally:
@@ -357,10 +366,10 @@ class Gateway:
         held, catching_up.held = catching_up.held, []
         ready: list[Dispatch] = []
         for each in held:
-            (ready if self._awaited(each) is None else catching_up.held).append(each)
+            (ready if self._catch_up_before(each) is None else catching_up.held).append(each)
         return ready
 
-    def _awaited(self, dispatch: Dispatch) -> _CatchUp | None:
+    def _catch_up_before(self, dispatch: Dispatch) -> _CatchUp | None:
         """Return the catch-up that a dispatch has to wait for, if any."""
         of_guild = dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}
         guild_id = _id(dispatch.d.get("id" if of_guild else "guild_id"))
@@ -371,7 +380,7 @@ class Gateway:
         place_id = _id(dispatch.d.get("channel_id", dispatch.d.get("id") if of_place else None))
         return catching_up if place_id is not None and catching_up.delays(place_id) else None
 
-    async def _room(self) -> None:
+    async def _wait_for_room(self) -> None:
         while self._queue.qsize() >= (self._rules.most_waiting or 1):
             self._taken.clear()
             await self._taken.wait()
@@ -384,11 +393,11 @@ class Gateway:
             return
         if dispatch.t in {"READY", "RESUMED"}:
             self.health.note_connected(at)
-        if dispatch.t in CHANGES and self._hooks.access_changed is not None:
+        if dispatch.t in PERMISSION_EVENTS and self._hooks.access_changed is not None:
             self._hooks.access_changed()
         self._queue.put_nowait(dispatch)
 
-    def _arrived(self, dispatch: Dispatch, watermarks: Mapping[int, int]) -> None:
+    def _on_guild(self, dispatch: Dispatch, watermarks: Mapping[int, int]) -> None:
         """Report missing permissions in a guild, and begin to fetch missed messages."""
         guild_id = int(cast("str", dispatch.d["id"]))
         if self._hooks.on_guild is not None:

@@ -43,8 +43,8 @@ from model.messages import AuthorType, Part
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators.doubting import doubts
 from operators.inferred_votes import inferred_votes
-from operators.route import Routed, cut, ignored, route
-from operators.screen import Screened, follow, screen
+from operators.route import RoutedItem, cut, ignored, route
+from operators.screen import ScreenedItem, follow, screen
 from services.assistant import CaptureJob, Inquiry
 from services.team import Capture, Pair
 from streams.alerts import alerts
@@ -60,7 +60,7 @@ NO_REMOTE_CAPTURES: Observable[Capture | RemoteRevisions] = rx.empty()
 
 def incoming(
     events: Observable[Event], s: Services, rules: Rules
-) -> tuple[Observable[Event], Observable[Screened], Observable[Part]]:
+) -> tuple[Observable[Event], Observable[ScreenedItem], Observable[Part]]:
     """Return the streams of events, of screened messages and of parts, for any number of subscribers each."""
     follow_messages = follow(s.tracker, s.people, s.history, rules.screen.withheld)
     events = observe(events, s.history, s.people, s.watermarks, s.typists).pipe(follow_messages, fork("events"))
@@ -69,7 +69,7 @@ def incoming(
     return events, screened, batched.pipe(cut(s.people, s.history, s.tracker, s.in_flight), fork("parts"))
 
 
-def routing(parts: Observable[Part], s: Services) -> Observable[Routed]:
+def routing(parts: Observable[Part], s: Services) -> Observable[RoutedItem]:
     return parts.pipe(route(s.router, s.servers.map(lambda each: each.usage), s.gauge), fork("routed"))
 
 
@@ -109,7 +109,7 @@ def graph(
     captured = rx.merge(capturing, revised, remote).pipe(fork("captures"))
     curation_services = s.servers.map(lambda each: each.curation)
     stored = rx.merge(only_stored(captured), approved.pipe(ops.filter(lambda outcome: outcome.qa_id is not None)))
-    curated = curations(stored, curation_services, rules.curation, sinks.decided)
+    curated = curations(stored, curation_services, rules.curation, sinks.on_decided)
     alerting = rx.empty() if s.alerts is None else alerts(events, s.alerts).pipe(supervise("alerts"))
     inferred = screened.pipe(of_type(Posted), inferred_votes(s.posts, s.tracker, s.people))
     results = rx.merge(

@@ -7,7 +7,7 @@ start-up, tick, file change
         ├── due pages ── fetch, throttled ──────────┤      │      (one such line for each kind of source)
         └── descriptions missing or out of date ────┤      │
                                   summarise, throttled ────┤
-                                                        ledger
+                                                    source records
                                                            │ now and then, and at the end
                                                     cache and index
 """
@@ -46,7 +46,7 @@ from sinks.knowledge import CacheAndIndex
 T = TypeVar("T")
 R = TypeVar("R")
 
-ENOUGH = 0.05
+WRITE_SHARE = 0.05
 """The share of the sources after which cache and index are written while an update runs."""
 WRITE_SECONDS = 30.0
 """After this time cache and index are written in any case."""
@@ -69,7 +69,7 @@ class KnowledgeParts:
         describe_seconds: the limit for one description, retries included.
     """
 
-    ledger: SourceRecords
+    source_records: SourceRecords
     describer: Describer
     files: CacheAndIndex
     descriptions_at_once: int
@@ -84,21 +84,23 @@ def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable
     reports   -----r-------r----r-------|
 
     Completes when the triggers have and the running update has ended; disposing cuts it off, and its events so far are
-    in the ledger.
+    in the source records.
     """
     return triggers.pipe(coalesce(lambda _: update(parts)))
 
 
 def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     """Run one update: emit its events, then its report. It is wired anew each time, without state of earlier ones."""
-    ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
-    report = UpdateReport.of(ledger.kinds)
+    source_records, gauge, key = parts.source_records, parts.gauge, parts.describer.key
+    report = UpdateReport.of(source_records.kinds)
 
     begun: Observable[Sequence[AnyKind] | Trouble] = rx.of(None).pipe(
-        update_step("load", begin(ledger), one_trouble, 1, gauge), ops.share()
+        update_step("load", begin(source_records), one_trouble, 1, gauge), ops.share()
     )
     kinds = begun.pipe(concat_map_iterable(lambda found: () if isinstance(found, Trouble) else found))
-    looked = kinds.pipe(update_step("discover", discover(ledger, key), one_trouble_listed, len(ledger.kinds), gauge))
+    looked = kinds.pipe(
+        update_step("discover", discover(source_records, key), one_trouble_listed, len(source_records.kinds), gauge)
+    )
     not_begun = begun.pipe(of_type(Trouble), ops.map(lambda trouble: [trouble]))
     discovered: Observable[Events] = rx.merge(not_begun, looked).pipe(
         concat_map_iterable(in_groups),
@@ -109,20 +111,20 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     fetched = [
         discovered.pipe(
             concat_map_iterable(batches_of(kind)),
-            update_step(kind.step, fetch(kind, ledger, key), trouble_for_each, kind.concurrency, gauge),
+            update_step(kind.step, fetch(kind, source_records, key), trouble_for_each, kind.concurrency, gauge),
             concat_map_iterable(same_events),
             ops.share(),
         )
-        for kind in ledger.kinds
+        for kind in source_records.kinds
     ]
-    describing = summarise(parts.describer, ledger, parts.describe_seconds)
+    describing = summarise(parts.describer, source_records, parts.describe_seconds)
     summarised = rx.merge(found, *fetched).pipe(
         of_type(Pending),
         update_step("summarise", describing, trouble_of_source, parts.descriptions_at_once, gauge),
     )
-    events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(update_ledger(ledger)), ops.share())
+    events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(update_records(source_records)), ops.share())
     troubles = events.pipe(
-        checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
+        checkpoint(share_of(source_records), enough=WRITE_SHARE, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
         update_step("write", parts.files.save, one_trouble_listed, 1, gauge),
         concat_map_iterable(same_events),
     )
@@ -208,27 +210,27 @@ def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:
     return batches
 
 
-def update_ledger(ledger: SourceRecords) -> Callable[[UpdateEvent], None]:
-    """Return a function that applies events to the ledger."""
+def update_records(source_records: SourceRecords) -> Callable[[UpdateEvent], None]:
+    """Return a function that applies events to the source records."""
 
     def keep(event: UpdateEvent) -> None:
         match event:
             case UpToDate(record=record) | Pending(record=record):
-                ledger.put(record)
+                source_records.put(record)
             case Purged(source_id=source_id):
-                ledger.drop(source_id)
+                source_records.drop(source_id)
             case _:
                 pass
 
     return keep
 
 
-def share_of(ledger: SourceRecords) -> Callable[[UpdateEvent], float]:
+def share_of(source_records: SourceRecords) -> Callable[[UpdateEvent], float]:
     """Return a function that gives the share of the index that an event changes; 1 for a source that is gone."""
 
     def share(event: UpdateEvent) -> float:
         if not isinstance(event, UpToDate):
             return 0.0
-        return 1.0 if event.result is UpdateResult.GONE else 1 / len(ledger.records)
+        return 1.0 if event.result is UpdateResult.GONE else 1 / len(source_records.by_id)
 
     return share

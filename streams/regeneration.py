@@ -25,11 +25,12 @@ from reactivex import operators as ops
 from clock import run_blocking
 from clock.timeouts import Backoff
 from dataflow import unfold
-from operators.curating import TRANSIENT_ERRORS, Prefetcher, PrefetchServices, curate, describe_topics
+from operators.curating import TRANSIENT_ERRORS, curate, describe_topics
+from operators.prefetching import Prefetcher, PrefetchServices
 from services.llm import PromptRefused, Rejected, UnknownRequest
-from services.team import Action, DescriptionSchedule, LibraryUnwritable, Task, Topic, rebuilding
+from services.team import Action, DescriptionSchedule, LibraryUnwritable, RebuildTask, Topic, rebuilding
 from sinks.team import write_decision, write_description
-from streams.curation import CurationServices, Decided, Described
+from streams.curation import CurationResult, CurationServices, NewDescription
 
 T = TypeVar("T")
 
@@ -72,12 +73,12 @@ class RebuildProgress:
 
 
 def regeneration(
-    tasks: Sequence[Task],
+    tasks: Sequence[RebuildTask],
     parts: CurationServices,
     rules: RebuildRules,
     prefetching: PrefetchServices | None = None,
     so_far: RebuildProgress | None = None,
-) -> Observable[Decided]:
+) -> Observable[CurationResult]:
     """Decide about each pair, and describe the topics, in the library `parts.library`.
 
     tasks         --t1--t2--t3--|         the fullest capture of each conversation, in order of `said_at`
@@ -95,7 +96,7 @@ class Rebuild:
 
     def __init__(
         self,
-        tasks: Sequence[Task],
+        tasks: Sequence[RebuildTask],
         parts: CurationServices,
         rules: RebuildRules,
         prefetching: PrefetchServices | None,
@@ -119,14 +120,14 @@ class Rebuild:
         # Topics that an earlier run had no time to describe, or described from other decisions.
         self._due = [*self._growth.described.values()]
         self._growth.due()
-        self._written: deque[Described] = deque()  # descriptions that are written, and not given out yet
+        self._written: deque[NewDescription] = deque()  # descriptions that are written, and not given out yet
         self._finished = False
 
     def _new_prefetcher(self, services: PrefetchServices, seconds: float) -> Prefetcher:
         pairs = [task.pair for task in self._tasks]
         return Prefetcher(pairs, self._parts.library, services, self._growth, rebuilding.DESCRIBE_EVERY, seconds)
 
-    async def next(self) -> Decided | None:
+    async def next(self) -> CurationResult | None:
         """Describe the topics that are due, or else decide about the next pair; None: all is done. Raises GivenUp."""
         try:
             await self._describe_due()
@@ -136,7 +137,7 @@ class Rebuild:
                 return await self._decide(self._tasks[self._turn])
             if not self._finished:
                 self._finished = True
-                self._due = list(await run_blocking(self._parts.library.undescribed))
+                self._due = list(await run_blocking(self._parts.library.undescribed_topics))
                 return await self.next()
         except (LibraryUnwritable, OSError) as error:
             raise GivenUp(str(error)) from error
@@ -147,7 +148,7 @@ class Rebuild:
         if self._prefetcher is not None:
             self._prefetcher.stop()
 
-    async def _decide(self, task: Task) -> Decided:
+    async def _decide(self, task: RebuildTask) -> CurationResult:
         if self._prefetcher is not None:
             await self._prefetcher.turn(self._turn)
         decision = await _with_retries(lambda: self._studied(task.pair))
@@ -177,7 +178,7 @@ class Rebuild:
         for topic, text in zip(lacking, texts, strict=True):
             if text is not None:
                 await write_description(self._parts.library, topic, text, self._parts.describer.key)
-                self._written.append(Described(topic.name))
+                self._written.append(NewDescription(topic.name))
 
     async def _describe(self, topic: Topic) -> str | None:
         async with self._room:

@@ -41,7 +41,7 @@ from sinks.evidence import FileNotes
 from streams.alerts import AlertParts
 from streams.chain import AnswerRules, ServerContext
 from streams.conversations import WindowRules
-from streams.curation import CurationRules, Decided
+from streams.curation import CurationResult, CurationRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Sinks:
         finish: completes a reply that an earlier run has half posted; returns None if it had posted nothing.
         draft: carries out a request about a draft; returns the outcome of a draft that has ended by it.
         results: each called with every result as it comes; must not fail.
-        decided: called with each decision about a pair and each description of a topic; must not fail.
+        on_decided: called with each decision about a pair and each description of a topic; must not fail.
     """
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
@@ -134,7 +134,7 @@ class Sinks:
     finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
     draft: Callable[[DraftRequest], Coroutine[Any, Any, Outcome | None]]
     results: Sequence[Callable[[Result], object]] = ()
-    decided: Callable[[Decided], None] | None = None
+    on_decided: Callable[[CurationResult], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

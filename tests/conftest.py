@@ -5,6 +5,7 @@ marked `virtual_sockets` on a virtual one that waits for sockets.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable
 
@@ -24,6 +25,16 @@ hypothesis.settings.register_profile(
     "millrace", deadline=None, max_examples=500 if FUZZING else 25, derandomize=not FUZZING
 )
 hypothesis.settings.load_profile("millrace")
+
+
+def pytest_collection() -> None:
+    """What is imported and collected stays to the end: no collection of garbage needs to walk through it."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_asyncio_loop_factories(

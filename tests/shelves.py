@@ -105,11 +105,11 @@ class Shelf:
             schedule=RefreshSchedule(fresh_seconds=72 * 3600, retry_seconds=300),
             on_result=self.counted.append,
         )
-        ledger = SourceRecords(self.cache, (TextFiles(setup), WebPages(setup)))
+        source_records = SourceRecords(self.cache, (TextFiles(setup), WebPages(setup)))
         self.parts = KnowledgeParts(
-            ledger=ledger,
+            source_records=source_records,
             describer=self.describer,
-            files=CacheAndIndex(ledger, self.index),
+            files=CacheAndIndex(source_records, self.index),
             descriptions_at_once=self.descriptions_at_once,
             describe_seconds=self.describe_seconds,
         )

@@ -23,7 +23,7 @@ from model.servers import Servers
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity, TeamIds
 from services.conversations.tracking import ConversationTracker
-from services.discord.protocols import PAGE, Fetcher
+from services.discord.protocols import PAGE_SIZE, Fetcher
 
 START = 1_767_225_600.0
 """2026-01-01, seconds since 1970: when the talk begins."""
@@ -143,14 +143,14 @@ class SmallFetcher:
         self._ask(f"messages of {channel_id}")
         found = sorted((m for m in self.there.values() if m.channel_id == channel_id), key=lambda m: m.id)
         if around is not None:
-            half = PAGE // 2
+            half = PAGE_SIZE // 2
             older = [m for m in found if m.id < around][-half:]
-            return [*older, *[m for m in found if m.id >= around][: half + 1]][:PAGE]
+            return [*older, *[m for m in found if m.id >= around][: half + 1]][:PAGE_SIZE]
         if before is not None:
             found = [m for m in found if m.id < before]
         if after is not None:
-            return [m for m in found if m.id > after][:PAGE]
-        return found[-PAGE:]
+            return [m for m in found if m.id > after][:PAGE_SIZE]
+        return found[-PAGE_SIZE:]
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
         self._ask(f"roles of {user_id}")

@@ -378,7 +378,7 @@ class World:
         documents = None
         if uploads is not None:
             documents = await stack.enter_async_context(documents_for(placed, None, uploads, None))
-        state = read_state(placed, durable=durable)
+        state = read_state(placed, is_durable=durable)
         curation = curation_parts(placed, None, state.usages.default) if team else None
         parts = assemble(
             placed,
@@ -457,7 +457,7 @@ class World:
         """The stream ends, as at a shutdown. True when everything was finished in time."""
         self._events.on_completed()
         drained = await self.running.drain(grace_seconds)
-        if self.parts.state.durable:  # as `autosave` does at its end
+        if self.parts.state.is_durable:  # as `autosave` does at its end
             await self.parts.state.save()
         self._in_order.flush()
         await self._stack.aclose()

@@ -1,4 +1,4 @@
-"""The addresses of the servers of NATS, the credentials that they ask for, and the error where these cannot be used."""
+"""The addresses of the NATS servers, the credentials that they ask for, and the error if these cannot be used."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ CREDENTIALS = re.compile(
 """The form of a credentials file. With another form, the client loops without end or fails without a message."""
 
 
-ASK_FOR_CREDENTIALS = (
+NO_CREDENTIALS_WARNING = (
     "is shown no credentials: if it asks for none, everybody who reaches it reads and writes all that people say; have "
     "it ask, and set the variable that nats.credentials_env names (docs/scaling.md)"
 )
+"""What is wrong with a server, and what to do; put behind its address."""
 
 
 class ServersUnusable(Exception):

@@ -56,14 +56,25 @@ class ServerUnreachable(ServersUnusable):
     """The server did not answer (it may be down; nothing is known to be configured wrongly)."""
 
 
-class TlsOnlyClient(Client):
-    """Speaks TLS or not at all with `tls://`; nats-py would go on in plain text where the server offers none."""
+class StrictClient(Client):
+    """Speaks TLS or not at all with `tls://`; nats-py would go on in plain text where the server offers none. A request
+    that is cancelled does not return: before Python 3.12 `wait_for`, which nats-py uses, forgets a cancellation that
+    comes together with the answer, and so a time limit would never end.
+    """
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         wanted = self._current_server is not None and self._current_server.uri.scheme == "tls"
         if initial_connection and wanted and not info.get("tls_required"):
             raise SecureConnWantedError
         await super()._process_info(info, initial_connection)
+
+    async def request(self, *args: Any, **keywords: Any) -> Msg:
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        answer = await super().request(*args, **keywords)
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError
+        return answer
 
 
 async def probe(address: Address, server: str, name: str, on_later_error: OnError) -> Client:
@@ -73,7 +84,7 @@ async def probe(address: Address, server: str, name: str, on_later_error: OnErro
         ServerUnreachable: it does not answer.
         ServersUnusable: it does not let this program in, or is too old.
     """
-    credentials, client, reported = address.credentials, TlsOnlyClient(), list[Exception]()
+    credentials, client, reported = address.credentials, StrictClient(), list[Exception]()
 
     async def on_error(error: Exception) -> None:
         reported.append(error)
@@ -197,7 +208,7 @@ async def connect(address: Address, name: str) -> Client:
     """Connect, and reconnect for ever; messages published while disconnected are sent after reconnecting. Raises
     ServersUnusable: no server answers, or it refuses, or is too old.
     """
-    client, credentials = TlsOnlyClient(), address.credentials
+    client, credentials = StrictClient(), address.credentials
 
     async def on_error(error: Exception) -> None:
         # Without this nats-py prints a traceback of each. The caller that waits gets its error raised.

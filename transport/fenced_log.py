@@ -34,6 +34,7 @@ from transport.streams import (
     NO_MESSAGE,
     ROLLUP,
     WRONG_EXPECTED_LAST,
+    may_pass,
     read_stream,
 )
 
@@ -161,6 +162,8 @@ class FencedLog:
                     try:
                         answer = await self.streams.publish(subject, data, TRY_SECONDS, LOG, sent)
                     except APIError as error:
+                        if may_pass(error.code, error.err_code):
+                            raise  # `retry` tries again
                         if error.err_code not in WRONG_EXPECTED_LAST:
                             raise OSError(errno.EIO, f"NATS refuses it ({error.description})") from error
                         if await self._was_stored(sent[MESSAGE_ID]):

@@ -235,7 +235,7 @@ class Splitter:
             return self._split_lines(path, lambda row: self._partitions_of(places.get(int(row["message_id"]))))
         if path.parent == folder.outcomes and path.suffix == ".jsonl":
             return self._split_lines(path, lambda row: self._partitions_of(row.get("place_id")))
-        if path == folder.seen:
+        if path == folder.watermarks:
             return self._split_watermarks()
         return {self._partitions_of_answers.get(path, NO_CHANNEL_PARTITION): path.read_bytes()}
 
@@ -267,7 +267,7 @@ class Splitter:
 
     def _split_watermarks(self) -> Mapping[int, bytes]:
         divided: dict[int, dict[int, Watermark]] = defaultdict(dict)
-        for place_id, mark in read_watermarks(self.folder.seen).items():
+        for place_id, mark in read_watermarks(self.folder.watermarks).items():
             partition = self._partition_of(place_id) if place_id > 0 else NO_CHANNEL_PARTITION
             divided[partition][place_id] = mark
         return {partition: render_watermarks(marks) for partition, marks in divided.items()}
@@ -308,7 +308,7 @@ def merge_partitions(partitions: Sequence[Path], into: Path) -> Collection[str]:
 def _merge(folder: DataFolder, path: Path, parts: Sequence[Path]) -> bytes:
     if path in (folder.posts, folder.feedback, folder.audit) or path.parent == folder.outcomes:
         return _merge_by_time(parts)
-    if path == folder.seen:
+    if path == folder.watermarks:
         return render_watermarks(_merge_watermarks(map(read_watermarks, parts)))
     if path == folder.token_days:
         return render_token_days(summed_token_days(map(read_token_days, parts)))
@@ -411,7 +411,7 @@ async def upload_watermarks(streams: JetStreamContext, folder: DataFolder) -> No
     """Upload the watermarks from which gateways go on. Those of a folder do not tell the server of a place. So if there
     are several servers, each goes on from its first contact, and messages that are done already are recognised.
     """
-    marks = await asyncio.to_thread(read_watermarks, folder.seen)
+    marks = await asyncio.to_thread(read_watermarks, folder.watermarks)
     servers = [-place_id for place_id in marks if place_id < 0]
     seen = await streams.key_value(SEEN)
     for guild_id in servers:
@@ -658,10 +658,10 @@ def _make_building_folder(into: Path) -> tuple[Path, Path]:
 
 
 async def _add_guild_watermarks(streams: JetStreamContext, folder: DataFolder) -> None:
-    marks, met = read_watermarks(folder.seen), await guild_watermarks(streams)
+    marks, met = read_watermarks(folder.watermarks), await guild_watermarks(streams)
     missing: Mapping[int, object] = {key: mark for key, mark in met.items() if key not in marks}
     if missing:
-        files.replace_derived(folder.seen, render_watermarks({**met, **marks}), flush=False)
+        files.replace_derived(folder.watermarks, render_watermarks({**met, **marks}), flush=False)
 
 
 def _sync_files(root: Path) -> None:

@@ -23,7 +23,7 @@ from nats.aio.msg import Msg
 
 from clock import cancel_and_wait
 from services.telemetry import number_of
-from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL
+from transport.streams import DUPLICATE_BEING_STORED, STREAM_FULL, may_pass
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,6 @@ COMPLAIN_SECONDS = 60.0
 
 _PAUSES = {DUPLICATE_BEING_STORED: 0.05, STREAM_FULL: 1.0}
 _PAUSE_SECONDS = 0.5  # after any other error that may pass
-_PERMANENT_CODES = range(400, 500)  # codes of errors that a repeated message would cause again
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +193,7 @@ class OrderedPublisher:
             self.stored += 1
             self.repeats += bool(answer.get("duplicate"))
             self._settle(outgoing)
-        elif error.get("err_code") in _PAUSES or error.get("code") not in _PERMANENT_CODES:
-            number = error.get("err_code")
+        elif (number := error.get("err_code")) == STREAM_FULL or may_pass(error.get("code"), number):
             what = None if number == DUPLICATE_BEING_STORED else f"{error.get('description')} (error {number})"
             self._send_later(outgoing, _PAUSES.get(number, _PAUSE_SECONDS), what)
         else:

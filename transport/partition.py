@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from clock import cancel_and_wait, now
+from clock.timeouts import Backoff
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
 from transport.connection import AWAY_ERRORS, FileConnection, streams_of
@@ -26,6 +27,10 @@ from transport.streams import DAY_SECONDS, MESSAGES, TTL, Layout, scope_of
 ACK = b"+ACK"
 CHECK_SECONDS = 2.0
 CONFIRM_AGAIN_SECONDS = 0.02
+IDLE_CHECKS = 5
+"""Without new acknowledgements, every so many checks ask the server."""
+MOST_REPEATED = 1_000
+"""So many of the last acknowledgements can be sent again."""
 
 log = logging.getLogger(__name__)
 
@@ -36,54 +41,63 @@ class AckSender:
 
     If an acknowledgement is lost while the server restarts or changes its leader, its message is delivered again after
     ten minutes. Awaiting the confirmation of each costs more than all other work on a message. So they are sent without
-    waiting; the server is asked now and then how many it still waits for, and if too many, all are sent again.
+    waiting; the server is asked now and then how many it still waits for, and if too many, they are sent again. Where
+    that does not help, so are earlier ones that it had already: a new leader may not know all that the last one knew.
     """
 
     def __init__(self, client: Client, unacknowledged: Callable[[], Awaitable[int]], held: Callable[[], int]) -> None:
         self._client, self._unacknowledged, self._held = client, unacknowledged, held
-        self._unconfirmed: deque[str] = deque()
+        self._sent: deque[str] = deque(maxlen=MOST_REPEATED)
+        self._unconfirmed = 0
+        self._missed_before = False  # by the last `confirm`
         self._confirming = asyncio.Lock()
 
     async def send(self, replies: list[str]) -> None:
         """Acknowledge by the reply subjects of messages."""
-        self._unconfirmed.extend(replies)
+        self._sent.extend(replies)
+        self._unconfirmed += len(replies)
         for reply in replies:
             await self._client.publish(reply, ACK)
 
     async def check(self) -> None:
         """Run `confirm` now and then, until cancelled."""
         while True:
-            await asyncio.sleep(CHECK_SECONDS)
-            if self._unconfirmed:
+            for _ in range(IDLE_CHECKS):
+                await asyncio.sleep(CHECK_SECONDS)
+                if self._unconfirmed:
+                    break
+            if self._sent:
                 await self.confirm()
 
     async def wait_confirmed(self, seconds: float) -> None:
         """Wait until the server has all of them, for at most `seconds`."""
+        backoff = Backoff(CONFIRM_AGAIN_SECONDS, CHECK_SECONDS)
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     if await self.confirm():
                         return
-                    await asyncio.sleep(CONFIRM_AGAIN_SECONDS)
+                    await asyncio.sleep(backoff.pause())
         except TimeoutError:
             log.warning("nats: some messages will come again, and be known as done")
 
     async def confirm(self) -> bool:
         """Return True if all that were sent until now have arrived; otherwise send them again and return False."""
         async with self._confirming:
-            sent = len(self._unconfirmed)
+            asked = self._unconfirmed
             try:
                 # The request uses the same connection, so the server handles it after the acknowledgements. `flush` is
                 # not used: cancelling it breaks the client.
                 arrived = await self._unacknowledged() <= self._held()
                 if not arrived:
-                    for reply in list(self._unconfirmed)[:sent]:
+                    sent = list(self._sent)
+                    for reply in sent if self._missed_before else sent[max(0, len(sent) - asked) :]:
                         await self._client.publish(reply, ACK)
             except AWAY_ERRORS:
                 return False
+            self._missed_before = not arrived
             if arrived:
-                for _ in range(sent):
-                    self._unconfirmed.popleft()
+                self._unconfirmed -= asked
             return arrived
 
 

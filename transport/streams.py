@@ -42,6 +42,15 @@ CONSUMER_EXISTS = 10100
 WRONG_EXPECTED_LAST = (10071, 10164)
 """Somebody else has written since."""
 DUPLICATE_BEING_STORED, STREAM_FULL = 10158, 10077
+_PERMANENT_CODES = range(400, 500)
+
+
+def may_pass(code: int | None, err_code: int | None) -> bool:
+    """Return True if the server may take the same message later, by both codes of its error. A server without a leader
+    answers 503. Of two copies of one message, the second is refused until the servers agree on the first.
+    """
+    return err_code == DUPLICATE_BEING_STORED or code not in _PERMANENT_CODES
+
 
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 

@@ -57,7 +57,7 @@ class PublishWatermarks:
         """Note that a message is being published. Call the returned function once NATS has it."""
         seen = self._seen_of(guild_id)
         seen.note_arrival(place_id, message_id)
-        return lambda: seen.close(place_id, (message_id,))
+        return lambda: seen.note_done(place_id, (message_id,))
 
     def _seen_of(self, guild_id: int, stored: Mapping[int, Watermark] | None = None) -> Watermarks:
         if guild_id not in self._by_server:

@@ -20,13 +20,13 @@ from services.llm import TokenDays, parse_token_days, summed_token_days
 from services.storage import in_thread, parse_records
 from services.team import AuditEntry, Overview, audit_entries
 from services.telemetry import PartOutcome, parse_part_outcome
-from sinks.results import RECENT, OutcomeRecord
+from sinks.results import RECENT_ENTRIES, OutcomeRecord
 from transport.connection import AWAY_ERRORS, Client
 from transport.folder_log import read_in_all_scopes
 from transport.requests import OPERATORS, ask
 
 LOOK_BACK_DAYS = 14
-"""Days that are searched for the newest `RECENT` outcomes."""
+"""Days that are searched for the newest `RECENT_ENTRIES` outcomes."""
 MOST_READS = 8
 DISMISSED = "state/dismissed.json"
 """The path in a data folder (`services.storage.DataFolder.dismissed`)."""
@@ -65,9 +65,9 @@ class FleetOutcomes:
         found, at = list[PartOutcome](), now()
         for days in range(LOOK_BACK_DAYS):
             found += await self._read_day(_date(at - days * DAY))
-            if len(found) >= RECENT:
+            if len(found) >= RECENT_ENTRIES:
                 break
-        return sorted(found, key=_by_time)[-RECENT:]
+        return sorted(found, key=_by_time)[-RECENT_ENTRIES:]
 
     async def _read_period(self, period: TimeSpan) -> Sequence[PartOutcome]:
         days = {_date(period.since + number * DAY) for number in range(int((period.until - period.since) // DAY) + 1)}
@@ -109,7 +109,7 @@ async def read_contents(process: Process, name: str) -> Sequence[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class FleetGaps:
-    """Implements `dashboard.Dismissed`: read from the log, changed by the worker that keeps them."""
+    """Implements `dashboard.GapDismissals`: read from the log, changed by the worker that keeps them."""
 
     process: Process
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from assembly.distributed.process import Process, connected, drop_copies_of_ended_processes, layout_of, make_name
+from assembly.distributed.process import Process, connected_client, drop_copies_of_ended_processes, layout_of, make_name
 from assembly.documents import Documents
 from assembly.forgetting import TeamKnowledgeFiles, newest_by_now, not_forgotten, summary
 from assembly.graph_parts import GraphParts
@@ -199,8 +199,8 @@ async def forget_everywhere(
 
 
 async def forget_from_command(settings: Settings, user_id: int, seconds: float) -> ForgottenEverywhere:
-    """Do what `forget_everywhere` does, for `--forget`. Raises Unusable, as `connected`."""
-    async with connected(settings) as client, open_people(client) as people:
+    """Do what `forget_everywhere` does, for `--forget`. Raises Unusable, as `connected_client`."""
+    async with connected_client(settings) as client, open_people(client) as people:
         members = Members(streams_of(client), Member(make_name(), ()))
         return await forget_everywhere(people, layout_of(settings.nats), members, user_id, seconds)
 
@@ -277,7 +277,7 @@ class PeopleServices:
         if (request := self.people.forget_requests.by_user.get(user_id)) is not None:
             self.on_progress(request)
         for server in self.parts.servers.values():
-            server.captures.recent.forget(user_id, REMOVED)
+            server.captures.recent_captures.forget(user_id, REMOVED)
         await self.parts.state.record.forget(user_id, newest_by_now(self.parts.services.history))
         await self.parts.state.record.rename_sources(renamed)
         if self.documents is not None:
@@ -301,7 +301,7 @@ class PeopleServices:
             raise not_forgotten(call, error) from error
         for line in found.left:
             log.warning("/privacy forget: still to come: %s", line)
-        return summary(found.done, phrases(call.language), complete=not found.left)
+        return summary(found.done, phrases(call.language), is_complete=not found.left)
 
     async def aclose(self) -> None:
         await self._tasks.close()

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assembly.distributed.process import EVERYTHING, connected
+from assembly.distributed.process import EVERYTHING, connected_client
 from assembly.graph_parts import ServerParts
 from assembly.health import HealthMonitor
-from assembly.teaching import FILING_SECONDS, LOOK_SECONDS, decision_about, describe_filing, part_of
+from assembly.teaching import FILING_SECONDS, LOOK_SECONDS, decision_about, describe_filing, part_of_lesson
 from clock import now, rfc3339, run_blocking
 from model.bounded import BoundedDict
-from model.health import Topic
+from model.health import HealthTopic
 from model.outcomes import Outcome, Result
 from model.permissions import TERMINAL
 from model.servers import Servers
 from reporting.reading import DismissedQuestions
-from services.team import Action, AuditLog, Capture, LessonForm, Taught, TeamLibrary, corrections
+from services.team import Action, AuditLog, Capture, LessonForm, TeachingResult, TeamLibrary, removals
 from settings import Settings
 from streams.alerts import AlertParts
 from transport.captures import CaptureSender
@@ -60,7 +60,7 @@ class ArchiveKeeper:
         if asked["action"] == "filed":
             return await self._filed(int(asked["number"]), curation.library)
         action, by = asked["action"], asked["by"]
-        correct = {"remove": corrections.remove, "restore": corrections.restore}[action]
+        correct = {"remove": removals.remove, "restore": removals.restore}[action]
         loop = asyncio.get_running_loop()
 
         def note(pair_id: str) -> None:
@@ -69,7 +69,7 @@ class ArchiveKeeper:
 
         try:
             return {"told": await run_blocking(correct, curation.library, str(asked["qa_id"]), rfc3339(now()), note)}
-        except corrections.CorrectionRefused as refused:
+        except removals.RemovalRefused as refused:
             return {"refused": str(refused)}
 
     async def _filed(self, lesson_id: int, library: TeamLibrary) -> Mapping[str, Any]:
@@ -92,17 +92,17 @@ async def correct(client: Client, guild_id: int | None, action: str, qa_id: str,
     it.
 
     Raises:
-        CorrectionRefused: there is nothing to correct.
+        RemovalRefused: there is nothing to correct.
         ServerAway: it was not done; the message says why.
     """
     asked = {"action": action, "guild": guild_id, "qa_id": qa_id, "by": operator}
     answer = await ask(client, ARCHIVE, asked, 2 * ANSWER_SECONDS)  # it asks another process as well
     if "refused" in answer:
-        raise corrections.CorrectionRefused(str(answer["refused"]))
+        raise removals.RemovalRefused(str(answer["refused"]))
     return str(answer["told"])
 
 
-async def ask_filing(client: Client, guild_id: int | None, lesson_id: int) -> Taught:
+async def ask_filing(client: Client, guild_id: int | None, lesson_id: int) -> TeachingResult:
     """Ask what became of a lesson that was sent to the archive. `lesson_id`: the id of its part's last message."""
     asked = {"action": "filed", "guild": guild_id, "number": lesson_id}
     why = "its topic is not decided yet"
@@ -111,8 +111,8 @@ async def ask_filing(client: Client, guild_id: int | None, lesson_id: int) -> Ta
     except ServerAway as away:
         answer, why = {"told": ""}, str(away)
     if answer["told"]:
-        return Taught(str(answer["told"]), bool(answer["is_filed"]))
-    return Taught(f"Taken: it is stored and filed as soon as the archive has it ({why}).")
+        return TeachingResult(str(answer["told"]), bool(answer["is_filed"]))
+    return TeachingResult(f"Taken: it is stored and filed as soon as the archive has it ({why}).")
 
 
 async def note_decision(client: Client, operator: str, action: str, about: str) -> None:
@@ -154,7 +154,7 @@ async def note_refusal(monitor: HealthMonitor, alerts: AlertParts, asked: Mappin
     monitor.note_refusal(str(asked["refused"]))
     with suppress(TimeoutError):
         async with asyncio.timeout(TELL_SECONDS):
-            while not alerts.is_told(Topic.ACCESS):  # noqa: ASYNC110 (messages are posted one after another)
+            while not alerts.is_told(HealthTopic.ACCESS):  # noqa: ASYNC110 (messages are posted one after another)
                 await asyncio.sleep(LOOK_SECONDS)
     return {}
 
@@ -164,13 +164,13 @@ async def note_refusal(monitor: HealthMonitor, alerts: AlertParts, asked: Mappin
 
 async def copy_archive(settings: Settings, folder: Path) -> None:
     """Write the archive, decisions and topics in NATS to a folder. Raises Unusable, OSError."""
-    async with connected(settings) as client:
+    async with connected_client(settings) as client:
         await restore(FencedLog(streams_of(client), TEAM), folder, EVERYTHING)
 
 
 async def correct_from_command(settings: Settings, guild_id: int | None, action: str, qa_id: str) -> str:
     """Do what `correct` does, for `--kb`. Raises Unusable as well: the servers cannot be used."""
-    async with connected(settings) as client:
+    async with connected_client(settings) as client:
         return await correct(client, guild_id, action, qa_id, TERMINAL)
 
 
@@ -184,8 +184,8 @@ async def teach_from_command(
         Unusable: the servers cannot be used.
         ServerAway: it was not noted, and not sent.
     """
-    lesson = capture_of(part=part_of(form, lesson_id))
-    async with connected(settings) as client:
+    lesson = capture_of(part=part_of_lesson(form, lesson_id))
+    async with connected_client(settings) as client:
         await note_decision(client, TERMINAL, action, lesson.conversation_id)
         await CaptureSender(client).send(lesson)
         return (await ask_filing(client, form.guild_id, lesson_id)).text.replace("`", "")  # Discord's markup

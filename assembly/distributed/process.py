@@ -21,14 +21,14 @@ from assembly.forgetting import NATS_FOLDER
 from assembly.health import HealthMonitor
 from assembly.running import in_background
 from clock import now
-from model.health import Condition, Topic, Trouble, merge_conditions
+from model.health import Condition, HealthTopic, Trouble, merge_conditions
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.processes import ROLES, VERSION, Fleet, ProcessStatus
 from model.servers import Servers
 from services.llm import Limiter
 from services.storage import FolderBusy, files, lock
 from settings import NatsSettings, Settings
-from transport.address import ASK_FOR_CREDENTIALS, ServersUnusable
+from transport.address import NO_CREDENTIALS_WARNING, ServersUnusable
 from transport.connection import (
     AWAY_ERRORS,
     Address,
@@ -125,7 +125,7 @@ def make_name() -> str:
 
 
 @asynccontextmanager
-async def connected(settings: Settings) -> AsyncGenerator[Client]:
+async def connected_client(settings: Settings) -> AsyncGenerator[Client]:
     """Connect for a command, until the end of the block. Raises Unusable: the servers are, or hold nothing of ours."""
     address = address_of(settings)
     try:
@@ -151,7 +151,7 @@ async def open_process(settings: Settings, roles: Sequence[str]) -> AsyncGenerat
     """
     address, layout, name = address_of(settings), layout_of(settings.nats), make_name()
     if (server := address.unprotected_server) is not None:
-        log.warning("transport: %s %s", server, ASK_FOR_CREDENTIALS)
+        log.warning("transport: %s %s", server, NO_CREDENTIALS_WARNING)
     async with AsyncExitStack() as stack:
         folder = _own_folder(stack, settings.app.data_dir / NATS_FOLDER)
         try:
@@ -296,7 +296,7 @@ async def fleet_conditions(
         Condition(
             topic=topic, troubles={"": Trouble(at, at)}, detail=f"no process reports it: does any play the role {role}?"
         )
-        for topic, role in ((Topic.DISCORD, "gateway"), (Topic.KNOWLEDGE, "knowledge"))
+        for topic, role in ((HealthTopic.DISCORD, "gateway"), (HealthTopic.KNOWLEDGE, "knowledge"))
         if topic not in known
     ]
     return merge_conditions([found, lacking])

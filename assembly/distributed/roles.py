@@ -30,8 +30,8 @@ from model import processes
 from model.servers import Servers
 from operators.screen import decode
 from services.conversations import People
-from services.discord import Decoder, Dispatch, DryRunPoster, GatewayRefused, Health
-from services.discord.live import Client, Forbidden, RestFetcher, reason, refusal
+from services.discord import Decoder, Dispatch, DryRunPoster, GatewayHealth, GatewayRefused
+from services.discord.live import Client, ForbiddenPlaces, RestFetcher, reason, refusal
 from services.privacy import ForgetResult
 from services.storage import DataFolder, files, in_thread
 from services.telemetry import number_of
@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 
 async def run_gateway(
-    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
+    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: GatewayHealth
 ) -> None:
     """Play the role until `stopping` is set and all dispatches are in the stream.
 
@@ -106,7 +106,7 @@ async def run_gateway(
 
 
 async def run_gateway_or_tell(
-    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: Health
+    process: Process, stopping: asyncio.Event, shards: tuple[Sequence[int], int] | None, health: GatewayHealth
 ) -> None:
     """Run the gateway as `run_gateway` does. If Discord refuses the bot, first tell the worker that tells people."""
     try:
@@ -138,11 +138,11 @@ def gateway_of(
     token: str,
     marks: PublishWatermarks,
     turn: Callable[[int], Awaitable[None]],
-    health: Health,
+    health: GatewayHealth,
 ) -> Gateway:
     """Make the gateway of one shard, not connected yet. `turn`: awaited before each IDENTIFY."""
     decoder = Decoder()
-    fetcher = RestFetcher(client.http, place=decoder.place, forbidden=Forbidden())
+    fetcher = RestFetcher(client.http, decode_place=decoder.place, forbidden=ForbiddenPlaces())
     people = People(teams(settings), fetcher)
     return Gateway(
         client,
@@ -220,7 +220,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
     async with AsyncExitStack() as stack:
         models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
         _, asker = await stack.enter_async_context(open_llms(settings, models))
-        state = read_state(settings, durable=False, on_tokens=meters.tokens)
+        state = read_state(settings, is_durable=False, on_tokens=meters.tokens)
         await stack.enter_async_context(keep_all_knowledge_current(settings, asker, state.usages, meters))
         # One process sweeps all scopes, and one at a time keeps the knowledge.
         await stack.enter_async_context(in_background(OrphanedBlobs(streams_of(process.client)).keep_sweeping()))
@@ -239,11 +239,13 @@ def with_documents(process: Process) -> Settings:
     Without such, the documents from the log are used.
     """
     moved, written = process.settings_for(KNOWLEDGE).servers, process.configured.servers
-    documented = Servers({guild_id: _documented(server, written[guild_id]) for guild_id, server in moved.items()})
+    documented = Servers(
+        {guild_id: _with_documents_of(server, written[guild_id]) for guild_id, server in moved.items()}
+    )
     return documented.default.with_servers(documented.own)
 
 
-def _documented(moved: Settings, written: Settings) -> Settings:
+def _with_documents_of(moved: Settings, written: Settings) -> Settings:
     given = {
         name: getattr(written.kb, name)
         for name in ("sources_dir", "links_file_path")
@@ -295,7 +297,7 @@ async def _keep_archive(
         journal_of_files = LogJournal(file_connection, fenced)
         stack.enter_context(files.use_journal(folder, journal_of_files))
         people = await stack.enter_async_context(open_people(process.client))
-        state = read_state(settings, durable=False, on_tokens=meters.tokens, opt_outs=people.opt_outs)
+        state = read_state(settings, is_durable=False, on_tokens=meters.tokens, opt_outs=people.opt_outs)
         no_api = DiscordAPI(poster=DryRunPoster())
         models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, no_api, models, meters.gauge))
@@ -350,7 +352,7 @@ async def run_roles(settings: Settings, roles: Sequence[str], shards: tuple[Sequ
     """
     async with AsyncExitStack() as stack:
         stopped = stack.enter_context(stop_signal())
-        health, monitor = Health(now()), HealthMonitor(settings, place=socket.gethostname())
+        health, monitor = GatewayHealth(now()), HealthMonitor(settings, place=socket.gethostname())
         if "gateway" in roles:
             monitor.watch_gateway(health)
         await stack.enter_async_context(monitor.watching_errors())
@@ -395,7 +397,7 @@ def warn_of_data_not_in_nats(settings: Settings) -> None:
     """Warn if the data folder holds data of the bot as it was before NATS. Blocking. Raises OSError."""
     folder = DataFolder(settings.app.data_dir)
     layout = {folder.team_knowledge, folder.posts.parent, folder.feedback, folder.evidence, folder.runbooks}
-    names = {path.name for path in (*layout, folder.documents)}
+    names = {path.name for path in (*layout, folder.chroma_copies)}
     if found := [path for path in data_not_in_nats(settings) if path.name in names]:
         where = ", ".join(map(str, found))
         log.warning("%s: what counts is in NATS, and nobody is forgotten here; move it elsewhere, or delete it", where)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assembly import Unusable
 from assembly.data_folder import KB_PATHS
-from assembly.distributed.process import address_of, connected, follow_knowledge, homes, layout_of, make_name
+from assembly.distributed.process import address_of, connected_client, follow_knowledge, homes, layout_of, make_name
 from services.storage import DataFolder
 from settings import Settings
 from transport import migration, server_probe
@@ -51,7 +51,7 @@ async def knowledge_followed(settings: Settings) -> AsyncGenerator[None]:
     """Have `app.data_dir` hold what all processes answer from, and follow its changes until the end of the block. What
     they have spent of the limits is as it is at the beginning. Raises Unusable: the servers cannot be used.
     """
-    async with connected(settings) as client:
+    async with connected_client(settings) as client:
         await migration.download_budgets(streams_of(client), DataFolder(settings.app.data_dir))
     try:
         async with (

@@ -49,11 +49,11 @@ from reporting.reading import DismissedQuestions, TimeSpan
 from reporting.report import Report
 from services.conversations import Drafts, Outbox
 from services.discord import Decoder, Dispatch
-from services.discord.live import CHANGES, watch_presses
+from services.discord.live import PERMISSION_EVENTS, watch_presses
 from services.documents.store import SharedDocuments, SharedStore
 from services.privacy import ForgetResult, TeamData, limits_pseudonym
 from services.storage import DataFolder, files, in_thread
-from services.team import Capture, CapturedMessage, Captures, Pair, Revision, archive_files
+from services.team import Capture, CapturedMessage, Pair, RecentCaptures, Revision, archive_files
 from settings import Settings, discord_token
 from sinks.results import journal
 from sinks.team import RawArchive
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
+class SharedServices:
     """The services that all partitions of a worker use together."""
 
     bot: Bot
@@ -172,7 +172,7 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def singleton_jobs(
-    process: Process, shared: Shared, settings: Settings, state: RunState, left: Callable[[int], bool]
+    process: Process, shared: SharedServices, settings: Settings, state: RunState, left: Callable[[int], bool]
 ) -> AsyncGenerator[None]:
     """Run the weekly report, the sweep, and the reading of files that a crash interrupted, until the context ends.
 
@@ -211,12 +211,12 @@ async def report_of_all_processes(process: Process, period: TimeSpan, guild_id: 
         await in_thread(files.remove_folder, folder)
 
 
-async def resume_unfinished_files(documents: Documents, shared: Shared, state: RunState) -> None:
+async def resume_unfinished_files(documents: Documents, shared: SharedServices, state: RunState) -> None:
     """Finish files again and again until cancelled: a worker that crashes may leave files without vectors."""
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         try:
-            await resume_reading(documents, shared.discord.fetcher, state.withheld, IDLE_SECONDS)
+            await resume_reading(documents, shared.discord.fetcher, state.is_withheld, IDLE_SECONDS)
         except Exception:
             log.exception("evidence: files whose reading was cut off stay unread; tried again")
 
@@ -230,7 +230,7 @@ class PartitionWorker:
     """Opens a graph for each partition that this worker takes, and feeds dispatches about servers to the graphs."""
 
     process: Process
-    shared: Shared
+    shared: SharedServices
     status_reporter: ProcessStatusReporter
     people_services: PeopleServices
     forget_handler: ForgetHandler
@@ -276,7 +276,7 @@ class PartitionWorker:
         client, decoder = self.shared.discord.client, self.shared.discord.decoder
         client.read(dispatch.t, dispatch.d)
         self.people_services.on_dispatch(dispatch, decoder.decode(dispatch))
-        if dispatch.t in CHANGES:
+        if dispatch.t in PERMISSION_EVENTS:
             for refused in self.shared.discord.refusals:
                 refused.clear()
         home = partition_of_thread(dispatch, self.process.layout.partitions)
@@ -378,11 +378,11 @@ class PartitionWorker:
         return parts
 
 
-def _state_of(settings: Settings, shared: Shared) -> RunState:
+def _state_of(settings: Settings, shared: SharedServices) -> RunState:
     limiter_of, opt_outs = shared.budgets.of, shared.people.opt_outs
     state = read_state(settings, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs)
     # So that replies of one piece are noted before they are posted as well.
-    return replace(state, outbox=Outbox(state.folder.outbox, pieces=1))
+    return replace(state, outbox=Outbox(state.folder.outbox, least_pieces=1))
 
 
 def sending_capture_parts(
@@ -390,8 +390,8 @@ def sending_capture_parts(
 ) -> CaptureParts:
     """Like `capture_parts`, if another process keeps the archive: a copy here says which captures it has already."""
     sender, raw = CaptureSender(client), settings.kb.team_raw_dir
-    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), withheld)
-    known = RawArchive(raw, captures, rehearsed=True)
+    captures = RecentCaptures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), withheld)
+    known = RawArchive(raw, captures, is_rehearsal=True)
 
     async def keep(capture: Capture) -> Outcome:
         outcome = await known.keep(capture)
@@ -412,17 +412,19 @@ def sending_capture_parts(
     async def teach(capture: Capture) -> None:
         await sender.send(capture)
 
-    return CaptureParts(keep=keep, revise=revise, recent=captures, teach=teach, ask_filing=partial(ask_filing, client))
+    return CaptureParts(
+        keep=keep, revise=revise, recent_captures=captures, teach=teach, ask_filing=partial(ask_filing, client)
+    )
 
 
 @asynccontextmanager
-async def open_shared(process: Process, people: SharedPeople, meters: Meters) -> AsyncGenerator[Shared]:
+async def open_shared(process: Process, people: SharedPeople, meters: Meters) -> AsyncGenerator[SharedServices]:
     """Open what partitions share, and log in, until the context ends. Raises as the services, and LoginFailure."""
     settings = process.settings_for(WORKER)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         await enter(follow_knowledge(process.file_connection, settings))
-        discord = await enter(open_discord(settings, rehearsal=settings.app.dry_run))
+        discord = await enter(open_discord(settings, is_rehearsal=settings.app.dry_run))
         await discord.client.log_in(discord_token(settings))
         kept = SharedStore(CollectionReplicas(process.client, settings.app.data_dir, document_files(settings)))
         stack.push_async_callback(kept.close)
@@ -431,7 +433,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
         key = await use_shared_feedback_key(people, DataFolder(settings.app.data_dir))
         budgets = await enter(SharedBudgets(streams_of(process.client), name_of=partial(limits_pseudonym, key)))
         state = read_state(
-            settings, durable=False, on_tokens=meters.tokens, limiter_of=budgets.of, opt_outs=people.opt_outs
+            settings, is_durable=False, on_tokens=meters.tokens, limiter_of=budgets.of, opt_outs=people.opt_outs
         )
         bot = await enter(
             open_bot(
@@ -446,19 +448,19 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 ),
                 meters.gauge,
                 shared=SharedDocuments(kept, notes),
-                captures=sending_capture_parts(settings, process.client, state.withheld_captured),
+                captures=sending_capture_parts(settings, process.client, state.is_withheld_in_capture),
             )
         )
-        yield Shared(bot=bot, people=people, discord=discord, meters=meters, budgets=budgets)
+        yield SharedServices(bot=bot, people=people, discord=discord, meters=meters, budgets=budgets)
 
 
 @asynccontextmanager
-async def open_people_services(process: Process, shared: Shared) -> AsyncGenerator[PeopleServices]:
+async def open_people_services(process: Process, shared: SharedServices) -> AsyncGenerator[PeopleServices]:
     """Open the services for people that no partition owns, with the slash commands, until the end of the block."""
     bot, people, settings = shared.bot, shared.people, shared.bot.settings
     limiter_of, opt_outs = shared.budgets.of, people.opt_outs
     state = read_state(
-        settings, durable=False, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs
+        settings, is_durable=False, on_tokens=shared.meters.tokens, limiter_of=limiter_of, opt_outs=opt_outs
     )
     parts = bot.assemble(state, shared.meters.results)
     parts.services.people.bot_id = int(shared.discord.client.own_payload()["id"])
@@ -478,7 +480,9 @@ async def open_people_services(process: Process, shared: Shared) -> AsyncGenerat
             yield people_services
 
 
-def pages_of(process: Process, shared: Shared, parts: GraphParts, flow: FlowMeter, monitor: HealthMonitor) -> AddPages:
+def pages_of(
+    process: Process, shared: SharedServices, parts: GraphParts, flow: FlowMeter, monitor: HealthMonitor
+) -> AddPages:
     """Return the dashboard, with this worker and the fleet."""
     from assembly.dashboard import FleetData, address_of, dashboard_pages, is_approving  # noqa: PLC0415 (templates, which nothing else needs)
     from assembly.distributed.fleet_outcomes import FleetGaps, FleetOutcomes, FleetTeam  # noqa: PLC0415 (as above)

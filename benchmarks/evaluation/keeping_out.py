@@ -77,7 +77,7 @@ async def _played(recording: Path, settings: Settings, add: Callable[[Result], o
         recording,
         through=lambda events: graph(events, parts.services, parts.sinks, parts.rules),
         in_flight=parts.services.in_flight,
-        tally=tally,
+        counts=tally,
     )
 
 

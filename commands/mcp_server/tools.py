@@ -35,7 +35,7 @@ from services.llm import Limiter, argument_error
 from services.search import Hit, Level
 from services.storage import Signature, confined, in_thread
 from services.telemetry import number_of
-from sinks.terminal import one_line
+from sinks.terminal import printable_line
 from streams.answers import AIResult, Answerer
 
 QUESTION_CHARS = 1_000
@@ -267,8 +267,8 @@ class KnowledgeTools:
         is_short = len(passage.text) <= EXCERPT_CHARS
         return FoundPassage(
             source_id=hit.source_id,
-            title=one_line(passage.title),
-            section=" › ".join(one_line(head) for head in passage.headings if head),
+            title=printable_line(passage.title),
+            section=" › ".join(printable_line(head) for head in passage.headings if head),
             excerpt=passage.text if is_short else f"{passage.text[:EXCERPT_CHARS]}…",
             score=round(hit.score, 2),
             url=self.addresses.section_address(passage),
@@ -280,7 +280,7 @@ class KnowledgeTools:
         try:
             source = await self.library.load(source_id)
         except SourceUnavailable as why:
-            raise CallRefused(f"{one_line(str(why))}. Take an id that search gave.") from None
+            raise CallRefused(f"{printable_line(str(why))}. Take an id that search gave.") from None
         is_topic = bool(pair_ids(source.text))
         whole = prompts.topic_to_read(source.text) if is_topic else source.text
         offset = min(_clamp(arguments.get("offset", 0), 0, MAX_OFFSET), len(whole))
@@ -297,7 +297,8 @@ class KnowledgeTools:
         rest = "" if end == len(whole) else f"; go on with offset {end}"
         where = f"\n{content.url}" if content.url else ""
         return ToolResult(
-            f"{one_line(source_id)}, characters {offset} to {end} of {len(whole)}{rest}{where}\n\n{piece}", content
+            f"{printable_line(source_id)}, characters {offset} to {end} of {len(whole)}{rest}{where}\n\n{piece}",
+            content,
         )
 
     async def _ask(self, arguments: Mapping[str, Any]) -> ToolResult:
@@ -319,7 +320,7 @@ class KnowledgeTools:
         # What a model was shown and found nothing in is no source of the answer.
         sources = [] if outcome == "nothing found" else list(result.citations)
         content = GivenAnswer(outcome=outcome, answer=result.reply_text, sources=sources, reason=None, path=path)
-        cited = f"\n\nSources: {', '.join(map(one_line, sources))}" if sources else ""
+        cited = f"\n\nSources: {', '.join(map(printable_line, sources))}" if sources else ""
         head = "This is no answer, only where to look:\n\n" if content.outcome == "pointed" else ""
         return ToolResult(f"{head}{result.reply_text}{cited}", content)
 
@@ -330,7 +331,7 @@ class KnowledgeTools:
 
 def _passage_lines(position: int, each: FoundPassage) -> Iterator[str]:
     section = f" › {each.section}" if each.section else ""
-    yield f"{position}. {one_line(each.source_id)}{section} ({each.score})"
+    yield f"{position}. {printable_line(each.source_id)}{section} ({each.score})"
     if each.url:
         yield f"   {each.url}"
     yield from (f"   {line}".rstrip() for line in each.excerpt.split("\n"))
@@ -354,7 +355,7 @@ def _why(path: Mapping[str, Any]) -> str:
     """Return the first reason in a model's words: the gate's."""
     reasons = (decided.get(DECISIONS[name].reason_field) for name, decided in path.items())
     reason = next((each for each in reasons if isinstance(each, str)), "")
-    return f" {one_line(reason)}" if reason else ""
+    return f" {printable_line(reason)}" if reason else ""
 
 
 def _clamp(value: int, least: int, most: int) -> int:
@@ -516,7 +517,7 @@ class FileTools:
         channel = await self.threads.channel_of(thread_id)
         files = [
             PostedFile(
-                name=one_line(doc.filename),
+                name=printable_line(doc.filename),
                 kind=doc.kind,
                 size=doc.size,
                 lines=doc.n_lines,
@@ -574,7 +575,10 @@ def _file_result(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
         raise CallRefused(result.answer)
     citations = [
         CitedLines(
-            file=one_line(each.source), line_start=each.line_start, line_end=each.line_end, timestamp=each.timestamp
+            file=printable_line(each.source),
+            line_start=each.line_start,
+            line_end=each.line_end,
+            timestamp=each.timestamp,
         )
         for each in result.citations
     ]

@@ -35,7 +35,7 @@ from settings import (
     read_dotenv,
     read_yaml,
 )
-from sinks.terminal import one_line, visible_lines
+from sinks.terminal import printable_line, visible_lines
 
 T = TypeVar("T")
 
@@ -111,13 +111,13 @@ class WizardOutput:
         self._print(" ".join(visible_lines(text)))  # indented as it is
 
     def good(self, text: str) -> None:
-        self._print(f"✓ {one_line(text)}", "green", 1)
+        self._print(f"✓ {printable_line(text)}", "green", 1)
 
     def bad(self, text: str) -> None:
-        self._print(f"✗ {one_line(text)}", "bold red", 1)
+        self._print(f"✗ {printable_line(text)}", "bold red", 1)
 
     def warn(self, text: str) -> None:
-        self._print(f"! {one_line(text)}", "yellow", 1)
+        self._print(f"! {printable_line(text)}", "yellow", 1)
 
     def wrap(self, text: str) -> list[str]:
         """Break a text into lines that fit the terminal."""
@@ -144,7 +144,7 @@ class TerminalAnswers:
         self._output = output
 
     def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
-        shown = "as it is" if question.secret and default not in WORDS else one_line(default)
+        shown = "as it is" if question.secret and default not in WORDS else printable_line(default)
         kept = f" [{shown}]" if default else ""
         while True:
             try:

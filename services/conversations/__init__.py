@@ -20,7 +20,7 @@ from services.conversations.drafts import (
     read_drafts,
     render_draft,
 )
-from services.conversations.history import History, edited, is_private
+from services.conversations.history import History, apply_edit, is_private
 from services.conversations.in_flight import InFlight, PersonalWork, Withdrawn, WorkCancelled
 from services.conversations.people import (
     TYPING_SECONDS,
@@ -49,5 +49,5 @@ from services.conversations.posts import (
     render_watermarks,
     replies_with,
 )
-from services.conversations.routing import Router, RouteRules, Routing
+from services.conversations.routing import Router, RouteRules, RoutingResult
 from services.conversations.tracking import ConversationTracker, RecentIds, TrackingRules

@@ -59,7 +59,7 @@ class Context:
         await self._walk([message.reply_to for message in found.values() if message.reply_to], found)
         return self.in_order(found)
 
-    async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
+    async def messages_to_capture(self, part: Part) -> tuple[str, Sequence[Message]]:
         """Return the id of a team member's conversation (see `KINDS`), and its messages to capture, in order of id.
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
@@ -175,7 +175,7 @@ class Context:
 
     def after_edit(self, edit: Edited) -> Message | None:
         """Return a message after an edit; None: it is unknown, or nothing of it may be captured."""
-        message = self._history.known(edit.channel_id, edit.message_id)
+        message = self._history.in_memory(edit.channel_id, edit.message_id)
         if message is None and edit.text is not None:
             files = edit.attachments or ()
             author = Author(edit.author_id, "")

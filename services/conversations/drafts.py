@@ -140,12 +140,12 @@ class Draft:
             return self.asked_texts == tuple(texts)
         return self.reply.post.question == "\n".join(filter(None, texts))
 
-    def edited(self, text: str, by: int) -> Draft:
+    def with_text(self, text: str, by: int) -> Draft:
         """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
         editors = (*self.editors, by) if by and by not in self.editors else self.editors
         return replace(self, text=text, edited_by=by, editors=editors, pairs=())
 
-    def ended(self, end: DraftEnd, by: int, at: float) -> Draft:
+    def as_ended(self, end: DraftEnd, by: int, at: float) -> Draft:
         """Return what is kept of the draft when it has ended, at that time: ids, and nothing of the asker."""
         post = replace(self.reply.post, asker_id=0, question="", sources=())
         return replace(
@@ -435,7 +435,7 @@ def forget_drafts(folder: Path, user_id: int, has_their_words: Callable[[str], b
         texts = "\n".join((draft.reply.post.question, *draft.asked_texts, draft.text))
         is_over = draft.state is DraftState.ENDED
         if not is_over and (draft.holds_words_of(user_id) or has_their_words(texts)):
-            draft = draft.ended(DraftEnd.WITHDRAWN, 0, draft.held_at)  # there is no clock here; it was not before
+            draft = draft.as_ended(DraftEnd.WITHDRAWN, 0, draft.held_at)  # there is no clock here; it was not before
         return draft.without_person(user_id)
 
     drafts = {folder / f"{draft.id}.json": draft for draft in read_drafts(folder)}

@@ -14,7 +14,7 @@ from typing import TypeVar
 from model.bounded import BoundedDict
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import Message, Place, PlaceKind, snowflake_at
-from services.discord import PAGE, Fetcher
+from services.discord import PAGE_SIZE, Fetcher
 
 ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includes whatever comes next
 
@@ -194,7 +194,7 @@ class History:
             case Posted(message=message, quoted=quoted):
                 self.newest_id = max(self.newest_id, message.id)
                 self._add_posted(message)
-                if quoted and quoted.id not in self._gone and self.known(quoted.channel_id, quoted.id) is None:
+                if quoted and quoted.id not in self._gone and self.in_memory(quoted.channel_id, quoted.id) is None:
                     self._timeline(quoted.channel_id).add(quoted)
             case Edited():
                 self._edit(event)
@@ -267,13 +267,13 @@ class History:
         """Return True if a message was written before the session began."""
         return message_id < self._live_from
 
-    def known(self, channel_id: int, message_id: int) -> Message | None:
+    def in_memory(self, channel_id: int, message_id: int) -> Message | None:
         """Return a message if it is in memory."""
         return self._timeline(channel_id).get(message_id)
 
     def latest(self, message: Message) -> Message:
         """Return the message with its latest edit, which may have arrived before it."""
-        return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
+        return (self.in_memory(message.channel_id, message.id) or message) if message.id in self._edited else message
 
     def version_at(self, message: Message, message_id: int) -> Message | None:
         """Return the message as it was when another one was written, without files that were removed since; None: it
@@ -312,7 +312,7 @@ class History:
     async def message_now(self, channel_id: int, message_id: int) -> Message | None:
         """Return one message as it is on Discord now; None: it no longer exists. A replay knows it from the stream."""
         if self._fetcher is None:
-            return self.known(channel_id, message_id)
+            return self.in_memory(channel_id, message_id)
         return await self._fetcher.message(channel_id, message_id)
 
     async def starter(self, thread: Place) -> Message | None:
@@ -335,10 +335,10 @@ class History:
         if known is not None or self._fetcher is None:
             return known or ()
         before: int | None = None
-        for _ in range(0, limit, PAGE):
+        for _ in range(0, limit, PAGE_SIZE):
             page = await self._fetcher.messages(place_id, before=before)
             self._add_page(timeline, page)
-            full = len(page) == PAGE
+            full = len(page) == PAGE_SIZE
             timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
             if not full:
                 break
@@ -347,7 +347,7 @@ class History:
 
     async def since(self, place_id: int, message_id: int) -> Sequence[Message] | None:
         """Return the messages of a place from one on, oldest first; None: they are more than a page."""
-        most = ENDLESS if self._fetcher is None else PAGE
+        most = ENDLESS if self._fetcher is None else PAGE_SIZE
         found = await self.newest(place_id, most)
         is_whole = len(found) < most or found[0].id <= message_id
         return [each for each in found if each.id >= message_id] if is_whole else None
@@ -384,8 +384,8 @@ class History:
         # Half of the page lies on each side; a side with fewer has been read to its end.
         older = sum(1 for message in page if message.id < message_id)
         newer = sum(1 for message in page if message.id > message_id)
-        low = page[0].id if older >= PAGE // 2 - 1 else 0
-        high = page[-1].id if newer >= PAGE // 2 - 1 else ENDLESS
+        low = page[0].id if older >= PAGE_SIZE // 2 - 1 else 0
+        high = page[-1].id if newer >= PAGE_SIZE // 2 - 1 else ENDLESS
         timeline.cover(min(low, message_id), max(high, message_id))
 
     def _add_page(self, timeline: Timeline, page: Sequence[Message]) -> None:
@@ -429,9 +429,9 @@ class History:
         edit = self._early.pop(message.id, None)
         if edit is not None:
             self._edited[message.id] = None
-            message = edited(message, edit)
+            message = apply_edit(message, edit)
         # A message that is delivered again lacks later edits.
-        outdated = message.id in self._edited and self.known(message.channel_id, message.id) is not None
+        outdated = message.id in self._edited and self.in_memory(message.channel_id, message.id) is not None
         posts_anew = self._fetcher is None and self._posted_in.get(message.channel_id) == message.author.id
         if message.id not in self._gone and not outdated and not posts_anew:
             self._add(message)
@@ -447,7 +447,7 @@ class History:
         timeline = self._timeline(edit.channel_id)
         message = timeline.get(edit.message_id)
         if message is not None:
-            changed = edited(message, edit)
+            changed = apply_edit(message, edit)
             # Discord also reports an edit when it adds a preview.
             if changed.text != message.text or _file_ids(changed) != _file_ids(message):
                 self._replaced.append((max(self.newest_id, snowflake_at(edit.at)), message))
@@ -456,10 +456,10 @@ class History:
             self._edited[edit.message_id] = None
         elif edit.message_id not in self._gone:
             earlier = self._early.get(edit.message_id)
-            self._early[edit.message_id] = edit if earlier is None else edited(earlier, edit)
+            self._early[edit.message_id] = edit if earlier is None else apply_edit(earlier, edit)
 
 
-def edited(message: M, edit: Edited) -> M:
+def apply_edit(message: M, edit: Edited) -> M:
     """Apply an edit to a message, or to an earlier edit of it."""
     return replace(
         message,

@@ -89,7 +89,7 @@ class WorkCancelled(Exception):
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldMessage:
     message: Message
     author_type: AuthorType
     error: WorkCancelled | None = None  # it was cancelled before its window closed
@@ -105,7 +105,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self.work = PersonalWork()
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _HeldMessage] = {}
         self._in_threads: dict[int, set[int]] = {}  # community users' messages by thread
         self._tokens: dict[int, CancelToken] = {}
         self._drafted: set[int] = set()  # the messages of drafts
@@ -117,7 +117,7 @@ class InFlight:
     def hold(self, message: Message, author_type: AuthorType, *, in_thread: bool) -> None:
         if message.id in self._drafted:
             return  # catch-up has read it again
-        self._held[message.id] = _Held(message, author_type)
+        self._held[message.id] = _HeldMessage(message, author_type)
         if in_thread and author_type is AuthorType.COMMUNITY_USER:
             self._move(message.id, message.channel_id)
 
@@ -162,12 +162,12 @@ class InFlight:
         for message_id in part.message_ids:
             self._move(message_id, thread_id)
 
-    def deleted(self, event: Deleted) -> None:
+    def cancel_deleted(self, event: Deleted) -> None:
         """Cancel the answers to deleted messages. Those that still wait are removed from their window elsewhere."""
         for message_id in event.message_ids:
             self._cancel(message_id, Reason.DELETED)
 
-    def team_posted(self, message: Message, conversation: Iterable[int]) -> None:
+    def cancel_answered(self, message: Message, conversation: Iterable[int]) -> None:
         """Cancel the answers that a team member's message makes unnecessary: to the message it replies to, to questions
         in its thread, and to the `conversation` (message ids) that it continues. Messages newer than it, which
         catch-up may bring first, are not cancelled.

@@ -54,14 +54,14 @@ class People:
 
     def type_of(self, author: Author, guild_id: int | None) -> AuthorType:
         """Return an author's type in a server, by what is known now; an unknown person counts as a community user."""
-        return self._known(author, self._teams.owner_of(guild_id)) or AuthorType.COMMUNITY_USER
+        return self._known_type(author, self._teams.owner_of(guild_id)) or AuthorType.COMMUNITY_USER
 
     async def look_up(self, author: Author, guild_id: int | None, seen_in: int | None = None) -> AuthorType:
         """Return an author's type, asking Discord about somebody known from history only. May raise `LookupFailed`.
         `seen_in`: the server, if the message does not name it (`guild_id` is None); Discord is not asked then.
         """
         owner = self._teams.owner_of(seen_in if guild_id is None else guild_id)
-        known = self._known(author, owner)
+        known = self._known_type(author, owner)
         if known is not None or self._fetcher is None or guild_id is None:
             return known or AuthorType.COMMUNITY_USER
         return self._remember(author.id, await self._fetcher.role_ids(guild_id, author.id), owner)
@@ -80,7 +80,7 @@ class People:
     def is_bot_itself(self, author: Author) -> bool:
         return author.id == self.bot_id
 
-    def _known(self, author: Author, owner: int | None) -> AuthorType | None:
+    def _known_type(self, author: Author, owner: int | None) -> AuthorType | None:
         if author.is_bot or author.id == self.bot_id:
             return AuthorType.BOT
         team = self._teams[owner]
@@ -136,13 +136,13 @@ class TeamActivity:
     def observe(self, message: Message) -> None:
         """Note a message of a team member; each once, in the order received."""
         if message.reply_to is not None:
-            target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
+            target = self._history.in_memory(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
                 key = Key(message.channel_id, target.author.id)
                 # Mostly one time: a deque takes 600 bytes at least.
                 self._helped[key] = (*self._helped.get(key, ()), message.at)[-REPLY_TIMES:]
 
-    def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
+    def has_helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
         """Return True if a team member replied to this person in this place between `since` and `until`."""
         return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
 
@@ -226,7 +226,7 @@ class TypingTracker:
         if self._people.is_team(event.author, self._guild_of(event.channel_id)):
             _add_typing_time(self._team, key, event.at, TYPING_SECONDS)
 
-    def posted(self, message: Message) -> None:
+    def note_message(self, message: Message) -> None:
         """Note a message: its author no longer counts as typing."""
         if self._team:
             self._team.pop(Key(message.channel_id, message.author.id), None)

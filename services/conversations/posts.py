@@ -33,7 +33,7 @@ class Post:
     asked_in: _Id  # the channel or thread of the question
     asker_id: _Id
     last_asked_id: _Id  # the last message of the answered part
-    opened_thread: bool  # the reply is in a thread that was opened for this question
+    opened_thread: bool  # the reply is not where the question was asked, but in a thread of the asker
     question: str  # empty if the bot was killed before it recorded the post
     sources: tuple[str, ...]
 
@@ -225,18 +225,18 @@ class Watermarks:
         match end:
             case Outcome(part=part):
                 if end.reason != Reason.SHUTDOWN:
-                    self.close(part.place.id, part.message_ids)
+                    self.note_done(part.place.id, part.message_ids)
             case Ignored(channel_id=channel_id, message_ids=message_ids):
-                self.close(channel_id, message_ids)
+                self.note_done(channel_id, message_ids)
             case Removed(channel_id=channel_id, message_id=message_id):
-                self.close(channel_id, (message_id,))
+                self.note_done(channel_id, (message_id,))
 
     def has_outcome(self, channel_id: int, message_id: int) -> bool:
         mark = self._marks.get(channel_id)
         return mark is not None and (message_id <= mark.up_to or message_id in mark.done)
 
     def by_place(self) -> Mapping[int, int]:
-        """Return `Watermark.up_to` by place. The key `-guild_id` is for all places of a server without a mark."""
+        """Return `Watermark.up_to` by place; by `-guild_id` that of the places of a server without one of their own."""
         return {place_id: mark.up_to for place_id, mark in self._marks.items()}
 
     def marks(self) -> Mapping[int, Watermark]:
@@ -256,7 +256,7 @@ class Watermarks:
             if last < limit or rank < len(quiet) - most:
                 del self._marks[place_id]
 
-    def close(self, place_id: int, message_ids: Collection[int]) -> None:
+    def note_done(self, place_id: int, message_ids: Collection[int]) -> None:
         """Note that messages have their outcome."""
         mark = self._marks.get(place_id)
         if mark is None:
@@ -278,7 +278,7 @@ class Watermarks:
 
 def read_watermarks(path: Path) -> dict[int, Watermark]:
     """Read a file of marks, `{"<place>": {"below": "<id>", "done": ["<id>", …]}}`; the key of a server is minus its id.
-    The message `below` is done, too.
+    `below` is `Watermark.up_to`: that message is done, too. Files of earlier versions have the same name for it.
 
     Damaged marks are reported and left out: a few messages are read twice then, and no answer is lost.
     """
@@ -352,12 +352,12 @@ class StartedReply:
 
     @property
     def reply_to(self) -> int | None:
-        """The message that the first piece replies to; None in a thread that the bot opened."""
+        """The message that the first piece replies to; None if it is in another place than the question."""
         return None if self.post.opened_thread else self.post.last_asked_id
 
     @property
     def in_thread_on_question(self) -> bool:
-        """True if the reply's thread was opened on the question, by anybody, and so has the question's id."""
+        """True if the reply's thread was opened on the last message of the question, and so has its id."""
         return self.post.opened_thread and self.post.place_id == self.post.last_asked_id
 
     def nonce(self, number: int) -> str:
@@ -388,12 +388,12 @@ _REPLY = TypeAdapter(StartedReply)
 
 
 class Outbox:
-    """The replies that are started and not complete. With a `folder`, each reply of at least `pieces` pieces is a file
-    there until it is complete or withdrawn. `unfinished`: those of an earlier run.
+    """The replies that are started and not complete. With a `folder`, each reply of at least `least_pieces` pieces is
+    a file there until it is complete or withdrawn. `unfinished`: those of an earlier run.
     """
 
-    def __init__(self, folder: Path | None = None, pieces: int = 2) -> None:
-        self._folder, self._pieces = folder, pieces
+    def __init__(self, folder: Path | None = None, least_pieces: int = 2) -> None:
+        self._folder, self._least_pieces = folder, least_pieces
         self.unfinished: Sequence[StartedReply] = () if folder is None else tuple(read_started(folder))
         self._unfinished_ids = {reply.id for reply in self.unfinished}
         self._all_finished = asyncio.Event()
@@ -402,15 +402,18 @@ class Outbox:
 
     async def begin(self, reply: StartedReply) -> None:
         """Store a reply before its first piece is posted. An error is logged, and the reply is posted anyway."""
-        if self._folder is not None and len(reply.pieces) >= self._pieces:
+        if self._folder is not None and len(reply.pieces) >= self._least_pieces:
             try:
                 await run_blocking(files.replace, self._path(self._folder, reply), render_started(reply))
             except OSError as error:
-                log.error("a crash would leave a reply half posted: %s", files.describe_error(error))  # noqa: TRY400 (a line for the operator)
+                log.error(  # noqa: TRY400 (a line for the operator)
+                    "a reply is posted without being stored first; after a crash it would stay half posted: %s",
+                    files.describe_error(error),
+                )
 
     async def end(self, reply: StartedReply) -> None:
         """Remove a reply that is complete and recorded, or withdrawn."""
-        if self._folder is not None and len(reply.pieces) >= self._pieces:
+        if self._folder is not None and len(reply.pieces) >= self._least_pieces:
             try:
                 await run_blocking(files.remove, self._path(self._folder, reply))
             except OSError as error:

@@ -28,7 +28,7 @@ class RouteRules:
         return self.reply_mode_by_channel.get(channel_id, self.reply_mode)
 
 
-class Routing(NamedTuple):
+class RoutingResult(NamedTuple):
     """Where the routing table sends a part, and why it goes no further; None: it goes on. `addressed`: it mentions the
     bot, replies to it, or opens a forum post.
     """
@@ -102,7 +102,7 @@ class PartFacts:
         place_id, author_id, first = self.part.place.id, self.part.author.id, self.part.messages[0]
         if not self.part.place.is_thread:
             since = first.at - self.router.rules[self.part.guild_id].team_active_seconds
-            return self.router.team.helped(place_id, author_id, since, first.at)
+            return self.router.team.has_helped(place_id, author_id, since, first.at)
         earlier = await self.router.history.newest(place_id, THREAD_MESSAGES)
         own = [message.id for message in earlier if message.author.id == author_id and message.id < first.id]
         return await self._has_posted(TEAM, after=max(own, default=0))
@@ -170,21 +170,21 @@ class Router:
     outbox: Outbox = field(default_factory=Outbox)
     drafts: Drafts = field(default_factory=Drafts)
 
-    async def route(self, part: Part) -> Routing:
+    async def route(self, part: Part) -> RoutingResult:
         """Decide about one part. Raises LookupFailed: Discord could not be asked, which is not "no reply"."""
         target = await self._target(part)
         if part.author_type is USER and await self._answered_before(part):
-            return Routing(NOTHING, Reason.DUPLICATE)
+            return RoutingResult(NOTHING, Reason.DUPLICATE)
         facts = PartFacts(self, part, target)
         to = await destination(facts)
         if to is NOTHING:
-            return Routing(to, Reason.NOT_ADDRESSED)
+            return RoutingResult(to, Reason.NOT_ADDRESSED)
         if to is ANSWER:
             # The first message of a forum post, which has its id, asks everybody, also the bot.
             opens_forum_post = part.place.kind in FORUM and part.place.id in part.message_ids
             addressed = opens_forum_post or await facts.addresses_bot()
-            return Routing(to, await self._reason_for_silence(facts), addressed)
-        return Routing(to)
+            return RoutingResult(to, await self._reason_for_silence(facts), addressed)
+        return RoutingResult(to)
 
     async def _target(self, part: Part) -> Message | None:
         """Return the first existing message that the part replies to."""

@@ -51,7 +51,7 @@ class TrackingRules:
 
 # Words in common
 
-MOST_CHARS = 2_000
+READ_CHARS = 2_000
 """The characters of a message that are read: later ones are logs or code."""
 COUNTED_MESSAGES = 1_000
 """The number of newest messages that words are counted in."""
@@ -63,7 +63,7 @@ def words_of(text: str) -> frozenset[str]:
     Always read as the same language, so that a question and its answer have the same stems. Function words of other
     languages stay in; they weigh little, since they are frequent.
     """
-    return frozenset(terms(text[:MOST_CHARS]))
+    return frozenset(terms(text[:READ_CHARS]))
 
 
 class Rarity:
@@ -87,7 +87,7 @@ class Rarity:
                 else:
                     del self._counts[word]
 
-    def shared(self, words: Iterable[str], others: Collection[str]) -> float:
+    def shared_weight(self, words: Iterable[str], others: Collection[str]) -> float:
         """Return the weight of the common words: the sum of log(1 / share of messages that contain the word)."""
         both = sorted(word for word in words if word in others)  # sorted: a sum must not depend on the order of a set
         return sum(log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
@@ -386,7 +386,7 @@ class AssignedConversation(NamedTuple):
     moved: tuple[int, ...] = ()
 
 
-class _Unassigned(NamedTuple):
+class _UnassignedMessage(NamedTuple):
     """A message to be assigned, with what is known about its place and author."""
 
     message: Message
@@ -497,7 +497,7 @@ class ConversationTracker:
             self._memory.messages.add(message.id, row)
             self._memory.kinds[message.id] = kind
             return AssignedConversation(message.id, Rule.BEGUN)
-        new = _Unassigned(
+        new = _UnassignedMessage(
             message,
             author_type,
             place,
@@ -512,7 +512,7 @@ class ConversationTracker:
         self._remember(new, conversation)
         return AssignedConversation(conversation, rule, moved)
 
-    def _by_address(self, new: _Unassigned) -> tuple[Rule, int] | None:
+    def _by_address(self, new: _UnassignedMessage) -> tuple[Rule, int] | None:
         """Rule 1: find the conversation of the message replied to, or of a person mentioned or named."""
         reply = new.message.reply_to
         if reply is not None and not reply.gone and reply.channel_id == new.place.id:
@@ -527,7 +527,7 @@ class ConversationTracker:
         return None
 
     def _choose_conversation(
-        self, new: _Unassigned, rule: Rule, theirs: int, user_id: int, author_type: AuthorType
+        self, new: _UnassignedMessage, rule: Rule, theirs: int, user_id: int, author_type: AuthorType
     ) -> tuple[Rule, int]:
         """Rule 1: decide between `theirs`, the conversation of the person addressed, and the author's own. A user who
         addresses a team member or bot busy with another's question goes on with their own conversation, or begins one.
@@ -555,7 +555,7 @@ class ConversationTracker:
             found.append(user_id)
         return [each for each in dict.fromkeys(found) if each != message.author.id]
 
-    def _by_time(self, new: _Unassigned) -> tuple[Rule, int] | None:
+    def _by_time(self, new: _UnassignedMessage) -> tuple[Rule, int] | None:
         """Rules 2 to 4: find the conversation of the author's last message, of the last to them, or of a question."""
         own, rules, is_user = new.author.last_from, new.rules, new.author_type is USER
         in_burst = own is not None and new.at - own.at < rules.team_gap
@@ -573,7 +573,7 @@ class ConversationTracker:
             return Rule.WAITING, question
         return (Rule.OWN if last is own else Rule.HEARD), last.conversation
 
-    def _is_unrelated(self, new: _Unassigned) -> bool:
+    def _is_unrelated(self, new: _UnassignedMessage) -> bool:
         """Return True if the last message to a community user was deleted, or is not what the user's message is about:
         another user had turned to them, and they ask something else. Anybody could keep a person's questions from an
         answer by a mention otherwise.
@@ -590,7 +590,7 @@ class ConversationTracker:
             and new.words.isdisjoint(state.words)
         )
 
-    def _find_question(self, new: _Unassigned, current: ConversationState | None) -> int | None:
+    def _find_question(self, new: _UnassignedMessage, current: ConversationState | None) -> int | None:
         """Rules 3 and 4: return the waiting question that shares most words with the message, and more than the
         `current` conversation does; of several, the newest.
         """
@@ -601,13 +601,13 @@ class ConversationTracker:
         for conversation_id, since in waiting.items():
             state = self._memory.conversations.get(conversation_id)
             if state is not None:
-                found.append((self._rarity.shared(new.words, state.words), since, conversation_id))
+                found.append((self._rarity.shared_weight(new.words, state.words), since, conversation_id))
         best = max(found, default=None)
-        if best is None or (current is not None and best[0] <= self._rarity.shared(new.words, current.words)):
+        if best is None or (current is not None and best[0] <= self._rarity.shared_weight(new.words, current.words)):
             return None
         return best[2]
 
-    def _begin(self, new: _Unassigned) -> tuple[Rule, int]:
+    def _begin(self, new: _UnassignedMessage) -> tuple[Rule, int]:
         """Rule 5: begin a conversation, or return the thread's."""
         message, place, latest = new.message, new.place, new.place_state.latest
         if not place.is_thread:
@@ -621,7 +621,7 @@ class ConversationTracker:
             return Rule.BEGUN, message.id
         return Rule.THREAD, latest
 
-    def _move_intro(self, new: _Unassigned, rule: Rule, conversation: int) -> tuple[int, ...]:
+    def _move_intro(self, new: _UnassignedMessage, rule: Rule, conversation: int) -> tuple[int, ...]:
         """After the rules: move the author's opening lines to this conversation, or note that this may be one."""
         author = new.author
         last = author.last_from
@@ -637,7 +637,7 @@ class ConversationTracker:
             author.intro = (*intro, new.message.id)[-_MOST_INTRO:]
         return ()
 
-    def _remember(self, new: _Unassigned, conversation: int) -> None:
+    def _remember(self, new: _UnassignedMessage, conversation: int) -> None:
         message, here = new.message, new.place.id
         last = LastMessage(new.at, conversation, message.id, new.author_type)
         state = self._memory.add(message, new.author_type, conversation, sorted(new.words), new.place_state)

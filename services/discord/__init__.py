@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     )
     from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
     from services.discord.protocols import (
-        PAGE,
+        PAGE_SIZE,
         Access,
         DryRunPoster,
         Fetcher,
+        GatewayHealth,
         GatewayRefused,
-        Health,
         LookupFailed,
         Poster,
         PostFailed,

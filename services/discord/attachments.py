@@ -34,15 +34,15 @@ class AttachmentUnreachable(AttachmentFailed):
 
 class Attachments(Protocol):
     async def content(self, attachment: Attachment, max_bytes: int) -> bytes:
-        """Return all of it. Raises AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not available;
-        AttachmentUnreachable: it could not be downloaded now.
+        """Return the whole content. Raises AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not
+        available; AttachmentUnreachable: it could not be downloaded now.
         """
         ...
 
 
 class CDNAttachments:
-    """Downloads from `origins` only (scheme, host, and port if not the default), in no virtual time. `timeout_seconds`
-    bounds one try, of which there are up to `1 + max_retries`.
+    """Downloads from `origins` only (scheme, host, and port if not the default), in real time even in a replay.
+    `timeout_seconds` bounds one try, of which there are up to `1 + max_retries`.
     """
 
     def __init__(

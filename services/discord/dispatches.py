@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 
 from clock import from_rfc3339, rfc3339
 
-DISPATCH = 0  # the opcode of an event (API reference, "Gateway Opcodes")
+DISPATCH_OPCODE = 0  # the opcode of an event (API reference, "Gateway Opcodes")
 
 
 class BadLine(ValueError):
@@ -38,7 +38,7 @@ def read_frame(frame: str, at: float) -> Dispatch | None:
         return None
     fields = cast("dict[str, Any]", parsed)
     type_, payload = fields.get("t"), fields.get("d")
-    if fields.get("op") != DISPATCH or not isinstance(type_, str):
+    if fields.get("op") != DISPATCH_OPCODE or not isinstance(type_, str):
         return None
     return Dispatch(at, type_, cast("dict[str, Any]", payload) if isinstance(payload, dict) else {})
 

@@ -48,9 +48,9 @@ FORUM, TEXT = 15, 0
 MESSAGE_TYPES = {"Default": 0, "Reply": 19}
 OTHER_MESSAGE_TYPE = 7  # for every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages
 
-MOST_DIGITS = 9  # of a type that is a number; of thousands of digits Python makes none
-MOST_OPEN = 16_000  # brackets of one value that are not closed yet
-LARGEST_VALUE = 1 << 24
+MAX_TYPE_DIGITS = 9  # of a type that is a number; of thousands of digits Python makes none
+MAX_OPEN_BRACKETS = 16_000  # brackets of one value that are not closed yet
+MAX_VALUE_CHARS = 1 << 24
 """Characters from one message to the next. A message has a few thousand: a file with more is no export."""
 
 Id = Annotated[int, Field(ge=0, lt=2**64)]
@@ -114,7 +114,7 @@ class _Message(_WithId):
 
 
 class Export:
-    """One exported file, read as far as its header. `ends_early`: whether reading has come to something malformed.
+    """One exported file, whose header was read. `ends_early`: True once reading has come to something malformed.
 
     Raises:
         NotAnExport: it does not have the exporter's top-level keys.
@@ -131,12 +131,12 @@ class Export:
             self._channel = _Channel.model_validate(header.get("channel"))
         except ValidationError:
             raise NotAnExport("its top level has no readable `guild` and `channel`") from None
-        self._type = _number(self._channel.type, CHANNEL_TYPES, TEXT)
+        self._type = _type_number(self._channel.type, CHANNEL_TYPES, TEXT)
         if self._type in DIRECT_TYPES:
             raise PrivateExport("holds direct messages, which are private; export a channel of a server instead")
 
     def dispatches(self) -> Iterator[Dispatch]:
-        """GUILD_CREATE with the channel, then the messages in order of id; none if there are no messages.
+        """Yield a GUILD_CREATE with the channel, then the messages in order of id; nothing if there are no messages.
 
         Messages are read one by one. Only a file that is not in order of id (the exporter can write the newest first)
         is sorted in memory.
@@ -157,7 +157,7 @@ class Export:
     def _messages(self, *, report: bool) -> Iterator[_Message]:
         number = 0
         with self.path.open(encoding="utf-8-sig", errors="replace") as file:
-            source = _Source(file)
+            source = _BoundedFile(file)
             # Numbers as `float` or 64-bit `int`: ijson 3.6's C reader crashes on an `int` of more than 4,300 digits.
             elements = cast("Iterator[object]", ijson.items(source, "messages.item", use_float=True))
             try:
@@ -198,7 +198,7 @@ class Export:
         author = exported.author
         sent: dict[str, object] = {
             "id": str(exported.id),
-            "type": _number(exported.type, MESSAGE_TYPES, OTHER_MESSAGE_TYPE),
+            "type": _type_number(exported.type, MESSAGE_TYPES, OTHER_MESSAGE_TYPE),
             "guild_id": str(self._guild.id),
             "channel_id": str(self._channel.id),
             "author": {"id": str(author.id), "username": author.name or "", "bot": bool(author.is_bot)},
@@ -237,7 +237,7 @@ class _TooLarge(ValueError):
     pass
 
 
-class _Source:
+class _BoundedFile:
     """A file as ijson reads it, which refuses values that are too large, or open too many brackets.
 
     ijson takes quadratic time for nesting: 90,000 levels take a minute. Brackets in texts count as well, but no message
@@ -250,13 +250,13 @@ class _Source:
         self.next_value()
 
     def next_value(self) -> None:
-        self._room, self._open = LARGEST_VALUE, 0
+        self._room, self._open = MAX_VALUE_CHARS, 0
 
     def read(self, size: int) -> bytes:
         text = self._file.read(size)
         self._room -= len(text)
         self._open += text.count("[") + text.count("{") - text.count("]") - text.count("}")
-        if self._room < 0 or self._open > MOST_OPEN:
+        if self._room < 0 or self._open > MAX_OPEN_BRACKETS:
             raise _TooLarge
         return text.encode()
 
@@ -265,7 +265,7 @@ def _header(path: Path) -> dict[str, object]:
     """Return everything before `messages`."""
     builder = ijson.ObjectBuilder()
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        events = cast("Iterator[tuple[str, str, object]]", ijson.parse(_Source(file), use_float=True))
+        events = cast("Iterator[tuple[str, str, object]]", ijson.parse(_BoundedFile(file), use_float=True))
         try:
             for prefix, event, value in events:
                 if (prefix, event) == ("messages", "start_array"):
@@ -281,7 +281,7 @@ def _reason(error: Exception) -> str:
     return "a value is too large" if isinstance(error, _TooLarge) else "a value is cut off or malformed"
 
 
-def _number(name: str | int, names: dict[str, int], otherwise: int) -> int:
-    if isinstance(name, int) or (name.isdecimal() and len(name) <= MOST_DIGITS):
+def _type_number(name: str | int, names: dict[str, int], otherwise: int) -> int:
+    if isinstance(name, int) or (name.isdecimal() and len(name) <= MAX_TYPE_DIGITS):
         return int(name)
     return names.get(name, otherwise)

@@ -15,8 +15,8 @@ from model.messages import DISCORD_EPOCH_MS, Message, Place
 SYNTHETIC_ID = 1 << 21
 """A bit that is set in the ids of replays, among the bits of Discord's worker number, so that no real id is equal."""
 
-PAGE = 100
-"""Discord's most messages a request (API reference, "Get Channel Messages")."""
+PAGE_SIZE = 100
+"""The most messages that Discord returns for one request (API reference, "Get Channel Messages")."""
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Fetcher(Protocol):
     async def messages(
         self, channel_id: int, *, before: int | None = None, after: int | None = None, around: int | None = None
     ) -> Sequence[Message]:
-        """Return at most `PAGE` messages of a channel or thread, oldest first; none if it is gone."""
+        """Return at most `PAGE_SIZE` messages of a channel or thread, oldest first; none if it is gone."""
         ...
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
@@ -147,7 +147,7 @@ class GatewayRefused(Exception):
     """Discord refuses this bot, and a retry cannot help. The message is one line that names the setting to change."""
 
 
-class Health:
+class GatewayHealth:
     """The state of the gateway connection. All times are in seconds since 1970, UTC.
 
     Attributes:
@@ -161,11 +161,11 @@ class Health:
         self.refusal = ""
         self.on_refusal: Callable[[], object] = lambda: None
         self.since = at
-        self._heard_at = at
+        self._last_frame_at = at
 
     def note_connected(self, at: float) -> None:
         """Note that a session has begun or was resumed."""
-        self.connected, self.since, self._heard_at = True, at, at
+        self.connected, self.since, self._last_frame_at = True, at, at
 
     def note_disconnected(self, at: float) -> None:
         """Note that the connection is lost. Only the first of several failures counts."""
@@ -179,16 +179,16 @@ class Health:
 
     def note_frame(self, at: float) -> None:
         """Note that a frame came. Even on a quiet server, a heartbeat is acknowledged every 41 s."""
-        self._heard_at = at
+        self._last_frame_at = at
 
     def lost_since(self, at: float) -> float | None:
         """Return since when there is no connection, or no frame for `PATIENCE_SECONDS`; None while all is well."""
         if not self.connected:
             return self.since
-        return self._heard_at if at - self._heard_at > PATIENCE_SECONDS else None
+        return self._last_frame_at if at - self._last_frame_at > PATIENCE_SECONDS else None
 
     def problem(self, at: float) -> str | None:
         """Say why the gateway counts as dead; None while it is alive."""
-        seconds = at - (self._heard_at if self.connected else self.since)
+        seconds = at - (self._last_frame_at if self.connected else self.since)
         state = "connected, but silent" if self.connected else "disconnected"
         return f"{state} for {seconds:.0f} s" if seconds > PATIENCE_SECONDS else None

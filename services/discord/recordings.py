@@ -22,9 +22,10 @@ log = logging.getLogger(__name__)
 
 NO_BOT_ID = 0  # the bot's id in an export, which names no bot: nobody has this id, so nothing mentions it
 
-REMEMBERED = 100_000  # message ids kept when files are merged. Copies of a message have nearly the same time.
+MAX_REMEMBERED_IDS = 100_000
+"""The number of message ids that are compared when files are merged: copies of a message have nearly the same time."""
 
-HIDDEN_REMEMBERED = 100_000
+MAX_HIDDEN_IDS = 100_000
 """The number of opted-out messages whose ids are kept, so that their reactions and deletions are left out as well."""
 
 KEPT_FIELDS = {
@@ -53,9 +54,11 @@ def read(*paths: Path, on_cut_off: Callable[[], object] = lambda: None) -> Itera
     """
     exports = [_export(path) for path in paths]
     streams = [
-        _lines(path) if export is None else _exported(export) for path, export in zip(paths, exports, strict=True)
+        _lines(path) if export is None else _dispatches_of(export) for path, export in zip(paths, exports, strict=True)
     ]
-    merged = streams[0] if len(streams) == 1 else _once(heapq.merge(*streams, key=lambda dispatch: dispatch.at))
+    merged = (
+        streams[0] if len(streams) == 1 else _without_repeats(heapq.merge(*streams, key=lambda dispatch: dispatch.at))
+    )
     first = next(merged, None)
     if first is None:
         raise BadRecording(f"{paths[0]}: no messages in this export; export a channel in which people have written")
@@ -83,7 +86,7 @@ def _export(path: Path) -> Export | None:
         raise BadRecording(f"{path}: cannot be read ({error.strerror}); name a recording or an export") from None
 
 
-def _exported(export: Export) -> Iterator[Dispatch]:
+def _dispatches_of(export: Export) -> Iterator[Dispatch]:
     empty = True
     for dispatch in export.dispatches():
         empty = False
@@ -131,7 +134,7 @@ def _parsed(line: bytes, encoding: str) -> Dispatch | None:
     return parse_line(text) if text.strip() else None
 
 
-def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
+def _without_repeats(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
     seen: dict[str, None] = {}
     for dispatch in dispatches:
         if dispatch.t == "MESSAGE_CREATE":
@@ -139,15 +142,15 @@ def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
             if message_id in seen:
                 continue
             seen[message_id] = None
-            if len(seen) > REMEMBERED:
+            if len(seen) > MAX_REMEMBERED_IDS:
                 del seen[next(iter(seen))]
         yield dispatch
 
 
 class RecordingFilter:
-    """Filters dispatches for a recording: removes interactions, unused types, and of people who opted out messages,
-    typing, reactions and the names of threads. `opted_out` gets the author id and the text of a message or edit; for
-    the rest an empty text. Unreadable dispatches are removed.
+    """Filters dispatches for a recording: removes interactions, unused types and what cannot be read; and of people
+    who opted out, messages, typing, reactions and the names of threads. `opted_out`: receives the author's id and the
+    text of a message or edit, else an empty text, and returns True for a person whose dispatches are removed.
     """
 
     def __init__(self, opted_out: Callable[[int, str], bool]) -> None:
@@ -206,7 +209,7 @@ class RecordingFilter:
         sent, target = read_message(d), read_quoted_message(d)
         if self._is_hidden(sent):
             self._hidden[sent.id] = None
-            if len(self._hidden) > HIDDEN_REMEMBERED:
+            if len(self._hidden) > MAX_HIDDEN_IDS:
                 del self._hidden[next(iter(self._hidden))]
             return None
         # A forward copies a message without its author: whether they opted out is unknown.

@@ -25,8 +25,8 @@ Answer = Awaitable[str]  # Markdown of any length, shown to the caller only
 Callback = Callable[..., Answer]
 """The function behind a command: called with the `Call`, and the options by name. Raises `CommandRefused`."""
 
-PRIVACY_COMMAND_SECONDS = 10.0  # how long a shutdown waits for a command of privacy
-MANY_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
+ALWAYS_RUNS_SECONDS = 10.0  # how long a shutdown waits for commands that always run
+MAX_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class SlashCommand(Generic[ServicesT]):
         is_unredacted: its texts reach the callback with their secrets, also those of people who have opted out: no
             model sees them.
         team_only: others are refused.
-        form: the title of the form in which its options are filled in, all of them texts. Empty: it needs no form.
+        form_title: of the form in which its options are filled in, all of them texts. Empty: it needs no form.
     """
 
     description: str
@@ -116,17 +116,17 @@ class SlashCommand(Generic[ServicesT]):
     needs_documents: bool = False
     is_unredacted: bool = False
     team_only: bool = False
-    form: str = ""
+    form_title: str = ""
 
 
-class Answering:
+class CommandRunner:
     """Runs callbacks and shows their answers. `close` cancels the calls in progress that need not run."""
 
     def __init__(self, phrases: PhrasesByLocale, is_team: Callable[[Call], bool] = lambda _: False) -> None:
         self._phrases = phrases
         self._is_team = is_team
         self._tasks: set[asyncio.Task[object]] = set()
-        self._privacy_tasks: set[asyncio.Task[str]] = set()
+        self._always_run_tasks: set[asyncio.Task[str]] = set()
         self._closing = False
 
     async def answer(
@@ -141,11 +141,11 @@ class Answering:
         self._tasks.add(task)
         try:
             phrases = self.phrases(interaction)
-            privacy_task = self._start(_run(interaction, callback, phrases)) if always_runs else None
-            if not await _acknowledge(interaction) and privacy_task is None:
+            always_run_task = self._start(_run(interaction, callback, phrases)) if always_runs else None
+            if not await _acknowledge(interaction) and always_run_task is None:
                 return
-            if privacy_task is not None:
-                text = await asyncio.shield(privacy_task)
+            if always_run_task is not None:
+                text = await asyncio.shield(always_run_task)
             else:
                 text = phrases.say("stopping") if self._closing else await _run(interaction, callback, phrases)
             await _show(interaction, text, phrases)
@@ -188,17 +188,17 @@ class Answering:
     async def close(self) -> None:
         """Answer nothing more, and cancel the calls in progress. Those that always run have a while to finish."""
         self._closing = True
-        if self._privacy_tasks:
-            await asyncio.wait(self._privacy_tasks, timeout=PRIVACY_COMMAND_SECONDS)
-        tasks = [*self._tasks, *self._privacy_tasks]
+        if self._always_run_tasks:
+            await asyncio.wait(self._always_run_tasks, timeout=ALWAYS_RUNS_SECONDS)
+        tasks = [*self._tasks, *self._always_run_tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _start(self, command: Coroutine[Any, Any, str]) -> asyncio.Task[str]:
         task = asyncio.create_task(command)
-        self._privacy_tasks.add(task)
-        task.add_done_callback(self._privacy_tasks.discard)
+        self._always_run_tasks.add(task)
+        task.add_done_callback(self._always_run_tasks.discard)
         return task
 
 
@@ -229,8 +229,8 @@ async def _run(interaction: Interaction, callback: Callable[[Call], Answer], phr
 async def _show(interaction: Interaction, text: str, phrases: CallPhrases) -> None:
     """Replace "thinking" by `text`, and post below it what does not fit."""
     pieces = split(text) or [phrases.say("nothing_to_say")]
-    if len(pieces) > MANY_PIECES:
-        pieces = [*pieces[: MANY_PIECES - 1], phrases.say("rest_left_out")]
+    if len(pieces) > MAX_PIECES:
+        pieces = [*pieces[: MAX_PIECES - 1], phrases.say("rest_left_out")]
     first, *more = pieces
     nobody = discord.AllowedMentions.none()
     await interaction.edit_original_response(content=first, allowed_mentions=nobody)
@@ -266,15 +266,15 @@ AppCommand = Command | app_commands.Group
 
 
 class _Tree(app_commands.CommandTree[discord.Client]):
-    def __init__(self, client: discord.Client, answering: Answering) -> None:
+    def __init__(self, client: discord.Client, runner: CommandRunner) -> None:
         super().__init__(client)
-        self._answering = answering
+        self._runner = runner
 
     async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:
         """Answer a call that does not fit a registered command, mostly of an older version of it."""
         log.warning("a command was called in an unknown form: %s", type(error).__name__)
         try:
-            text = self._answering.phrases(interaction).say("command_changed")
+            text = self._runner.phrases(interaction).say("command_changed")
             await interaction.response.send_message(text, ephemeral=True)
         except Exception as failure:  # noqa: BLE001 (nobody waits for this task: what it raised would be lost)
             log.debug("not answered: %s", reason(failure))
@@ -294,11 +294,11 @@ class Commands:
         """`offered`: by name, each command and its function; `groups`: the descriptions of groups, by the first word of
         the names of two words; `is_team`: returns True for a caller in the team.
         """
-        self._answering = Answering(phrases, is_team)
-        self._forms = {_FORM_ID + name: each for name, each in offered.items() if each[0].form}
+        self._runner = CommandRunner(phrases, is_team)
+        self._forms = {_FORM_ID + name: each for name, each in offered.items() if each[0].form_title}
         on_interactions(client, self._fill_in)
-        self._tree = _Tree(client, self._answering)
-        for each in _app_commands(offered, groups, self._answering):
+        self._tree = _Tree(client, self._runner)
+        for each in _app_commands(offered, groups, self._runner):
             self._tree.add_command(each)
         self._registered: set[int] = set()
         self._tasks = BackgroundTasks()
@@ -321,15 +321,15 @@ class Commands:
 
         async def run(call: Call) -> str:
             if command.team_only:
-                self._answering.check_team(call)
+                self._runner.check_team(call)
             return await callback(call, **values)
 
-        await self._answering.answer(interaction, run)
+        await self._runner.answer(interaction, run)
 
     async def close(self) -> None:
         """Answer and register nothing more."""
         await self._tasks.close()
-        await self._answering.close()
+        await self._runner.close()
 
     async def _register(self, guild_id: int) -> None:
         guild = discord.Object(guild_id)
@@ -352,7 +352,7 @@ _FORM_ID = "command:"
 
 
 def _modal(command: SlashCommand[Any], name: str) -> ui.Modal:
-    form = ui.Modal(title=command.form, custom_id=_FORM_ID + name)
+    form = ui.Modal(title=command.form_title, custom_id=_FORM_ID + name)
     for key, option in command.options.items():
         most = int(option.type.max_value)
         style = discord.TextStyle.short if most <= MOST_LINE_CHARS else discord.TextStyle.paragraph
@@ -363,13 +363,13 @@ def _modal(command: SlashCommand[Any], name: str) -> ui.Modal:
 
 
 def _app_commands(
-    offered: Mapping[str, tuple[SlashCommand[Any], Callback]], groups: Mapping[str, str], answering: Answering
+    offered: Mapping[str, tuple[SlashCommand[Any], Callback]], groups: Mapping[str, str], runner: CommandRunner
 ) -> Iterable[AppCommand]:
     """Return discord.py's objects for the commands, and for each group."""
     found: dict[str, AppCommand] = {}
     for name, (command, callback) in offered.items():
         first, _, second = name.partition(" ")
-        made = _app_command(second or first, command, callback, answering)
+        made = _app_command(second or first, command, callback, runner)
         if not second:
             found[first] = made
             continue
@@ -379,16 +379,16 @@ def _app_commands(
     return found.values()
 
 
-def _app_command(name: str, command: SlashCommand[Any], callback: Callback, answering: Answering) -> Command:
+def _app_command(name: str, command: SlashCommand[Any], callback: Callback, runner: CommandRunner) -> Command:
     async def show_form(interaction: Interaction) -> None:
-        await answering.show_form(interaction, command, name)
+        await runner.show_form(interaction, command, name)
 
-    if command.form:
+    if command.form_title:
         return app_commands.Command(name=name, description=command.description, callback=show_form)
 
     async def run(interaction: Interaction, **options: Any) -> None:
         values = {key: _own_type(value) for key, value in options.items()}
-        await answering.answer(interaction, lambda call: callback(call, **values), always_runs=command.always_runs)
+        await runner.answer(interaction, lambda call: callback(call, **values), always_runs=command.always_runs)
 
     # discord.py reads the options from the signature.
     parameters = [Parameter("interaction", Parameter.POSITIONAL_OR_KEYWORD)]

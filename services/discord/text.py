@@ -17,8 +17,8 @@ from model.messages import Attachment, Message
 from model.words import clean
 
 THREAD_NAME_LIMIT = 100  # Discord API reference, "Start Thread from Message"
-LOOKED_AT = 400  # characters of a line from which a name is made: enough for its markup, and a bound on the work
-UNNAMED = "Question"
+READ_OF_LINE_CHARS = 400  # of a line from which a name is made: enough for its markup, and a bound on the work
+DEFAULT_THREAD_NAME = "Question"
 
 KB, MB = 1_000, 1_000_000
 
@@ -30,14 +30,14 @@ NOTATION = re.compile(
 
 _NOT_OF_A_TOKEN = re.compile(r"[^\w.-]+|(?<=www)\.", re.IGNORECASE)
 
-LATEST = 253_402_300_799  # the last second of the year 9999: later times stay as they were written
+LATEST_TIME = 253_402_300_799  # the last second of the year 9999: later times stay as they were written
 
 PREFIX = re.compile(r"\A\s*(?:#{1,3}\s+|-#\s+|>{1,3}\s+|[-*+]\s+|\d{1,3}[.)]\s+)+")
 FENCE_LINE = re.compile(r"\s*(?:`{3,}|~{3,})[\w+#.-]*\s*")
 LINK = re.compile(r"\[([^\[\]]+)\]\(<?[^\s()<>]+>?\)")
 ADDRESS = re.compile(r"<(https?://[^\s<>]+)>")
 MARKUP = re.compile(r"[\\`*_~|<>\[\]@#]")
-MARK = re.compile(r"[*_~|`]")
+EMPHASIS_MARK = re.compile(r"[*_~|`]")
 """The first characters of `PAIRED`: a search for these is far cheaper, and most lines have none."""
 PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\1(?!\w)")
 
@@ -60,10 +60,10 @@ def thread_name(text: str) -> str:
     """Return a name for the thread that answers `text`: its first line with visible text, at most 100 UTF-16 units."""
     for line in text.splitlines():
         if FENCE_LINE.fullmatch(line) is None:
-            name = _bare(line[:LOOKED_AT])
+            name = _without_markup(line[:READ_OF_LINE_CHARS])
             if name:
                 return _shortened(name)
-    return UNNAMED
+    return DEFAULT_THREAD_NAME
 
 
 def _plain(text: str, names: Mapping[int, str]) -> str:
@@ -85,7 +85,7 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
                 return f"/{value}"
             case _:
                 seconds = int(value)
-                return f"{rfc3339(seconds)[:16].replace('T', ' ')} UTC" if 0 <= seconds <= LATEST else found[0]
+                return f"{rfc3339(seconds)[:16].replace('T', ' ')} UTC" if 0 <= seconds <= LATEST_TIME else found[0]
 
     return NOTATION.sub(replaced, text)
 
@@ -109,18 +109,18 @@ def _size(count: int) -> str:
     return f"{count / KB:.0f} kB" if count < MB - KB / 2 else f"{count / MB:.1f} MB"
 
 
-READ_FOR_NAME = 500
+READ_FOR_NAME_CHARS = 500
 """Characters of a line that may become part of a name: several times its length. Of 4,000 backticks, looking for pairs
 takes most of a second, in which nothing else runs.
 """
 
 
-def _bare(line: str) -> str:
+def _without_markup(line: str) -> str:
     """Return a line without markup; empty if nothing of it can be seen."""
-    text = _plain(PREFIX.sub("", line, count=1), {})[:READ_FOR_NAME]
+    text = _plain(PREFIX.sub("", line, count=1), {})[:READ_FOR_NAME_CHARS]
     if "](" in text or "<" in text:
         text = ADDRESS.sub(r"\1", LINK.sub(r"\1", text))
-    while MARK.search(text) and (bare := PAIRED.sub(r"\2", text)) != text:
+    while EMPHASIS_MARK.search(text) and (bare := PAIRED.sub(r"\2", text)) != text:
         text = bare
     seen = _one_line(text)
     return seen if any(each not in "*_~|`" and unicodedata.category(each)[0] not in "CZM" for each in seen) else ""
@@ -143,7 +143,7 @@ def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-LIMIT = 2_000  # content of one message (Discord API reference, "Create Message")
+MAX_MESSAGE_UNITS = 2_000  # content of one message (Discord API reference, "Create Message")
 
 FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>.*)")
 BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)+")
@@ -176,7 +176,7 @@ def units(text: str) -> int:
     return len(text) + (0 if text.isascii() else sum(character > "\uffff" for character in text))
 
 
-def split(text: str, limit: int = LIMIT) -> list[str]:
+def split(text: str, limit: int = MAX_MESSAGE_UNITS) -> list[str]:
     """Split `text` into pieces of at most `limit` (≥ 2) units, none blank; a blank `text` has no pieces.
 
     Cut after a paragraph, else a line, a sentence, a word, else anywhere. A code block (``` or ~~~) that is cut is
@@ -189,7 +189,7 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
     ]
 
 
-def pieces(text: str, limit: int = LIMIT) -> Iterator[Piece]:
+def pieces(text: str, limit: int = MAX_MESSAGE_UNITS) -> Iterator[Piece]:
     """Return the pieces, each with the fences that were added to it kept apart."""
     rest, fence, gap = text.rstrip(), None, BLANK_LINES
     while rest := rest[found.end() :] if (found := gap.match(rest)) else rest:
@@ -213,7 +213,7 @@ def _cut(rest: str, fence: Fence | None, limit: int) -> tuple[int, Fence | None]
     while start < len(used):
         stop = len(rest) if (found := rest.find("\n", start)) < 0 else found
         line, before = rest[start:stop], fence
-        fence = _after(line, before, limit)
+        fence = _fence_after(line, before, limit)
         looks_like_fence, next_text = FENCE.match(line) is not None, start
         for end in range(max(start, text_begins) + 1, min(stop + 1, len(used))):
             if used[end] + (len(fence.mark) + 1 if fence else 0) > room:
@@ -240,7 +240,7 @@ def _rank_of_line_end(after: str, before_line: Fence | None, fence: Fence | None
         return PARAGRAPH
     if fence is not None:
         opens_here = fence is not before_line
-        closes_next = _after(after.lstrip().partition("\n")[0], fence, limit) is None
+        closes_next = _fence_after(after.lstrip().partition("\n")[0], fence, limit) is None
         return None if opens_here or closes_next else LINE_OF_CODE
     return PARAGRAPH if not after[1:].partition("\n")[0].strip() else LINE
 
@@ -252,7 +252,7 @@ def _rank_within(line: str, end: int, *, in_code: bool) -> int:
     return SENTENCE if ends_sentence else WORD
 
 
-def _after(line: str, fence: Fence | None, limit: int) -> Fence | None:
+def _fence_after(line: str, fence: Fence | None, limit: int) -> Fence | None:
     """Return the code block that is open after `line` (CommonMark, "Fenced code blocks", at any indentation)."""
     found = FENCE.fullmatch(line)
     # What would fill a quarter of a piece when repeated is no fence but text.

@@ -444,7 +444,7 @@ class SourceRecords:
         """The source and its description, by content hash and summary key; None until the first lookup."""
 
     @property
-    def records(self) -> Mapping[str, Record]:
+    def by_id(self) -> Mapping[str, Record]:
         return MappingProxyType(self._records)
 
     def records_of(self, kind: SourceKind[R]) -> dict[str, R]:

@@ -26,10 +26,10 @@ import clock
 from services.llm.bounded import BoundedClient, UnusableReply
 from services.llm.endpoint import (
     BadOutput,
+    ContentPart,
     EndpointSettings,
     Function,
     LLMError,
-    Part,
     PromptRefused,
     Rejected,
     Reply,
@@ -199,7 +199,7 @@ def _seconds(retry_after: str | None) -> float | None:
         return None
 
 
-def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
+def _content(parts: tuple[ContentPart, ...]) -> str | list[str | dict[Any, Any]]:
     """Return a text if all parts are texts, as some servers take no lists; without empty ones, which Crynux refuses."""
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     if len(texts) == len(parts):

@@ -47,7 +47,7 @@ class UnknownRequest(LLMError):
 Method = Literal["function_calling", "json_schema"]
 """The form in which a JSON schema is requested: as the one tool that must be called, or as the response format."""
 
-Part = Mapping[str, object]
+ContentPart = Mapping[str, object]
 """A piece of a user message in OpenAI's chat completions: `{"type": "text", …}` or an image."""
 
 
@@ -128,7 +128,7 @@ class Request:
 
     step: str
     system: str
-    user: tuple[Part, ...]
+    user: tuple[ContentPart, ...]
     schema_name: str
     schema: Mapping[str, object]
     method: Method

@@ -11,10 +11,11 @@ from typing import Protocol
 from model.conversations import Image
 from model.messages import Attachment
 from services.discord import AttachmentFailed, Attachments, AttachmentUnreachable
-from services.llm.endpoint import Part
+from services.llm.endpoint import ContentPart
 
 MAX_IMAGE_BYTES = 10_000_000
-MAX_IMAGES, MAX_IMAGES_BYTES = 5, 10_000_000
+"""The limit of one image."""
+MAX_IMAGES, MAX_CALL_IMAGE_BYTES = 5, 10_000_000
 """The limits of one call. Each byte is in memory several times while a call runs, and many calls may run at once."""
 
 
@@ -23,7 +24,7 @@ class ImageFailed(Exception):
 
 
 class ImageUnusable(ImageFailed):
-    """The attachment is no image, is too large or is gone: no later try will do."""
+    """The attachment is no image, is too large or is gone: trying again later does not help."""
 
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ def choose_images(attachments: Iterable[Attachment]) -> frozenset[int]:
     chosen: dict[int, int] = {}
     for attachment in attachments:
         size = sum(chosen.values()) + attachment.size
-        if attachment.is_image and len(chosen) < MAX_IMAGES and size <= MAX_IMAGES_BYTES:
+        if attachment.is_image and len(chosen) < MAX_IMAGES and size <= MAX_CALL_IMAGE_BYTES:
             chosen[attachment.id] = attachment.size
     return frozenset(chosen)
 
@@ -106,12 +107,12 @@ def sniff(data: bytes) -> str | None:
     return None
 
 
-ImageAdapter = Callable[[Image], Part]
-"""Makes the piece of a user message that shows an image."""
+ImageAdapter = Callable[[Image], ContentPart]
+"""Makes the content part of a user message that shows an image."""
 
 
-def openai_image(image: Image) -> Part:
-    """Return an image in OpenAI's chat completions; inline, as Crynux fetches no addresses."""
+def openai_image(image: Image) -> ContentPart:
+    """Return an image in OpenAI's chat completions; inline, as not every endpoint fetches the address of an image."""
     data = base64.b64encode(image.data).decode("ascii")
     return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{data}"}}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from services.llm.endpoint import Endpoint, LLMError, Part, Reply, Request, RequestedCall, Round
+from services.llm.endpoint import ContentPart, Endpoint, LLMError, Reply, Request, RequestedCall, Round
 from services.llm.recording import Recording
 
 _ESCAPED = re.compile(r"\\\\|\\u00(?P<code>2[013-9a-f]|[3-467][0-9a-f]|5[0-9abd-f])", re.IGNORECASE)
@@ -61,7 +61,7 @@ class RedactingEndpoint:
         if self._recording is not None:
             await self._recording.add(request, outcome)
 
-    def _part(self, part: Part) -> Part:
+    def _part(self, part: ContentPart) -> ContentPart:
         text = part.get("text")
         return {**part, "text": self._redact(text)} if isinstance(text, str) else part
 

@@ -19,10 +19,10 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from services.llm.endpoint import (
     BadOutput,
     CallOptions,
+    ContentPart,
     Endpoint,
     Function,
     Method,
-    Part,
     Reply,
     Request,
     TimedOut,
@@ -168,7 +168,7 @@ class StructuredLLM:
     observe: Callable[[str, float], None] | None = None
 
     async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
-        text: tuple[Part, ...] = ({"type": "text", "text": prompt.user},) if prompt.user else ()
+        text: tuple[ContentPart, ...] = ({"type": "text", "text": prompt.user},) if prompt.user else ()
         images = await in_thread(lambda: [*map(self.image_adapter, prompt.images)]) if prompt.images else ()
         request = Request(
             step=step,
@@ -240,7 +240,7 @@ def _read(reply: Reply, model: type[M]) -> M:
         raise
 
 
-def _repair(wrong: NotFound, model: type[BaseModel]) -> Part:
+def _repair(wrong: NotFound, model: type[BaseModel]) -> ContentPart:
     keys = ", ".join(model.model_fields)
     text = (
         f"Your previous reply was not usable because {wrong}. "

@@ -15,4 +15,4 @@ from services.privacy.forgetting import (
     rename_sources,
 )
 from services.privacy.text_match import find_remaining_words
-from services.privacy.unknown_files import FolderContents
+from services.privacy.unknown_files import ConfiguredFiles

@@ -25,7 +25,7 @@ from services.privacy.recordings import (
     remove_from_recording,
 )
 from services.privacy.text_match import LONG_CHARS, OwnWords, TextMatch, blocks_in, pairs_in
-from services.privacy.unknown_files import FolderContents, Kind, kind_of, logs_among, report_lines, unknown_files
+from services.privacy.unknown_files import ConfiguredFiles, FileKind, kind_of, logs_among, report_lines, unknown_files
 from services.storage import DataFolder, Record, edit_records, files, read_object, replace_strings
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive, library
 from services.telemetry import number_of, parse_part_outcome
@@ -131,7 +131,7 @@ class ForgetResult:
                 setattr(self, name, getattr(self, name) + value)
 
     @property
-    def anything(self) -> bool:
+    def found_anything(self) -> bool:
         return any(value for name, value in asdict(self).items() if name not in {"left", "renamed"})
 
 
@@ -156,7 +156,7 @@ class TeamData(NamedTuple):
 def forget(
     data: TeamData,
     user_id: int,
-    contents: FolderContents | None = None,
+    configured: ConfiguredFiles | None = None,
     texts: list[str] | None = None,
     renamed_elsewhere: Callable[[list[str]], Mapping[str, str]] = lambda _texts: {},
     own_words: OwnWords | None = None,
@@ -164,7 +164,7 @@ def forget(
     """Remove a person from the `data`: from its folder, its archive, and the topics, which follow from that.
     `texts`: what the person wrote elsewhere, which is searched for too; texts found here are added to it.
 
-    `contents`: unless it is None, every other file of the folder is dealt with or reported. Without a library, topics
+    `configured`: unless it is None, every other file of the folder is dealt with or reported. Without a library, topics
     are left and reported; the next opening of the library removes the person from them. A topic whose name has a word
     of the person is renamed, unless the operator named it. `renamed_elsewhere`: given the person's texts, returns new
     ids by old ones of sources renamed outside of the folder. `own_words`: tells which lines in records of others count
@@ -179,7 +179,7 @@ def forget(
     folder, raw, team, _ = data
     folders = [folder.root, folder.posts.parent, folder.outbox, folder.drafts, folder.outcomes]
     folders += [folder.llm_recordings, folder.pending, raw]
-    if contents is not None:
+    if configured is not None:
         folders += (path for path in folder.root.rglob("*") if path.is_dir())
     for each in folders:
         files.clear_leftovers(each)  # copies that a crash has left
@@ -188,7 +188,7 @@ def forget(
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
     texts = [] if texts is None else texts
     texts += texts_in(folder, raw, user_id)
-    found = _find_recordings(folder, contents, user_id, done)
+    found = _find_recordings(folder, configured, user_id, done)
     texts += [text for of_person in found.recordings.values() for text in of_person.texts]
     renamed, kept, similar = _topics_to_rename(data, user_id, texts)
     prefix = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
@@ -218,7 +218,7 @@ def forget(
     done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
     unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
     done.left += [f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id)]
-    if damaged := DecisionLog(folder.decisions).damaged():
+    if damaged := DecisionLog(folder.decisions).count_damaged():
         done.left.append(f"{folder.decisions}: {number_of(damaged, 'damaged line')}")
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
@@ -301,16 +301,16 @@ class _Recordings:
 
 
 def _find_recordings(
-    folder: DataFolder, contents: FolderContents | None, user_id: int, done: ForgetResult
+    folder: DataFolder, configured: ConfiguredFiles | None, user_id: int, done: ForgetResult
 ) -> _Recordings:
-    """Find the recordings in the folder. With `contents`, also report every other file that is not the program's."""
+    """Find the recordings in the folder. With `configured`, also report every other file that is not the program's."""
     recorded = folder.llm_recordings.glob("**/*.jsonl")
     found = _Recordings({path for path in recorded if path.is_file() and not path.is_symlink()})
-    if contents is None:
+    if configured is None:
         return found
-    paths = [path for path in unknown_files(folder, contents.ours) if path not in found.llm_files]
-    logs = logs_among(paths, contents.log)
-    if contents.running:
+    paths = [path for path in unknown_files(folder, configured.ours) if path not in found.llm_files]
+    logs = logs_among(paths, configured.log)
+    if configured.is_running:
         why = "not looked into while the bot runs; app.py --forget does so"
         done.left += report_lines(sorted({*paths, *logs}), why)
         return found
@@ -318,7 +318,7 @@ def _find_recordings(
     links = [path for path in paths if path.is_symlink() and path not in logs]
     done.left += report_lines(links, "a link; what it leads to is not looked into")
     paths = [path for path in paths if path not in links]
-    kinds = dict[Path, Kind]()
+    kinds = dict[Path, FileKind]()
     for path in paths:
         if path in logs:
             continue
@@ -326,15 +326,15 @@ def _find_recordings(
             kinds[path] = kind_of(path)
         except OSError as error:
             done.left.append(f"{path}: cannot be read ({error.strerror}), so it is not known whose words it holds")
-    found.llm_files.update(path for path, kind in kinds.items() if kind is Kind.LLM_CALLS)
-    for path in (path for path, kind in kinds.items() if kind is Kind.RECORDING):
+    found.llm_files.update(path for path, kind in kinds.items() if kind is FileKind.LLM_CALLS)
+    for path in (path for path, kind in kinds.items() if kind is FileKind.RECORDING):
         of_person = found.recordings[path] = find_in_recording(path, user_id)
         if of_person.damaged:
             done.left.append(f"{path}: {number_of(of_person.damaged, 'damaged line')}")
     attachments = {attachments_folder(path) for path in found.recordings}
-    others = [path for path, kind in kinds.items() if kind is Kind.OTHER and path.parent not in attachments]
+    others = [path for path, kind in kinds.items() if kind is FileKind.OTHER and path.parent not in attachments]
     done.left += report_lines(others, "none of this program's, not looked into")
-    databases = [path for path, kind in kinds.items() if kind is Kind.DATABASE]
+    databases = [path for path, kind in kinds.items() if kind is FileKind.DATABASE]
     unused = "a database that this configuration does not use, not looked into; delete it unless something else does"
     done.left += report_lines(databases, unused)
     return found
@@ -464,7 +464,7 @@ def forget_in_all_servers(
     servers: Sequence[TeamData],
     user_id: int,
     texts: list[str],
-    contents: FolderContents | None = None,
+    configured: ConfiguredFiles | None = None,
     renamed: Mapping[str, str] | None = None,
     published: Callable[[], Iterable[str]] = tuple,
     other_archives: Sequence[Path] = (),
@@ -480,7 +480,7 @@ def forget_in_all_servers(
 
     for server in servers:
         files.remove_folder(server.folder.regeneration)  # else reported, though gone by then
-    done = forget(shared, user_id, contents, texts, renamed_elsewhere, own_words)
+    done = forget(shared, user_id, configured, texts, renamed_elsewhere, own_words)
     for server in servers:
         done.add(forget(server, user_id, texts=texts, own_words=own_words))
     return done

@@ -82,12 +82,12 @@ def _edit_of_calls(
         people = call.get("people")
         if isinstance(people, list) and people:
             # A reply may say in other words what its sources say.
-            if str(user_id) in people or any(map(of_others.lines_within, _sources_in(call))):
+            if str(user_id) in people or any(map(of_others.whole_lines_in, _sources_in(call))):
                 return None
             kept = cast("Record", _redacted(call, of_others, ids))
         else:
             text = _text_of(call)
-            found_in = unnamed.lines_within if "format" in call else unnamed.found_in
+            found_in = unnamed.whole_lines_in if "format" in call else unnamed.found_in
             if found_in(text) or any(each in text for each in ids):
                 return None
             kept = call

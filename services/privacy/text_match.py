@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from services.llm import clean
-from services.privacy.unknown_files import FolderContents, report_lines, unknown_files
+from services.privacy.unknown_files import ConfiguredFiles, report_lines, unknown_files
 from services.storage import DataFolder
 from services.team import REMOVED, Pair, archive
 
-LEAST_CHARS = 16
+MIN_CHARS = 16
 """The fewest letters and digits that identify a text as one person's: "yes, thanks" is in every prompt."""
 LONG_CHARS = 32
 """The fewest letters and digits of a single line that identifies its text."""
 
-WINDOW = 6
-"""Words in a row that identify the person who wrote them; a shorter line does so if it has `LEAST_CHARS`."""
+WINDOW_WORDS = 6
+"""Words in a row that identify the person who wrote them; a shorter line does so if it has `MIN_CHARS`."""
 _WORDS = re.compile(r"\w+")
 _LABEL = re.compile(r"^[\s¦]*(?:User|Team)(?: \w+)?(?: \([^)]*\))?: ")
 """The label before a message in a prompt, such as `User A: `."""
@@ -40,11 +40,11 @@ class TextMatch:
     Texts are looked up by the first words of one of their lines, so that a search takes hardly longer for a thousand
     texts than for one.
 
-    `least`: characters of the shortest text that is searched for. For texts of other people pass `LONG_CHARS`: they may
+    `min_chars`: shorter texts are not searched for. For texts of other people pass `LONG_CHARS`: they may
     ask "how do I install the" as well. `too_short`: how many texts are not searched for.
     """
 
-    def __init__(self, texts: Iterable[str] = (), least: int = LEAST_CHARS) -> None:
+    def __init__(self, texts: Iterable[str] = (), min_chars: int = MIN_CHARS) -> None:
         self._single_words: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         self._by_start: defaultdict[str, dict[int, dict[tuple[str, ...], set[tuple[str, ...]]]]] = defaultdict(dict)
         self.too_short = 0
@@ -52,7 +52,7 @@ class TextMatch:
             segments = _segments(text)
             lines = _distinct_words(_lines(text))
             forms = [_distinct_words(segments), lines, *([line] for line in lines if len(line) >= LONG_CHARS)]
-            identifying = [each for each in forms if _identifying_chars(each) >= least]
+            identifying = [each for each in forms if _identifying_chars(each) >= min_chars]
             self.too_short += not identifying
             for each in identifying:
                 self._add(tuple(each))
@@ -63,7 +63,7 @@ class TextMatch:
         if len(words) == 1:
             self._single_words[words[0]].add(padded)
             return
-        start = tuple(words[:WINDOW])
+        start = tuple(words[:WINDOW_WORDS])
         self._by_start[words[0]].setdefault(len(start), {}).setdefault(start, set()).add(padded)
 
     def found_in(self, text: str) -> bool:
@@ -81,7 +81,7 @@ class TextMatch:
         words, padded = joined.split(" "), f" {joined} "
         yield from (lines for lines in self._beginning_in(words) if all(line in padded for line in lines))
 
-    def lines_within(self, text: str) -> frozenset[str]:
+    def whole_lines_in(self, text: str) -> frozenset[str]:
         """Return the lines by which texts are found in `text`, without those that run over a line end or label."""
         found = [*self.find_lines(text)]
         shown = [_padded(_LABEL.sub("", line)) for line in text.split("\n")] if found else []
@@ -89,8 +89,8 @@ class TextMatch:
         return frozenset(line for lines in whole for line in lines)
 
     def redacted(self, text: str) -> str:
-        """Return `text` with `[removed]` for the lines by which texts are found in it (`lines_within`)."""
-        found = [line for line in self.lines_within(text) if len(line.strip()) >= LEAST_CHARS]
+        """Return `text` with `[removed]` for the lines by which texts are found in it (`whole_lines_in`)."""
+        found = [line for line in self.whole_lines_in(text) if len(line.strip()) >= MIN_CHARS]
         if not found:
             return text
         return "\n".join(
@@ -184,9 +184,9 @@ def _distinct_words(texts: Iterable[str]) -> list[str]:
 
 
 def _identifying_chars(lines: Sequence[str]) -> int:
-    """Count the characters of the lines that have `LEAST_CHARS`, without those that are part of another one."""
+    """Count the characters of the lines that have `MIN_CHARS`, without those that are part of another one."""
     joined = "\n".join(lines)
-    return sum(len(line) for line in lines if len(line) >= LEAST_CHARS and joined.count(line) == 1)
+    return sum(len(line) for line in lines if len(line) >= MIN_CHARS and joined.count(line) == 1)
 
 
 CHUNK_BYTES = 256 * 1024
@@ -209,12 +209,12 @@ class WordSequences:
     def add(self, texts: Iterable[str]) -> None:
         for line in (line for text in texts for line in clean(text).split("\n")):
             words = tuple(_WORDS.findall(line.casefold()))
-            if sum(map(len, words)) < LEAST_CHARS:
+            if sum(map(len, words)) < MIN_CHARS:
                 continue
             if len(words) == 1:
                 self._single_words.add(words[0])
                 continue
-            size = min(len(words), WINDOW)
+            size = min(len(words), WINDOW_WORDS)
             for start in range(len(words) - size + 1):
                 row = words[start : start + size]
                 self._rows.setdefault(row[0], {}).setdefault(row[1], {}).setdefault(size, set()).add(row)
@@ -226,12 +226,12 @@ class WordSequences:
         before: list[str] = []
         for piece in pieces:
             words = before + piece
-            if not self._single_words.isdisjoint(piece) or self._begin_in(words):
+            if not self._single_words.isdisjoint(piece) or self._any_begins_in(words):
                 return True
-            before = words[-WINDOW + 1 :]
+            before = words[-WINDOW_WORDS + 1 :]
         return False
 
-    def _begin_in(self, words: list[str]) -> bool:
+    def _any_begins_in(self, words: list[str]) -> bool:
         for at, (first, second) in enumerate(pairwise(words)):
             rows = self._rows.get(first)
             if rows is None or (by_length := rows.get(second)) is None:
@@ -242,19 +242,19 @@ class WordSequences:
 
 
 def find_remaining_words(
-    root: Path, texts: Iterable[str], contents: FolderContents, reported: Iterable[str]
+    root: Path, texts: Iterable[str], configured: ConfiguredFiles, reported: Iterable[str]
 ) -> list[str]:
     """Return a line for each file below `root` that contains one of `texts`, plain or escaped as in JSON, and for each
     file and folder that cannot be read.
 
-    The documents of `contents`, and files with a line in `reported`, are not searched. A line for a folder stands for
+    The documents of `configured`, and files with a line in `reported`, are not searched. A line for a folder stands for
     its files that are not part of the layout.
     """
     sequences = WordSequences()
     sequences.add(texts)
-    documents = {path.absolute() for path in contents.documents}
+    documents = {path.absolute() for path in configured.documents}
     known = tuple(reported)
-    unknown = set(unknown_files(DataFolder(root), contents.ours))
+    unknown = set(unknown_files(DataFolder(root), configured.ours))
     found: list[Path] = []
     unreadable: list[Path] = []
 

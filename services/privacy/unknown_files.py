@@ -16,14 +16,14 @@ from typing import cast
 from services.storage import DataFolder
 from services.telemetry import number_of
 
-LISTED_FILES = 5
-"""The most files of one folder that are reported one by one; of more, the folder is reported."""
+MAX_LISTED_FILES = 5
+"""The most files of one folder that are reported one by one; of more, one line reports all."""
 
-_LONGEST_LINE = 1 << 20
+_MAX_LINE_BYTES = 1 << 20
 _DATABASE = re.compile(r".*\.sqlite(-(wal|shm|journal))?")
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     LLM_CALLS = "llm calls"
     RECORDING = "recording"
     DATABASE = "database"
@@ -31,20 +31,20 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FolderContents:
-    """The files in the data folder that the configuration knows.
+class ConfiguredFiles:
+    """Files that belong to the program by its configuration, beside those of the data folder's layout.
 
     Attributes:
-        ours: further files and folders of this program, or of the operator's documents.
-        documents: those of `ours` that the operator wrote or chose, and that are not searched.
+        ours: files and folders of this program, and of the operator's documents.
+        documents: those of `ours` that the operator wrote or chose: they are not searched for a person's words.
         log: the log file; the names of rotated ones begin with its name.
-        running: a bot writes to the folder, so that files outside of the layout are only reported.
+        is_running: a bot writes to the folder, so that files outside of the layout are only reported.
     """
 
     ours: Collection[Path] = ()
     documents: Collection[Path] = ()
     log: Path | None = None
-    running: bool = False
+    is_running: bool = False
 
 
 def unknown_files(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
@@ -55,13 +55,13 @@ def unknown_files(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
     return [path for path in sorted(_files(folder.root)) if not known & {path.absolute(), *path.absolute().parents}]
 
 
-def kind_of(path: Path) -> Kind:
+def kind_of(path: Path) -> FileKind:
     """Determine the kind of a file by its name, or its first line that is a JSON object. Raises OSError."""
     if _DATABASE.fullmatch(path.name):
-        return Kind.DATABASE
+        return FileKind.DATABASE
     with path.open("rb") as file:
         for _ in range(10):
-            line = file.readline(_LONGEST_LINE)
+            line = file.readline(_MAX_LINE_BYTES)
             try:
                 first: object = json.loads(line)
             except (ValueError, RecursionError):
@@ -70,9 +70,9 @@ def kind_of(path: Path) -> Kind:
                 continue
             keys = set(cast("dict[str, object]", first)) if isinstance(first, dict) else set[str]()
             if {"at", "t", "d"} <= keys:
-                return Kind.RECORDING
-            return Kind.LLM_CALLS if {"step", "hash"} <= keys else Kind.OTHER
-    return Kind.OTHER
+                return FileKind.RECORDING
+            return FileKind.LLM_CALLS if {"step", "hash"} <= keys else FileKind.OTHER
+    return FileKind.OTHER
 
 
 def logs_among(paths: Iterable[Path], log: Path | None) -> list[Path]:
@@ -90,7 +90,7 @@ def report_lines(paths: Iterable[Path], why: str) -> Iterator[str]:
     for path in paths:
         by_folder[path.parent].append(path)
     for folder, inside in by_folder.items():
-        if len(inside) > LISTED_FILES:
+        if len(inside) > MAX_LISTED_FILES:
             yield f"{folder}: {number_of(len(inside), 'file')}: {why}"
         else:
             yield from (f"{path}: {why}" for path in inside)
@@ -106,7 +106,7 @@ def _layout_of(folder: DataFolder) -> Iterator[Path]:
     """
     yield from (
         folder.lock_file,
-        folder.seen,
+        folder.watermarks,
         folder.usage,
         folder.token_days,
         folder.last_report,

@@ -4,7 +4,7 @@ One `Redactor` serves logs, prompts, captures and evidence.
 """
 
 # pyright: reportUnusedImport=false
-from services.redaction.named_secrets import Path, compile_run, end_of_run, is_placeholder, leads_to_secret
+from services.redaction.named_secrets import KeyPath, compile_run, end_of_run, is_placeholder, leads_to_secret
 from services.redaction.redactor import (
     CODE_SHAPES,
     DOCUMENTATION_SHAPES,

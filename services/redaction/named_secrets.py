@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 # Names, and values that are none
 
-Path = tuple[str, ...]
+KeyPath = tuple[str, ...]
 """The keys that lead to a value: `("services", "db", "ports", "[0]")`. An index of a list is in brackets."""
 
 _KEYS = "api|access|private|secret|account|signing|encryption|shared|license|client|master|session"
@@ -40,10 +40,10 @@ is_word = re.compile(
 """In lower case, up to three joined: `granted.`, `dead-code`."""
 is_constant = re.compile(r"[A-Z]{2,20}(?:_[A-Z]{2,20}){1,5}").fullmatch
 is_ambiguous = re.compile(r"(?:^|\s)(?:pass|credentials)$", re.IGNORECASE).search
-"""Counts and steps have such names as well."""
+"""Names that also stand before counts and steps, as in `pass: 12`."""
 
 _ends_with_secret = re.compile(rf"{NAMES}$").search
-_is_other_pass = re.compile(
+_is_harmless_pass = re.compile(
     r"(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached|low|high|band|all|first|second|last|multi|single|one|two|num|test|by)"
     r"[._ -]?pass$",
     re.IGNORECASE,
@@ -76,11 +76,11 @@ _MAX_NAME_CHARS = 200
 
 
 def names_secret(name: str) -> bool:
-    return bool(_ends_with_secret(name)) and not _is_other_pass(name)
+    return bool(_ends_with_secret(name)) and not _is_harmless_pass(name)
 
 
-def names_many(name: str) -> bool:
-    """Return True for the name of a list of secrets, or of a list of their names."""
+def may_name_many(name: str) -> bool:
+    """Return True for `secrets` and `tokens`, whose values may be secrets or the names of secrets."""
     return bool(_is_plural(name)) and not names_secret(name)
 
 
@@ -91,14 +91,14 @@ def describes_secret(name: str) -> bool:
 
 def is_secret(name: str, value: str) -> bool:
     """Return True if `name` marks `value` as a secret, and `value` is not an ordinary one for such a name."""
-    if names_many(name):
+    if may_name_many(name):
         return _looks_random(value, 16)
     ordinary = value.lower() in _SWITCH_VALUES or _is_file(value) or (value.isdecimal() and _begins_with_count(name))
     # The token that a parser reports is part of its input.
     return names_secret(name) and not ordinary and (not _is_parser_token(name) or _looks_random(value, 8))
 
 
-def leads_to_secret(path: Path, value: str) -> bool:
+def leads_to_secret(path: KeyPath, value: str) -> bool:
     """Return True if a key in `path` marks `value` as a secret: everything below such a key, but descriptions."""
     names = [part for part in reversed(path) if not part.startswith("[")]
     near = 2 if names and names[0].lower() in _NEUTRAL_NAMES else 1
@@ -122,21 +122,21 @@ def _looks_random(value: str, chars: int) -> bool:
 
 # Long runs of alternatives
 
-PIECES = 500
-"""Repetitions in one match of a run's pattern."""
+MAX_REPEATS = 500
+"""The most repetitions in one match; see `compile_run`."""
 
 
 def compile_run(pieces: str) -> re.Pattern[str]:
-    """Compile a pattern that matches at most `PIECES` repetitions of `pieces`, without backtracking; for `end_of_run`.
+    """Compile a pattern for `end_of_run`: at most `MAX_REPEATS` repetitions of `pieces`, without backtracking.
 
     The number is bounded because `re` keeps some hundred bytes for each piece that it has matched, even where it cannot
     backtrack. `end_of_run` matches again from the end of a match.
     """
-    return re.compile(rf"(?>(?:{pieces}){{0,{PIECES}}})")
+    return re.compile(rf"(?>(?:{pieces}){{0,{MAX_REPEATS}}})")
 
 
 def end_of_run(run: re.Pattern[str], text: str, at: int) -> int:
-    """Return where the repetition that begins at `at` ends; `at` itself if there is none."""
+    """Return where the run that begins at `at` ends, however long it is; `at` itself if there is none."""
     while (found := run.match(text, at)) and found.end() > at:
         at = found.end()
     return at
@@ -155,7 +155,8 @@ _SIGN = (
     r"(?i:str|string|bytes|SecretStr|Final)\]?(?:[ \t]?\|[ \t]?(?:None|null|undefined))?[ \t]{0,9}=(?!=)"
     r"|===?|=>|:=|[=:])[ \t]{0,20}"
 )
-# Begins with the last character of a name: signs are rarer than characters that a name could begin with.
+# A search for signs, which are rare; `_NAME` then reads backwards. Only the characters that a name can end with are
+# tried before a sign (the 4 is of `b64`).
 _ASSIGNMENT = re.compile(rf"[delnghstyDELNGHSTY4]{_SIGN}")
 _NAME = re.compile(rf"(?:{NAMES}|(?i:secrets|tokens))\Z")
 _NAME_CHARS = 32
@@ -189,7 +190,7 @@ _BARE = re.compile(r"[^\s\"'`&]+")
 _BARE_IN_CODE = re.compile(r"(?=[^\s\"'`&]{0,99}[0-9])[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)")
 _SCHEME = re.compile(r"(?i:bearer|basic|bot|token)[ \t]{1,20}([\w.~+/=-]{8,})")
 _MAX_VALUE_CHARS = 1000
-"""The rest of a value is not looked at."""
+"""Only so much of a value is looked at to tell whether it is a secret."""
 
 _OBJECT = re.compile(r"\{[ \t]{0,20}(?:\\?[\"'}]|[\w.-]{1,60}[ \t]{0,9}[:=]|$)", re.MULTILINE)
 _VALUE_OF_OBJECT = re.compile(r"\{[ \t]{0,20}\\?[\"']?(?:value|default|plain|raw)\\?[\"']?[ \t]{0,9}[:=][ \t]{0,20}")
@@ -204,28 +205,28 @@ _INNER_SIGN = re.compile(r"[ \t]{0,9}(?:=>|[:=])")
 
 
 class _Value(NamedTuple):
-    """`name`: the key of the value if it is inside an object, else empty."""
+    """Where a value is in the text. `key`: its key if it is inside an object, else empty."""
 
     start: int
     end: int
     quoted: bool
-    name: str = ""
+    key: str = ""
 
 
-class _Named(NamedTuple):
-    """A name in the text, and how a value is assigned to it."""
+class _Assignment(NamedTuple):
+    """A name in the text, and how a value is assigned to it. `before`: the text in front of the name."""
 
     name: str
     before: str
     sign: str
-    quoted: bool
+    name_is_quoted: bool
 
-    def makes_secret(self, value: str, *, quoted: bool, inner: str, code: bool) -> bool:
-        """Return True if `value` is a secret. `inner`: its own name, if it is in an object."""
-        if not value or is_placeholder(value) or describes_secret(inner):
+    def makes_secret(self, value: str, *, quoted: bool, key: str, code: bool) -> bool:
+        """Return True if `value` is a secret. `quoted`: it is in quotes; `key`: its key, if it is in an object."""
+        if not value or is_placeholder(value) or describes_secret(key):
             return False
         readable = any(map(str.isalnum, value))
-        if self.quoted and names_many(self.name):
+        if self.name_is_quoted and may_name_many(self.name):
             return readable and not (is_word(value) or is_constant(value) or is_number(value))
         words = _WORDS_BEFORE.search(self.before)
         whole = f"{words[0] if words else ''}{self.name}"
@@ -233,48 +234,51 @@ class _Named(NamedTuple):
             return False
         if self.name.lower() == "token":
             return readable and not (code and self.sign.startswith("=="))
-        return whole != "PASS" or self.sign != ":" or self.quoted  # the result of a test
+        return whole != "PASS" or self.sign != ":" or self.name_is_quoted  # the result of a test
 
     def _is_remark(self, whole: str, value: str) -> bool:
         """Return True if an unquoted `value` is a count or a word of a sentence."""
-        in_sentence = self.sign == ":" and not self.quoted and bool(is_word(value))
+        in_sentence = self.sign == ":" and not self.name_is_quoted and bool(is_word(value))
         if not is_ambiguous(whole):
             return in_sentence and bool(_REMARK.search(self.before + self.name))
-        return in_sentence or bool(is_count(value)) or (self.quoted and bool(is_number(value)))
+        return in_sentence or bool(is_count(value)) or (self.name_is_quoted and bool(is_number(value)))
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
-    """Yield start and end of each secret that follows a name. With `code`, `token = next(tokens)` is no secret.
+    """Yield start and end of each secret that follows a name. `code`: the text is program code, so that the value in
+    `token = next(tokens)` is no secret.
 
     Finds the values in `password=x`, `"token": ["x", "y"]` and `SECRET_KEY = "x"`. The time is linear in the length of
     the text: patterns are bounded or possessive, and no value is read twice.
     """
-    scan = _Scan(text, code)
+    reader = _ValueReader(text, code)
     at = hidden = 0
-    while given := _ASSIGNMENT.search(text, at):
-        at = given.start() + 1
+    while match := _ASSIGNMENT.search(text, at):
+        at = match.start() + 1
         name = _NAME.search(text[max(0, at - _NAME_CHARS) : at])
         if name is None:
             continue
         start = at - len(name[0])
         before = text[max(hidden, start - _BEFORE_CHARS) : start]
-        named = _Named(name[0], before, given["sign"], given["close"] is not None)
-        values, at = scan.values(given.end(), named)
-        for first, end, quoted, inner in values:
+        assignment = _Assignment(name[0], before, match["sign"], match["close"] is not None)
+        values, at = reader.values(match.end(), assignment)
+        for first, end, quoted, key in values:
             value = text[first : min(end, first + _MAX_VALUE_CHARS)]
-            if named.makes_secret(value.strip(), quoted=quoted, inner=inner, code=code):
+            if assignment.makes_secret(value.strip(), quoted=quoted, key=key, code=code):
                 yield first + len(value) - len(value.lstrip()), end
                 hidden, at = end, max(at, end)
 
 
-class _Scan:
+class _ValueReader:
+    """Reads the values behind the names of one text, from its begin to its end."""
+
     def __init__(self, text: str, code: bool) -> None:
         self._text, self._code = text, code
         self._bare_end = 0
 
-    def values(self, at: int, named: _Named) -> tuple[list[_Value], int]:
+    def values(self, at: int, assignment: _Assignment) -> tuple[list[_Value], int]:
         """Return the values that begin at `at`, and where to search for the next name."""
-        text, many = self._text, named.quoted and names_many(named.name)
+        text, many = self._text, assignment.name_is_quoted and may_name_many(assignment.name)
         if self._code and (inner := _VALUE_OF_OBJECT.match(text, at)):
             at = inner.end()
         char = text[at : at + 1]
@@ -282,12 +286,15 @@ class _Scan:
             return [], at
         is_object = _OBJECT.match(text, at) is not None
         if char == "[" or (is_object and not self._code):
-            return ([], at) if _LINK.match(text, at) else self._inner_values(at, over_lines=char == "[" and not many)
+            if _LINK.match(text, at):
+                return [], at
+            inside = _InnerReader(text, at + 1, code=self._code, over_lines=char == "[" and not many)
+            return inside.values, inside.at
         if quote := _QUOTE.match(text, at):
             mark = quote["quote"]
-            closed = self._end_of_triple_quoted if mark[2:] else self._end_of_quoted
-            return [_Value(quote.end(), closed(quote.end(), mark), quoted=True)], at
-        return [] if is_object or many or _NEXT_NAME.match(text, at) else self._bare_value(at, named.sign), at
+            end_of = _end_of_triple_quoted if mark[2:] else _end_of_quoted
+            return [_Value(quote.end(), end_of(text, quote.end(), mark), quoted=True)], at
+        return [] if is_object or many or _NEXT_NAME.match(text, at) else self._bare_value(at, assignment.sign), at
 
     def _bare_value(self, at: int, sign: str) -> list[_Value]:
         if self._code:
@@ -303,46 +310,66 @@ class _Scan:
             self._bare_end = found.end() if found else at
         return [_Value(at, self._bare_end, quoted=False)]
 
-    def _end_of_quoted(self, at: int, quote: str) -> int:
-        """Return the end of the quoted text that begins at `at`: its quote, or the end of the line."""
-        return end_of_run(_UNTIL_QUOTE[quote], self._text, at)
 
-    def _end_of_triple_quoted(self, at: int, quote: str) -> int:
-        """Return the end of a triple-quoted text; of one that was cut off the end of the text, if near."""
-        end = self._text.find(quote, at, at + _MAX_TRIPLE_QUOTED_CHARS)
-        if end < 0 and len(self._text) <= at + _MAX_TRIPLE_QUOTED_CHARS:
-            return len(self._text)
-        return end if end >= 0 else self._end_of_quoted(at, quote[0])
+def _end_of_quoted(text: str, at: int, quote: str) -> int:
+    """Return the end of the quoted text that begins at `at`: its quote, or the end of the line."""
+    return end_of_run(_UNTIL_QUOTE[quote], text, at)
 
-    def _inner_values(self, at: int, *, over_lines: bool) -> tuple[list[_Value], int]:
-        """Return the values of the object or list that opens at `at`, and its end: at most the end of the line, unless
-        it is a list of quoted texts and may go `over_lines`.
-        """
-        found: list[_Value] = []
-        depth, name, named, crossed = 1, "", False, False
-        at += 1
-        while depth and (part := _INNER_PART.match(self._text, at)):
-            kind, start, at = part.lastgroup, part.start(), part.end()
-            crossed, over_lines = crossed or kind == "line", over_lines and kind in _LIST_PARTS
-            if (crossed and not over_lines) or (self._code and part[0] == "{"):
-                break
-            if kind in ("open", "shut"):
-                depth, named = depth + (1 if kind == "open" else -1), False
-            elif kind == "comma":
-                named = False
+
+def _end_of_triple_quoted(text: str, at: int, quote: str) -> int:
+    """Return the end of a triple-quoted text; of one that was cut off the end of the text, if near."""
+    end = text.find(quote, at, at + _MAX_TRIPLE_QUOTED_CHARS)
+    if end < 0 and len(text) <= at + _MAX_TRIPLE_QUOTED_CHARS:
+        return len(text)
+    return end if end >= 0 else _end_of_quoted(text, at, quote[0])
+
+
+class _InnerReader:
+    """Reads the object or list whose bracket opens before `at`, token by token: to its end, or the end of the line. A
+    list of quoted texts may go `over_lines`.
+
+    Attributes:
+        values: what was read, each with the last key before it.
+        at: where the reading ended.
+    """
+
+    def __init__(self, text: str, at: int, *, code: bool, over_lines: bool) -> None:
+        self._text, self._code, self._over_lines = text, code, over_lines
+        self._depth, self._crossed_line = 1, False
+        self._key, self._awaits_value = "", False  # after a key comes its value, not the next key
+        self.values: list[_Value] = []
+        self.at = at
+        self._read()
+
+    def _read(self) -> None:
+        while self._depth and (token := _INNER_PART.match(self._text, self.at)):
+            kind, self.at = token.lastgroup, token.end()
+            self._crossed_line = self._crossed_line or kind == "line"
+            self._over_lines = self._over_lines and kind in _LIST_PARTS
+            if (self._crossed_line and not self._over_lines) or (self._code and token[0] == "{"):
+                return
+            if kind in ("open", "shut", "comma"):
+                self._depth += {"open": 1, "shut": -1, "comma": 0}[kind]
+                self._awaits_value = False
             elif kind == "quote":
-                end = self._end_of_quoted(at, part[0])
-                value, at = _Value(at, end, quoted=True, name=name), end
-                if self._text.startswith(part[0], end):
-                    at += len(part[0])
-                else:
-                    over_lines = False
-                if not named and (sign := _INNER_SIGN.match(self._text, at)):
-                    name, at, named = self._text[value.start : end], sign.end(), True
-                else:
-                    found.append(value)
-            elif kind == "bare" and not named and (key := _INNER_NAME.match(self._text, start)):
-                name, at, named = key[1], key.end(), True
-            elif kind == "bare" and not self._code:
-                found.append(_Value(start, at, quoted=False, name=name))
-        return found, at
+                self._read_quoted(token[0])
+            elif kind == "bare":
+                self._read_bare(token.start())
+
+    def _read_quoted(self, quote: str) -> None:
+        """Read a quoted key or value, whose opening quote was read."""
+        start, end = self.at, _end_of_quoted(self._text, self.at, quote)
+        is_closed = self._text.startswith(quote, end)
+        self.at = end + len(quote) if is_closed else end
+        self._over_lines = self._over_lines and is_closed
+        if not self._awaits_value and (sign := _INNER_SIGN.match(self._text, self.at)):
+            self._key, self.at, self._awaits_value = self._text[start:end], sign.end(), True
+        else:
+            self.values.append(_Value(start, end, quoted=True, key=self._key))
+
+    def _read_bare(self, start: int) -> None:
+        """Read a key or value without quotes, which begins at `start`."""
+        if not self._awaits_value and (key := _INNER_NAME.match(self._text, start)):
+            self._key, self.at, self._awaits_value = key[1], key.end(), True
+        elif not self._code:
+            self.values.append(_Value(start, self.at, quoted=False, key=self._key))

@@ -59,7 +59,8 @@ def drop_unfinished_restore(root: Path) -> None:
     top = root / RESTORING
     if not top.is_dir():
         return
-    # Folders are lifted step by step: a walk down would end at the longest path, or in too many calls.
+    # Folders are moved up one level at a time: walking down would fail at the length limit of paths or the recursion
+    # limit.
     while folders := [path for path in top.iterdir() if _is_folder(path)]:
         for folder in folders:
             for path in list(folder.iterdir()):
@@ -100,8 +101,8 @@ class DataFolder:
 
     lock_file = _PathBelow(".lock")
     # For each channel and thread, the id up to which every message has its result.
-    seen = _PathBelow("state", "seen.json")
-    # The counts of the budgets.
+    watermarks = _PathBelow("state", "seen.json")
+    # What people, servers and the day have used of the budgets.
     usage = _PathBelow("state", "usage.json")
     # The outcome of each part, one JSON object per line, one file per day.
     outcomes = _PathBelow("state", "outcomes")
@@ -128,11 +129,12 @@ class DataFolder:
     opt_outs = _PathBelow("state", "opt-outs.json")
     llm_recordings = _PathBelow("llm-recordings")
 
-    # Collections of documents: files attached to support threads, and people's own runbooks; and copies of those in a
-    # server of Chroma.
+    # The collections of files attached to threads.
     evidence = _PathBelow("evidence")
+    # The collections of people's own runbooks.
     runbooks = _PathBelow("runbooks")
-    documents = _PathBelow("documents")
+    # Copies of the collections that are kept in a Chroma server.
+    chroma_copies = _PathBelow("documents")
     # The people whose runbooks may be used for answers in threads.
     shown_runbooks = _PathBelow("state", "shown-runbooks.json")
     # Files of threads that must not be read again.
@@ -182,25 +184,25 @@ def make_private(paths: Collection[Path], excluded: Collection[Path] = ()) -> in
     """Remove the permissions of group and others from files and folders, recursively, but for excluded paths, the
     folders above and below them, symlinks, and files of other users. Returns how many were open to others.
     """
-    kept = {os.path.realpath(path) for path in excluded}
-    return sum(_make_private(Path(os.path.realpath(path)), kept) for path in paths)
+    excluded_paths = {os.path.realpath(path) for path in excluded}
+    return sum(_make_private(Path(os.path.realpath(path)), excluded_paths) for path in paths)
 
 
-def _make_private(path: Path, kept: Collection[str]) -> int:
-    if str(path) in kept:
+def _make_private(path: Path, excluded_paths: Collection[str]) -> int:
+    if str(path) in excluded_paths:
         return 0
     try:
         status = path.lstat()
         if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             return 0
-        is_above = any(each.startswith(f"{path}/") for each in kept)
+        is_above = any(each.startswith(f"{path}/") for each in excluded_paths)
         is_open = bool(status.st_mode & 0o077) and not is_above
         if is_open:
             path.chmod(stat.S_IMODE(status.st_mode) & 0o700)
         inside = sorted(path.iterdir()) if stat.S_ISDIR(status.st_mode) else []
     except OSError:
         return 0  # gone meanwhile, or of another user
-    return is_open + sum(_make_private(each, kept) for each in inside)
+    return is_open + sum(_make_private(each, excluded_paths) for each in inside)
 
 
 # The lock
@@ -236,7 +238,7 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
             finish_restore(data_dir)  # a restore that a crash has cut off
             yield
         finally:
-            # The file stays: deleting it would let two processes lock two files of one name.
+            # The file excluded_paths: deleting it would let two processes lock two files of one name.
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)

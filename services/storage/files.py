@@ -151,7 +151,7 @@ def replace(path: Path, data: bytes) -> None:
     """Make `data` the whole content of `path`, atomically and durably. Missing folders are made. New files are for
     their owner alone; others keep their permissions. A file behind a symlink is replaced there.
     """
-    with _errors_name(path), journal_change("replace", path, data) as has_journal:
+    with _name_in_errors(path), journal_change("replace", path, data) as has_journal:
         folder = _replace_atomically(path, data, flush=not has_journal)
         if not has_journal:
             sync_folder(folder)
@@ -161,7 +161,7 @@ def replace_derived(path: Path, data: bytes, *, flush: bool = True) -> None:
     """Replace a file that is derived from others, and compared with them at every start: a power cut may bring back the
     old content, whole. Without `flush`, for copies, it may leave anything.
     """
-    with _errors_name(path), journal_change("replace", path, data) as has_journal:
+    with _name_in_errors(path), journal_change("replace", path, data) as has_journal:
         _replace_atomically(path, data, flush=flush and not has_journal)
 
 
@@ -172,7 +172,7 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
     If the data cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file by
     several threads or processes wait for each other, so that none cuts off the data of another.
     """
-    with _errors_name(path):
+    with _name_in_errors(path):
         _make_folder(path.parent)
         descriptor = _open_locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
@@ -198,7 +198,7 @@ def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
 @contextlib.contextmanager
 def locked_for_edit(path: Path) -> Generator[None]:
     """Let calls of `append` to `path` wait while the block reads and replaces it. A missing file needs no lock."""
-    with _errors_name(path):
+    with _name_in_errors(path):
         try:
             descriptor = _open_locked(path, os.O_RDONLY)
         except FileNotFoundError:
@@ -212,7 +212,7 @@ def locked_for_edit(path: Path) -> Generator[None]:
 
 def truncate(path: Path, length: int) -> None:
     """Cut a file back to `length` bytes, durably."""
-    with _errors_name(path):
+    with _name_in_errors(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             with journal_change("truncate", path, length=length) as has_journal:
@@ -227,7 +227,7 @@ def remove(path: Path) -> None:
     """Delete a file durably, if it exists."""
     if is_journaled(path) and not os.path.lexists(path):
         return
-    with _errors_name(path), contextlib.suppress(FileNotFoundError), journal_change("remove", path) as has_journal:
+    with _name_in_errors(path), contextlib.suppress(FileNotFoundError), journal_change("remove", path) as has_journal:
         os.unlink(path)  # noqa: PTH108 (as above)
         if not has_journal:
             sync_folder(path.parent)
@@ -243,7 +243,7 @@ def remove_folder(folder: Path) -> None:
 
 def move_aside(path: Path, ending: str) -> Path:
     """Add `ending` to the name of a file, and a number if that name is taken; durably. Returns the new path."""
-    with _errors_name(path):
+    with _name_in_errors(path):
         names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
         aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
         if is_journaled(path):  # a journal cannot rename: a crash between the two changes leaves both files
@@ -354,7 +354,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _errors_name(path: Path) -> Generator[None]:
+def _name_in_errors(path: Path) -> Generator[None]:
     """Put the path into errors: calls on descriptors fail without one, those on temporary files with another."""
     try:
         yield

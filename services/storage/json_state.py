@@ -13,7 +13,7 @@ from services.storage import files
 
 Record = dict[str, Any]
 
-_DAMAGED = (TypeError, ValueError, OverflowError, RecursionError)
+_DAMAGE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError)
 """The errors of reading ids from damaged JSON: the third for 1e400, which is read as an infinity."""
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ def read_ids(path: Path) -> set[int]:
     """Read a JSON list of ids, such as of people who opted out; empty if the list is damaged."""
     try:
         return _ids(path)
-    except _DAMAGED:
+    except _DAMAGE_ERRORS:
         log.error("%s is damaged: nobody counts as opted out until it is mended", path)  # noqa: TRY400 (a line for the operator)
         return set()
 
@@ -31,7 +31,7 @@ def read_ids(path: Path) -> set[int]:
 def ids_are_damaged(path: Path) -> bool:
     try:
         _ids(path)
-    except _DAMAGED:
+    except _DAMAGE_ERRORS:
         return True
     return False
 

@@ -13,7 +13,7 @@ How a pair travels:
       index         the team index, the cache of descriptions, and when a topic is described again
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
-    corrections     `--kb`: what operators see, remove and restore
+    removals        `--kb`: what operators see, remove and restore
     teaching        what a team member writes in a form, as a capture
     audit           what was decided by whom, about pairs, drafts and gaps
 
@@ -21,7 +21,7 @@ As topics are a fold of archive and decisions, recovery, rebuild and undo are on
 """
 
 # pyright: reportUnusedImport=false
-from services.team import archive, archive_files, captures, corrections, library, rebuilding
+from services.team import archive, archive_files, captures, library, rebuilding, removals
 from services.team.archive import (
     REMOVED,
     Pair,
@@ -40,10 +40,10 @@ from services.team.captures import (
     Capture,
     CapturedImage,
     CapturedMessage,
-    Captures,
     PairLinks,
     PendingCapture,
     PendingFolder,
+    RecentCaptures,
     Revision,
     apply_revisions,
     captured_images,
@@ -52,7 +52,6 @@ from services.team.captures import (
     pair_link_line,
     with_doubts,
 )
-from services.team.corrections import Overview, overview
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
 from services.team.index import DescriptionSchedule
 from services.team.library import (
@@ -65,12 +64,13 @@ from services.team.library import (
     allowed_removals,
     has_team_changed,
     merge_decisions,
-    parts_by_topic,
+    pieces_by_topic,
     replaced_by,
     topic_files,
 )
 from services.team.opening import check_library, open_library
-from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, Task
+from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, RebuildTask
+from services.team.removals import Overview, overview
 from services.team.teaching import (
     MOST_ANSWER_CHARS,
     MOST_QUESTION_CHARS,
@@ -78,7 +78,7 @@ from services.team.teaching import (
     Lesson,
     LessonForm,
     LessonRefused,
-    Taught,
+    TeachingResult,
     asker_among,
     lesson_of,
     share_of_wording,

@@ -230,7 +230,7 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
     return values, tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in turns)
 
 
-def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
+def piece_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
     """Reduce a pair to the given messages; None if it has none of them. `messages=None` keeps all. To whom the team's
     turns are can become less certain by that (`without_questions`), never more.
     """
@@ -240,7 +240,7 @@ def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
     if not kept:
         return None
     to_ids = without_questions(_rows(pair), set(pair.message_ids).difference(messages))
-    part = replace(
+    piece = replace(
         pair,
         message_ids=tuple(pair.message_ids[at] for at in kept),
         author_ids=tuple(pair.author_ids[at] for at in kept),
@@ -248,7 +248,7 @@ def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
         addressee_ids=(),
         doubted_ids=tuple(each for each in pair.doubted_ids if each in messages),
     )
-    return with_addressees(part, [to_ids[at] for at in kept])
+    return with_addressees(piece, [to_ids[at] for at in kept])
 
 
 def of_asker_and_team(pair: Pair) -> Pair | None:
@@ -258,7 +258,7 @@ def of_asker_and_team(pair: Pair) -> Pair | None:
     first = next(iter(_askers(pair)), UNKNOWN)
     own = {each for each, author, turn, _ in _rows(pair) if turn.speaker is Speaker.USER and author == first}
     answers = {each for each, _, turn, to in _rows(pair) if turn.speaker is Speaker.TEAM and to == first}
-    return part_of(pair, own | answers) if answers else None
+    return piece_of(pair, own | answers) if answers else None
 
 
 def remove_texts(pair: Pair, author_id: int) -> Pair:

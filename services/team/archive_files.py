@@ -228,7 +228,7 @@ class ArchiveReader:
                 del self._latest[unwanted.conversation_id]
         return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
 
-    def waiting(self, wanted: PairFilter) -> list[Pair]:
+    def in_memory(self, wanted: PairFilter) -> list[Pair]:
         """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
 

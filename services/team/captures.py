@@ -284,7 +284,7 @@ def captured_images(message: Message) -> tuple[CapturedImage, ...]:
 
 
 @dataclass(slots=True)
-class _Known:
+class _StoredConversation:
     """A stored conversation: its last capture, the hash of its messages, and the ids of messages that were first
     captured in it but are not in its last capture.
 
@@ -313,7 +313,7 @@ class _Owner(NamedTuple):
     conversation_id: str
 
 
-class Captures:
+class RecentCaptures:
     """The recent captures: finds the stored conversation that a new capture continues."""
 
     def __init__(
@@ -332,7 +332,7 @@ class Captures:
         self._in_threads = BoundedDict[int, None](KEPT_IN_THREADS)
         self._kept = kept
         # The newest are last:
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _StoredConversation] = {}
         self._owners: dict[int, _Owner] = {}  # by message
         self._count = 0
         for pair in earlier:
@@ -368,12 +368,12 @@ class Captures:
         messages = _join_messages([each for each in stored if each.message_id not in lost], capture.messages)
         return replace(capture, conversation_id=conversation_id, messages=messages)
 
-    def permitted(self, pair: Pair) -> Pair | None:
+    def without_withheld(self, pair: Pair) -> Pair | None:
         """Return a pair of another archive without withheld messages; None: question or answer is missing then."""
         withheld = {each.message_id for each in captured_messages(pair) if self.is_withheld(each)}
         if not withheld:
             return pair
-        rest = archive.part_of(pair, set(pair.message_ids) - withheld)
+        rest = archive.piece_of(pair, set(pair.message_ids) - withheld)
         return rest if rest is not None and archive.is_exchange(rest.kind, rest.turns) else None
 
     def revise(self, revisions: Iterable[Revision]) -> None:
@@ -417,12 +417,12 @@ class Captures:
             self._in_threads.update(dict.fromkeys(pair.message_ids))
         known = self._known.pop(conversation_id, None)
         lost = () if known is None else tuple(sorted(self._owned_by(known).difference(pair.message_ids)))
-        self._known[conversation_id] = _Known(_pack(pair), digest, lost)
+        self._known[conversation_id] = _StoredConversation(_pack(pair), digest, lost)
         if len(self._known) > self._kept:
             for message_id in self._owned_by(self._known.pop(next(iter(self._known)))):
                 del self._owners[message_id]
 
-    def _owned_by(self, known: _Known) -> set[int]:
+    def _owned_by(self, known: _StoredConversation) -> set[int]:
         """Return the ids of the messages that this conversation was the first to capture."""
         pair = known.pair
         owners = ((each, self._owners.get(each)) for each in {*pair.message_ids, *known.lost_ids})

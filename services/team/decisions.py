@@ -170,7 +170,7 @@ def sound_length(data: bytes) -> int:
     return data.rfind(b"\n") + 1
 
 
-def corrections(decisions: Iterable[Decision]) -> list[Decision]:
+def kept_by_rebuild(decisions: Iterable[Decision]) -> list[Decision]:
     """Return for each pair the last decision that no curator made, in order. A rebuild keeps these."""
     last: dict[Decimal, Decision] = {}
     for each in decisions:
@@ -205,7 +205,7 @@ class DecisionLog:
     def read(self) -> list[Decision]:
         return parse(self.content(), str(self.path))
 
-    def damaged(self) -> int:
+    def count_damaged(self) -> int:
         """Count the lines that hold no decision."""
         content = self.content()
         return sum(1 for line in content.split(b"\n") if line.strip()) - len(parse(content, str(self.path)))

@@ -56,7 +56,7 @@ class DescriptionSchedule:
                 self._make_due(topic)
         if self._decisions % self._every == 0:
             for topic in self._grown.values():
-                if self._doubled(topic.name, len(topic.pairs)):
+                if self._has_doubled(topic.name, len(topic.pairs)):
                     self._make_due(topic)
             self._grown.clear()
 
@@ -65,7 +65,7 @@ class DescriptionSchedule:
         added to each, by name.
         """
         names = [name for name in {*self._grown, *more} if name in topics and name in self.described]
-        return any(self._doubled(name, len(topics[name].pairs) + more.get(name, 0)) for name in names)
+        return any(self._has_doubled(name, len(topics[name].pairs) + more.get(name, 0)) for name in names)
 
     def due(self) -> list[Topic]:
         """Return the topics that are to be described before the next decision, by name, each once."""
@@ -73,7 +73,7 @@ class DescriptionSchedule:
         self._due.clear()
         return found
 
-    def _doubled(self, name: str, pairs: int) -> bool:
+    def _has_doubled(self, name: str, pairs: int) -> bool:
         return pairs >= 2 * len(self.described[name].pairs)
 
     def _make_due(self, topic: Topic) -> None:
@@ -157,7 +157,7 @@ class TeamIndex:
         """The names of the topics that have a description."""
         return sorted(name.removesuffix(".txt") for name in self._records)
 
-    def outdated(self, topics: Iterable[Topic]) -> list[str]:
+    def outdated_descriptions(self, topics: Iterable[Topic]) -> list[str]:
         """Return the names of those topics whose description is of earlier content."""
         records = ((topic, self._records.get(topic.file)) for topic in topics)
         return [topic.name for topic, record in records if record and record.content_hash != self._hash(topic)]
@@ -170,7 +170,7 @@ class TeamIndex:
         self._earlier.clear()
         self._by_words.clear()
 
-    def undescribed(self, at: float) -> list[Topic]:
+    def undescribed_topics(self, at: float) -> list[Topic]:
         """Return the topics without a description of their present content, by name."""
         found = self.find_undescribed(self._suspects.values(), at)
         self._suspects = {topic.name: topic for topic in found}
@@ -197,7 +197,7 @@ class TeamIndex:
         return found
 
     @property
-    def written(self) -> bool:
+    def is_written(self) -> bool:
         """True if both files are up to date."""
         return self._cache_written and self._index_written
 

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
 from services.storage import files
 from services.team import archive, archive_files
-from services.team.archive import REMOVED, Pair, Speaker, part_of
+from services.team.archive import REMOVED, Pair, Speaker, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
@@ -28,7 +28,7 @@ from services.team.topics import Correction, Placement, Topic, TopicFold, sort_k
 
 # Files, state and start cursor
 
-MOST_AHEAD = 86_400  # seconds that a cursor may be newer than the newest pair
+CURSOR_AHEAD_SECONDS = 86_400  # seconds that a cursor may be newer than the newest pair
 
 
 class LibraryUnusable(Exception):
@@ -72,13 +72,15 @@ class TeamState:
     filed_bytes: int = 0
     announced: str = ""
 
-    def announces(self, decisions: bytes) -> bool:
-        """Return True if this is the decisions file of a rebuilt library."""
+    def is_swapping_in(self, decisions: bytes) -> bool:
+        """Return True if a rebuilt library with this decisions file is being swapped in."""
         return self.announced == digest_of_decisions(decisions)
 
-    def start(self, *, begun: bool) -> str:
-        """Return the start cursor. `begun`: there are decisions."""
-        return self.start_qa_id if begun else self.last_processed_qa_id
+    def start_id(self, *, has_decisions: bool) -> str:
+        """Return the start cursor. `has_decisions`: there is a file of decisions; until then
+        `last_processed_qa_id` is the start cursor.
+        """
+        return self.start_qa_id if has_decisions else self.last_processed_qa_id
 
 
 _STATE = TypeAdapter(TeamState)
@@ -113,14 +115,14 @@ def start_cursor(paths: TeamPaths, state: TeamState, configured: str, now: float
     decision; None: all pairs do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id
     or is more than a day newer than the newest pair, or decisions have been lost.
     """
-    if state.filed_bytes > 0 and not DecisionLog(paths.decisions).length and not state.announces(b""):
+    if state.filed_bytes > 0 and not DecisionLog(paths.decisions).length and not state.is_swapping_in(b""):
         raise LibraryUnusable(
             f"{paths.decisions} is missing or empty, and {paths.state} says that there were decisions; "
             "put it back, or delete the state file and have all captured conversations filed again"
         )
     newest = archive_files.last_timestamp(paths.raw)
-    limit = MOST_AHEAD + (Decimal(now) if newest is None else archive.timestamp_instant(newest))
-    found = state.start(begun=paths.decisions.exists())
+    limit = CURSOR_AHEAD_SECONDS + (Decimal(now) if newest is None else archive.timestamp_instant(newest))
+    found = state.start_id(has_decisions=paths.decisions.exists())
     cursors = {"kb.qa_raw_last_processed_id": configured, f"{paths.state}: last_processed_qa_id": found}
     keys = {where: key for where, pair_id in cursors.items() if (key := _cursor_instant(pair_id, where)) is not None}
     for where, key in keys.items():
@@ -150,9 +152,9 @@ IS_LATER = "is a later capture of the same conversation"
 """The end of the reason for which an earlier capture is skipped."""
 
 
-def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
+def allowed_removals(pair: Pair, in_topic: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
     """Return those of `remove_ids`, the pairs that a model calls obsolete, that may be removed when `pair` joins the
-    pairs `held` by a topic.
+    pairs `in_topic`.
 
     These are pairs of the topic that are older than `pair`; at most 1 if the topic has 1 or 2 other pairs, 2 if it has
     3 or 4, else 3. Earlier captures of the same conversation do not count: the model has not seen them. Other ids are
@@ -160,7 +162,7 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
     """
     if not remove_ids:
         return ()
-    others = _others(pair, held)
+    others = _others(pair, in_topic)
     most = min(MOST_REMOVED, (len(others) + 1) // 2)
     allowed: dict[str, None] = {}
     for pair_id in remove_ids:
@@ -175,13 +177,13 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
 
 
 def allowed_remarks(
-    pair: Pair, held: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
+    pair: Pair, in_topic: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
 ) -> tuple[Remark, ...]:
     """Return those of a model's `remarks` that are about an older pair of the topic and not about a `removed` one. The
     others are logged. As with removals, earlier captures of the same conversation do not count.
     """
     remarks = tuple(remarks)
-    others = _others(pair, (each for each in held if each.id not in removed)) if remarks else {}
+    others = _others(pair, (each for each in in_topic if each.id not in removed)) if remarks else {}
     kept: list[Remark] = []
     for remark in remarks:
         found = _older(pair, others, remark.id) if remark.what else "it says nothing"
@@ -192,8 +194,8 @@ def allowed_remarks(
     return tuple(kept)
 
 
-def _others(pair: Pair, held: Iterable[Pair]) -> dict[Decimal, Pair]:
-    return {each.key: each for each in held if each.conversation_id != pair.conversation_id}
+def _others(pair: Pair, pairs: Iterable[Pair]) -> dict[Decimal, Pair]:
+    return {each.key: each for each in pairs if each.conversation_id != pair.conversation_id}
 
 
 def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | str:
@@ -207,7 +209,7 @@ def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | s
     return found if sort_key(found) < sort_key(pair) else "it is not older"
 
 
-def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> dict[str, Pair]:
+def pieces_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> dict[str, Pair]:
     """Split a pair by topic. `pieces`: from a model, ids of messages and a safe topic name for each. Returns nothing if
     no piece has both a question and an answer; the pair is then filed as a whole. Unknown ids are logged.
     """
@@ -218,11 +220,11 @@ def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> d
         if unknown:
             log.warning("%s: not messages of it: %.200r", pair.id, unknown)
         by_topic.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
-    parts = {topic: part_of(pair, messages) for topic, messages in by_topic.items() if topic}
-    whole = {topic: part for topic, part in parts.items() if part is not None and _is_exchange(part)}
-    if by_topic and not whole:
+    split = {topic: piece_of(pair, messages) for topic, messages in by_topic.items() if topic}
+    exchanges = {topic: piece for topic, piece in split.items() if piece is not None and _is_exchange(piece)}
+    if by_topic and not exchanges:
         log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
-    return whole
+    return exchanges
 
 
 def _is_exchange(pair: Pair) -> bool:
@@ -252,24 +254,24 @@ def _speakers_changed(pair: Pair, earlier: Pair) -> set[Speaker]:
     return {turn.speaker for message_id, turn in turns if texts.get(message_id, turn.text) != turn.text != REMOVED}
 
 
-def merge_decisions(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
-    """Merge the decisions about the `parts` of a pair, one for each part, into one decision about the pair. It is
-    `added` if at least one part was added; it then names only those parts.
+def merge_decisions(pair: Pair, pieces: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
+    """Merge the decisions about the `pieces` of a pair, one for each, into one decision about the pair. It is `added`
+    if at least one piece was added; it then names only those.
     """
     added = [
-        (part, decision)
-        for part, decision in zip(parts.values(), decisions, strict=True)
+        (piece, decision)
+        for piece, decision in zip(pieces.values(), decisions, strict=True)
         if decision.action is Action.ADDED
     ]
     whole = len(added) == 1 and added[0][0] == pair
-    pieces = (FiledPiece(tuple(map(str, part.message_ids)), decision.topic or "") for part, decision in added)
+    filed = (FiledPiece(tuple(map(str, piece.message_ids)), decision.topic or "") for piece, decision in added)
     return replace(
         added[0][1] if added else decisions[0],
         remove_ids=_each_once(each.remove_ids for each in decisions),
         replaces=_each_once(each.replaces for _, each in added),
         superseded_parts=_each_once(each.superseded_parts for _, each in added),
         conflicts=_each_once(each.conflicts for _, each in added),
-        pieces=() if whole else tuple(pieces),
+        pieces=() if whole else tuple(filed),
     )
 
 
@@ -277,9 +279,9 @@ def _each_once(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(each for group in groups for each in group))
 
 
-def replaced_by(pair: Pair, held: Iterable[Pair]) -> tuple[str, ...]:
+def replaced_by(pair: Pair, pairs: Iterable[Pair]) -> tuple[str, ...]:
     """Return the ids of the earlier captures of the same conversation, which `pair` contains."""
-    return tuple(each.id for each in held if each.conversation_id == pair.conversation_id and each.key < pair.key)
+    return tuple(each.id for each in pairs if each.conversation_id == pair.conversation_id and each.key < pair.key)
 
 
 def topic_files(topics: Mapping[str, Topic], topic: str) -> list[str]:
@@ -330,14 +332,14 @@ def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pai
     leaving = {archive.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
     freed: dict[str, int] = {}  # characters of these pairs in each file
     for held in (fold.active[key] for key in leaving if key in fold.active):
-        for name, messages in fold.placement.parts(held.key).items():
-            freed[name] = freed.get(name, 0) + _rendered_length(part_of(held, messages))
+        for name, messages in fold.placement.messages_by_topic(held.key).items():
+            freed[name] = freed.get(name, 0) + _rendered_length(piece_of(held, messages))
 
-    def file_for(topic: str, part: Pair | None) -> str:
+    def file_for(topic: str, piece: Pair | None) -> str:
         names = topic_files(fold.topics, topic)
         for name in names:
             remaining = len(fold.topics[name].text) - freed.get(name, 0)
-            if remaining <= 0 or remaining + _rendered_length(part) <= max_chars:
+            if remaining <= 0 or remaining + _rendered_length(piece) <= max_chars:
                 return name
         if not names:
             return _safe(topic)
@@ -348,7 +350,7 @@ def _with_topic_files(fold: TopicFold, decision: Decision, topic: str, pair: Pai
     if not decision.pieces:
         return replace(decision, topic=file_for(topic, pair))
     pieces = tuple(
-        replace(piece, topic=file_for(piece.topic, part_of(pair, piece.messages))) for piece in decision.pieces
+        replace(piece, topic=file_for(piece.topic, piece_of(pair, piece.messages))) for piece in decision.pieces
     )
     return replace(decision, topic=pieces[0].topic, pieces=pieces)
 
@@ -430,7 +432,7 @@ class TeamLibrary:
         """Return an entry for each topic: its description, or its name and first question until there is one."""
         return self.team_index.entries
 
-    def undecided(self, ready: PairFilter = accept_all) -> Pair | None:
+    def oldest_undecided(self, ready: PairFilter = accept_all) -> Pair | None:
         """Return the oldest pair after the start cursor that has no decision and for which `ready` is true. If there is
         no such pair, decisions that were put off are written. Raises OSError: the archive cannot be read.
         """
@@ -449,7 +451,7 @@ class TeamLibrary:
     def outdated_pair(self) -> tuple[Pair, Pair] | None:
         """Return a pair in a topic, and an undecided later capture in memory that has changed it (`has_changed`)."""
         with self._lock:
-            for pair in self.reader.waiting(self.fold.placement.is_undecided):
+            for pair in self.reader.in_memory(self.fold.placement.is_undecided):
                 for held in self.fold.captures(pair):
                     if held.key < pair.key and has_changed(pair, held):
                         return held, pair
@@ -460,10 +462,10 @@ class TeamLibrary:
         """True if decisions or descriptions were put off, so that files are not up to date."""
         return self._put_off > 0
 
-    def waiting(self) -> Sequence[Pair]:
-        """Return the undecided pairs in memory: all, if the last `undecided` returned None."""
+    def undecided_in_memory(self) -> Sequence[Pair]:
+        """Return the undecided pairs in memory: all, if the last `oldest_undecided` returned None."""
         with self._lock:
-            return self.reader.waiting(self.fold.placement.is_undecided)
+            return self.reader.in_memory(self.fold.placement.is_undecided)
 
     def add_block(self, block: StoredBlock) -> None:
         """Take over a block that was just appended to the archive. Never waits: a busy library reads it later."""
@@ -480,7 +482,7 @@ class TeamLibrary:
 
     def corrections(self, pair: Pair) -> Sequence[Correction]:
         """Return the corrections of a pair by later conversations."""
-        topics = (self.fold.topics.get(name) for name in self.fold.placement.parts(pair.key))
+        topics = (self.fold.topics.get(name) for name in self.fold.placement.messages_by_topic(pair.key))
         return next((topic.corrections[pair.key] for topic in topics if topic and pair.key in topic.corrections), ())
 
     def pair(self, pair_id: str) -> Pair | None:
@@ -583,7 +585,7 @@ class TeamLibrary:
             returning: Sequence[tuple[Decision, Pair]] = ()
             is_withdrawn = decision.action is Action.REMOVED and not decision.by.is_curator
             if is_withdrawn and brings_back and pair is not None:
-                returning = self._returning(decision, pair)
+                returning = self._decisions_to_add_again(decision, pair)
             noted = [decision, *(each for each, _ in returning)]
             if put_off:
                 self._unlogged += noted
@@ -609,7 +611,7 @@ class TeamLibrary:
                 obsolete.update(map(archive.instant, each.remove_ids))
         return obsolete - captures
 
-    def _returning(self, removal: Decision, pair: Pair) -> list[tuple[Decision, Pair]]:
+    def _decisions_to_add_again(self, removal: Decision, pair: Pair) -> list[tuple[Decision, Pair]]:
         """Return decisions that add again what the removed pair had replaced, each with its pair; nothing that another
         pair has made obsolete too, or that was removed itself. Raises OSError.
         """
@@ -634,28 +636,28 @@ class TeamLibrary:
                 found.append((complete_added(self.fold, again, back, self.max_topic_chars), back))
         return found
 
-    def undescribed(self) -> Sequence[Topic]:
+    def undescribed_topics(self) -> Sequence[Topic]:
         """Return the topics without a description of their present content from the present prompt and model."""
         with self._lock:
-            found = self.team_index.undescribed(self.time())
+            found = self.team_index.undescribed_topics(self.time())
             self.flush()
             return found
 
-    def described(self) -> Mapping[str, Topic]:
+    def described_topics(self) -> Mapping[str, Topic]:
         """Return the topics that have a description, also one of earlier content."""
         topics = self.fold.topics
         return {name: topics[name] for name in self.team_index.described if name in topics}
 
     def find_undescribed(self, topics: Sequence[Topic]) -> Sequence[Topic]:
-        """Return what `undescribed` returns, among some topics only."""
+        """Return what `undescribed_topics` returns, among some topics only."""
         with self._lock:
             found = self.team_index.find_undescribed(topics, self.time())
             self._retry()
             return found
 
     def describe(self, topic: Topic, summary: str, key: str, *, put_off: bool = False) -> None:
-        """Store a description of `topic` as `undescribed` returned it; `key` names the prompt and model that made it.
-        `put_off`: as for `decide`.
+        """Store a description of `topic` as `undescribed_topics` returned it; `key` names the prompt and model that
+        made it. `put_off`: as for `decide`.
         """
         with self._lock:
             outdated = any(topic.quotes(author_id) for author_id in self._forgotten)
@@ -671,7 +673,7 @@ class TeamLibrary:
             topics = self.fold.topics
             dropped = {name for name, topic in topics.items() if topic.quotes(author_id)}
             if self._taken_part_in(author_id):
-                dropped.update(self.team_index.outdated(topics.values()))
+                dropped.update(self.team_index.outdated_descriptions(topics.values()))
             self.team_index.forget(dropped)
             self.team_index.follow(list(topics), topics)
             self.flush()
@@ -740,7 +742,7 @@ class TeamLibrary:
 
     @property
     def _is_flushed(self) -> bool:
-        return self._state_written and self.team_index.written and not self._unwritten and not self._unlogged
+        return self._state_written and self.team_index.is_written and not self._unwritten and not self._unlogged
 
     def _note(self, *decisions: Decision) -> None:
         """Write decisions to the log, those that were put off first."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from services.knowledge import PairTurn, TopicBlock, is_topic_name, topic_blocks
 from services.storage import files
 from services.team import archive, decisions
-from services.team.archive import REMOVED, Pair, part_of
+from services.team.archive import REMOVED, Pair, piece_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.index import TeamIndex
@@ -55,28 +55,28 @@ def open_library(
     decision_log = DecisionLog(paths.decisions)
     known = read_state(paths.state)
     start = start_cursor(paths, known, configured_cursor, time())
-    begun = paths.decisions.exists()
-    found = known.start(begun=begun)
+    has_decisions = paths.decisions.exists()
+    start_qa_id = known.start_id(has_decisions=has_decisions)
     for folder in {paths.raw, *(file.parent for file in (decision_log.path, paths.index, paths.cache, paths.state))}:
         if folder.is_dir():
             files.clear_leftovers(folder)
-    if begun:
+    if has_decisions:
         decision_log.repair_tail()
-    elif found != known.start_qa_id:
-        # From now on the state file has the newest decided id, and the start cursor too.
-        known = TeamState(known.last_processed_qa_id, found)
+    elif start_qa_id != known.start_qa_id:
+        # Until now the start cursor was `last_processed_qa_id`, which the next decision replaces.
+        known = TeamState(known.last_processed_qa_id, start_qa_id)
         files.replace(paths.state, render_state(known))
     reader = ArchiveReader(paths.raw)
     content = decision_log.content()
-    filed, since = _split(content, str(decision_log.path), known.filed_bytes)
-    placement = Placement((*filed, *since), start)
+    in_files, later = _split(content, str(decision_log.path), known.filed_bytes)
+    placement = Placement((*in_files, *later), start)
     wanted = placement.topic_of.keys() | placement.removed
     known_pairs = [pair for pair in reader.survey(placement.is_undecided) if pair.key in wanted]
     active = [pair for pair in known_pairs if pair.key in placement.topic_of]
     if missing := count_missing(paths.raw, placement, active):
         log.warning("%s: %d filed conversations are not there, and left out of their topics", paths.raw, missing)
     fold = TopicFold(placement, known_pairs)
-    _repair(paths.topics, fold.topics, None if known.announces(content) else TopicHistory(reader, filed, since))
+    _repair(paths.topics, fold.topics, None if known.is_swapping_in(content) else TopicHistory(reader, in_files, later))
     index = TeamIndex(paths.index, paths.cache, describer_key)
     index.load(fold.topics, described_in)
     library = TeamLibrary(
@@ -129,16 +129,16 @@ class _TopicContent(NamedTuple):
     their corrections: corrected pair, correcting pair, text.
     """
 
-    parts: frozenset[tuple[Decimal, frozenset[int] | None]]
+    pieces: frozenset[tuple[Decimal, frozenset[int] | None]]
     corrections: frozenset[tuple[Decimal, Decimal, str]]
 
     @property
     def keys(self) -> frozenset[Decimal]:
-        return frozenset(key for key, _ in self.parts)
+        return frozenset(key for key, _ in self.pieces)
 
-    def may_correct(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
-        """Return True if a block has the corrections of that time, possibly from before people were forgotten. `pairs`:
-        the pairs of the archive, by key.
+    def allows_corrections_of(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
+        """Return True if a block may have its corrections from that time, possibly before people were forgotten.
+        `pairs`: the pairs of the archive, by key.
         """
         own = [(pairs[by], what) for key, by, what in self.corrections if key == pair.key and by in pairs]
         own = [(by, what) for by, what in own if sort_key(by) > sort_key(pair)]
@@ -151,13 +151,13 @@ class _TopicContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """The content of topics after each of the latest decisions. Topic files are known to contain the decisions `filed`;
-    the decisions `since` are later.
+    """The content of topics after each of the latest decisions. Topic files are known to contain the decisions
+    `in_files`; those of `later` came after them.
     """
 
     reader: ArchiveReader
-    filed: Sequence[Decision]
-    since: Sequence[Decision]
+    in_files: Sequence[Decision]
+    later: Sequence[Decision]
 
     def includes(self, topic: str, text: str) -> bool:
         """Return True if `text` was the topic's file after one of these decisions, possibly before people were
@@ -176,8 +176,8 @@ class TopicHistory:
         pairs.
         """
         found = self.reader.find(then.keys)
-        parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
-        pairs = {key: part for key, part in parts.items() if part is not None}
+        pieces_by_key = {key: piece_of(found[key], messages) for key, messages in then.pieces if key in found}
+        pairs = {key: piece for key, piece in pieces_by_key.items() if piece is not None}
         if any(has_team_text(pair) for key, pair in pairs.items() if key not in blocks):
             return False
         order = [key for key in sorted(pairs, key=lambda key: sort_key(pairs[key])) if key in blocks]
@@ -185,21 +185,22 @@ class TopicHistory:
             return False
         known = found | self.reader.find({by for _, by, _ in then.corrections} - then.keys)
         return all(
-            _is_block_of(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
+            _is_block_of(blocks[key], pairs[key]) and then.allows_corrections_of(blocks[key], pairs[key], known)
+            for key in order
         )
 
     def _contents_of(self, topic: str) -> Iterator[_TopicContent]:
         """Yield the contents of the topic, oldest first."""
-        placement = Placement(self.filed)
+        placement = Placement(self.in_files)
         last: _TopicContent | None = None
-        for decision in (None, *self.since):
+        for decision in (None, *self.later):
             moves = placement.apply(decision) if decision is not None else []
             if last is None or placement.corrected or any(topic in move[1:] for move in moves):
-                places = ((key, placement.parts(key)) for key in placement.topic_of)
-                parts = frozenset((key, own[topic]) for key, own in places if topic in own)
-                corrected = {key for key, _ in parts} & placement.corrected.keys()
+                places = ((key, placement.messages_by_topic(key)) for key in placement.topic_of)
+                pieces = frozenset((key, own[topic]) for key, own in places if topic in own)
+                corrected = {key for key, _ in pieces} & placement.corrected.keys()
                 corrections = ((key, *each) for key in corrected for each in placement.corrections(key))
-                now = _TopicContent(parts, frozenset(corrections))
+                now = _TopicContent(pieces, frozenset(corrections))
                 if now != last:
                     yield now
                 last = now

@@ -23,14 +23,14 @@ from services.knowledge import hash_text
 from services.storage import files
 from services.team import archive, library
 from services.team.archive import Pair
-from services.team.decisions import Action, Actor, Decision, DecisionLog, corrections, render
+from services.team.decisions import Action, Actor, Decision, DecisionLog, kept_by_rebuild, render
 from services.team.index import DescriptionSchedule
 from services.team.library import TeamPaths
 from services.team.topics import Placement, RemovedCaptures, TopicFold, has_team_text, sort_key
 
 log = logging.getLogger(__name__)
 
-PLAN = "plan.json"
+PLAN_FILE = "plan.json"
 DESCRIBE_EVERY = 16
 """The number of pairs after which topics that have doubled are described; in between the index stays the same."""
 SUPERSEDED = "another capture holds more of the conversation"
@@ -38,7 +38,7 @@ WORDLESS = "nothing of the team is left in it"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RebuildTask:
     """A pair to decide about. If an operator restored it, it goes into the topic `restored_to`. If the curator fails,
     it stays in the topic `live_topic` of the live library.
     """
@@ -53,42 +53,42 @@ class RebuildPlan:
     """The plan of a rebuild: the `tasks` of the curator, in order, and decisions that need no curator.
 
     Attributes:
-        read, kept: the number of pairs in the archive, and of conversations.
-        corrections: decisions that no curator made, which precede all others.
+        pair_count, conversation_count: how many pairs the archive holds, and how many conversations.
+        kept_decisions: decisions that no curator made, which precede all others.
         left_out: ids of pairs that are skipped, and why.
     """
 
-    read: int
-    kept: int
-    tasks: tuple[Task, ...]
-    corrections: tuple[Decision, ...]
+    pair_count: int
+    conversation_count: int
+    tasks: tuple[RebuildTask, ...]
+    kept_decisions: tuple[Decision, ...]
     left_out: tuple[tuple[str, str], ...]
 
     @property
-    def wordless(self) -> int:
-        """The number of `kept` pairs that are left out because they have lost all texts of the team."""
+    def wordless_count(self) -> int:
+        """The number of conversations that are left out because they have lost all texts of the team."""
         return sum(why == WORDLESS for _, why in self.left_out)
 
 
 def plan(pairs: Sequence[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     """Plan a rebuild from the archive's pairs and the decisions of the live library."""
     before = Placement(decisions)
-    by_operators = corrections(decisions)
-    restored = {each.key for each in by_operators if each.action is Action.RESTORED}
+    kept_decisions = kept_by_rebuild(decisions)
+    restored = {each.key for each in kept_decisions if each.action is Action.RESTORED}
     read, fullest, left_out = _fullest_captures(pairs)
     removals = RemovedCaptures(pair for pair in pairs if pair.key in before.removed)
-    tasks: list[Task] = []
+    tasks: list[RebuildTask] = []
     for key, pair in fullest.items():
         if key in before.withdrawn or removals.others(pair, before.removed):
             continue  # what continues a removed conversation is decided at the next start, as without a rebuild
         if has_team_text(pair):
             topic = before.topic_of.get(key)
-            tasks.append(Task(pair, topic if key in restored else None, topic))
+            tasks.append(RebuildTask(pair, topic if key in restored else None, topic))
         else:
             left_out[pair.id] = WORDLESS
     tasks.sort(key=lambda task: sort_key(task.pair))
     # At the beginning of a rebuild no pair is in a topic yet.
-    first = (replace(each, topic=None) if each.action is Action.RESTORED else each for each in by_operators)
+    first = (replace(each, topic=None) if each.action is Action.RESTORED else each for each in kept_decisions)
     return RebuildPlan(read, len(fullest), tuple(tasks), tuple(first), tuple(left_out.items()))
 
 
@@ -127,7 +127,7 @@ class BuildStart:
     def growth(self, plan: RebuildPlan) -> DescriptionSchedule:
         """Return the schedule of descriptions as it is after these decisions."""
         schedule = DescriptionSchedule(DESCRIBE_EVERY)
-        fold = TopicFold(Placement(plan.corrections), {})
+        fold = TopicFold(Placement(plan.kept_decisions), {})
         for task, own in zip(plan.tasks, self.decided, strict=False):
             changed = {name for each in own for name in fold.apply(each, task.pair)}
             schedule.note(fold.topics, sorted(changed))
@@ -162,10 +162,10 @@ class LibraryBuild:
         valid = self._read_valid(plan.tasks, self._count_same(entries, earlier))
         at = earlier.get("at")
         at = at if isinstance(at, str) else now
-        text = "".join(map(render, (*plan.corrections, *itertools.chain.from_iterable(valid))))
+        text = "".join(map(render, (*plan.kept_decisions, *itertools.chain.from_iterable(valid))))
         # The new decisions are a prefix of the old ones, so either plan fits them.
         files.replace(self.paths.decisions, text.encode())
-        files.replace(self.folder / PLAN, json.dumps({"key": key, "at": at, "tasks": entries}).encode())
+        files.replace(self.folder / PLAN_FILE, json.dumps({"key": key, "at": at, "tasks": entries}).encode())
         # Opening the library writes these files again.
         files.remove_folder(self.paths.topics)
         for path in (self.paths.state, self.paths.index):
@@ -195,13 +195,13 @@ class LibraryBuild:
 
     def clear(self) -> None:
         """Remove the folder. What a crash leaves of it does not count for the next build."""
-        files.remove(self.folder / PLAN)  # first: without it, no decision counts
+        files.remove(self.folder / PLAN_FILE)  # first: without it, no decision counts
         files.remove_folder(self.folder)
 
-    def _read_valid(self, tasks: Sequence[Task], same: int) -> list[list[Decision]]:
+    def _read_valid(self, tasks: Sequence[RebuildTask], same: int) -> list[list[Decision]]:
         """Read the earlier decisions that still count, by task. The first `same` tasks are unchanged."""
         noted = deque(DecisionLog(self.paths.decisions).read())
-        while noted and not noted[0].by.is_curator:  # the corrections of that time
+        while noted and not noted[0].by.is_curator:  # the kept decisions of that time
             noted.popleft()
         decided: list[list[Decision]] = []
         for task in tasks[:same]:
@@ -218,7 +218,7 @@ class LibraryBuild:
     def _read_plan(self, key: str) -> dict[str, object]:
         """Read the plan of a build that was cut off; empty if there is none, or its key was another."""
         try:
-            found: object = json.loads((self.folder / PLAN).read_bytes())
+            found: object = json.loads((self.folder / PLAN_FILE).read_bytes())
         except (FileNotFoundError, ValueError):
             return {}
         known = cast("dict[str, object]", found) if isinstance(found, dict) else {}
@@ -237,7 +237,7 @@ class LibraryBuild:
         return count
 
 
-def keep_in_topic(task: Task, decision: Decision) -> Decision | None:
+def keep_in_topic(task: RebuildTask, decision: Decision) -> Decision | None:
     """Return a second decision that keeps a pair in its topic, if the curator leaves out a pair that an operator
     restored, or failed about a pair of the live library.
     """

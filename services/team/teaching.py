@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from model.conversations import TAUGHT
 from model.messages import Part
-from model.words import clean, number_of, plain
+from model.words import clean, number_of, without_invisible
 from services.team import archive
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedMessage
@@ -96,11 +96,11 @@ def _share(pairs: _Pairs, others: _Pairs) -> float:
 
 def _pairs_of(text: str) -> _Pairs:
     """Return the pairs of neighbouring words; of a single word, the pair with nothing."""
-    words = _WORD.findall(unicodedata.normalize("NFKC", plain(text)).casefold())
+    words = _WORD.findall(unicodedata.normalize("NFKC", without_invisible(text)).casefold())
     return set(pairwise(words)) if words[1:] else {(each, "") for each in words}
 
 
-class Taught(NamedTuple):
+class TeachingResult(NamedTuple):
     """The result of teaching. `text`: sentences about what has become of the lesson; `is_filed`: it is in a topic by
     now.
     """

@@ -169,17 +169,17 @@ class Placement:
             case Action.RESTORED:
                 return self._restore(key, decision)
 
-    def parts(self, key: Decimal) -> dict[str, frozenset[int] | None]:
+    def messages_by_topic(self, key: Decimal) -> dict[str, frozenset[int] | None]:
         """Return the topics that a pair is in, and which of its messages are in each; None means all of them."""
         topic = self.topic_of.get(key)
         if topic is None:
             return {}
         if key not in self.pieces:
             return {topic: None}
-        parts: dict[str, frozenset[int] | None] = {}
+        by_topic: dict[str, frozenset[int] | None] = {}
         for piece in self.pieces[key]:
-            parts[piece.topic] = (parts.get(piece.topic) or frozenset()) | piece.messages
-        return parts
+            by_topic[piece.topic] = (by_topic.get(piece.topic) or frozenset()) | piece.messages
+        return by_topic
 
     def corrections(self, key: Decimal) -> list[tuple[Decimal, str]]:
         """Return the corrections in force of a pair: for each, the correcting active pair, and what no longer holds."""
@@ -246,19 +246,19 @@ class Placement:
         return set(map(archive.instant, decision.remove_ids)) - self._upheld
 
     def _move_in(self, key: Decimal, topic: str, pieces: tuple[FiledPiece, ...]) -> list[Move]:
-        before = self.parts(key)
+        before = self.messages_by_topic(key)
         self.topic_of[key] = self.last_topic[key] = topic
         self._successor.pop(key, None)
         if pieces:
             self.pieces[key] = pieces
         else:
             self.pieces.pop(key, None)
-        after = self.parts(key)
+        after = self.messages_by_topic(key)
         moves: list[Move] = [(key, name, None) for name in before if name not in after or before[name] != after[name]]
         return moves + [(key, None, name) for name in after if name not in before or before[name] != after[name]]
 
     def _move_out(self, keys: Iterable[Decimal]) -> list[Move]:
-        moves: list[Move] = [(key, name, None) for key in sorted(keys) for name in self.parts(key)]
+        moves: list[Move] = [(key, name, None) for key in sorted(keys) for name in self.messages_by_topic(key)]
         for key, _, _ in moves:
             self.topic_of.pop(key, None)
         return moves
@@ -293,10 +293,10 @@ def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
     """Compute the topics from archive and decisions, by name, without pairs that have lost all texts of the team."""
     held: dict[str, dict[Decimal, Pair]] = {}
     for pair in pairs:
-        for name, messages in placement.parts(pair.key).items():
-            part = archive.part_of(pair, messages)
-            if part is not None and has_team_text(part):
-                held.setdefault(name, {}).setdefault(pair.key, part)
+        for name, messages in placement.messages_by_topic(pair.key).items():
+            piece = archive.piece_of(pair, messages)
+            if piece is not None and has_team_text(piece):
+                held.setdefault(name, {}).setdefault(pair.key, piece)
     topics = {name: Topic(name, tuple(sorted(held[name].values(), key=sort_key))) for name in sorted(held)}
     active = {key: pair for pairs_of_topic in held.values() for key, pair in pairs_of_topic.items()}
     _apply_corrections(topics, placement, active)
@@ -318,7 +318,7 @@ def _apply_corrections(topics: dict[str, Topic], placement: Placement, active: M
         if (pair := active.get(key)) is None:
             continue
         corrections = tuple(Correction(by.said_at, what) for by, what in corrections_of(pair, placement, active))
-        for name in placement.parts(key):
+        for name in placement.messages_by_topic(key):
             topic = topics.get(name)
             if topic is not None and topic.corrections.get(key, ()) != corrections and topic.holds(key):
                 topics[name] = topic.with_corrections(pair, corrections)
@@ -371,16 +371,18 @@ class TopicFold:
                 if not topics[source].pairs:
                     del topics[source]
                 changed.add(source)
-            part = archive.part_of(pair, self.placement.parts(key)[target]) if pair is not None and target else None
-            if target is not None and part is not None and has_team_text(part):
-                topics[target] = topics.get(target, Topic(target, ())).with_pair(part)
+            piece = None
+            if pair is not None and target is not None:
+                piece = archive.piece_of(pair, self.placement.messages_by_topic(key)[target])
+            if target is not None and piece is not None and has_team_text(piece):
+                topics[target] = topics.get(target, Topic(target, ())).with_pair(piece)
                 changed.add(target)
         for key in dict.fromkeys(key for key, _, _ in moves):
             known = pair if pair is not None and pair.key == key else self.active.get(key)
             if key in self.active:
                 self._leave(self.active[key])
             if known is not None and any(
-                topics[name].holds(key) for name in self.placement.parts(key) if name in topics
+                topics[name].holds(key) for name in self.placement.messages_by_topic(key) if name in topics
             ):
                 self._enter(known)
         changed |= _apply_corrections(topics, self.placement, self.active)
@@ -399,7 +401,8 @@ class TopicFold:
         for pair in list(self.active.values()):
             if author_id in pair.author_ids:
                 self._leave(pair)
-                if any(topics[name].holds(pair.key) for name in self.placement.parts(pair.key) if name in topics):
+                names = topics.keys() & self.placement.messages_by_topic(pair.key)
+                if any(topics[name].holds(pair.key) for name in names):
                     self._enter(archive.remove_texts(pair, author_id))
         corrected = _apply_corrections(topics, self.placement, self.active)
         self.topics = topics

@@ -34,7 +34,7 @@ from services.knowledge import IndexEntry, Source
 from services.knowledge.source_kinds import stored_name
 from services.llm import StepTokens, TokenDays
 from services.storage import DataFolder
-from services.team import AuditLog, PairLinks, corrections, read_audit
+from services.team import AuditLog, PairLinks, read_audit, removals
 from services.telemetry import PartOutcome, render_part_outcome
 from settings import MetricsSettings, Settings, SettingsError, load
 from sinks.results import OutcomeRecord
@@ -212,7 +212,7 @@ async def test_sources_are_told_with_what_is_the_matter_with_them(tmp_path: Path
     (settings.kb.web_fetch_cache_dir / stored_name(page)).write_text("twelve bytes")
     entries = [IndexEntry(f"kb:{name}", "About it.") for name in ("a.md", "c.md", page)]
     held = await known_sources(settings.kb, Shelf(*entries, IndexEntry("team:t.txt", "A topic")))
-    assert [(each.id.removeprefix("kb:"), each.state, each.trouble, each.size) for each in held] == [
+    assert [(each.id.removeprefix("kb:"), each.state, each.has_trouble, each.size) for each in held] == [
         ("a.md", "indexed", False, 12),
         ("c.md", "to be described", False, 1),
         (page, "indexed", False, 12),
@@ -233,7 +233,7 @@ async def test_a_library_that_is_only_shown_is_not_corrected(tmp_path: Path) -> 
     team = DashboardTeam(Settings().resolve_paths(tmp_path), None, PairLinks(tmp_path / "places.jsonl"), AuditLog())
     assert (await team.overview()).captured == 0
     assert team.address("qa_20260201_031057.000000") is None
-    with pytest.raises(corrections.CorrectionRefused):
+    with pytest.raises(removals.RemovalRefused):
         await team.correct("remove", "qa_20260201_031057.000000", "ana")
 
 

@@ -34,7 +34,7 @@ SAID = phrases("en")
 
 
 def test_what_follows_later_is_not_concealed() -> None:
-    told = summary(ForgetResult(posts=2, ends=1), SAID, complete=False)
+    told = summary(ForgetResult(posts=2, ends=1), SAID, is_complete=False)
     assert told.splitlines()[:3] == [
         "Removed:",
         "- 2 answers that I remembered giving you",
@@ -45,8 +45,8 @@ def test_what_follows_later_is_not_concealed() -> None:
 
 def test_nobody_says_that_nothing_was_kept_before_all_have_looked() -> None:
     assert SAID.nothing_kept in summary(ForgetResult(), SAID)
-    assert SAID.nothing_kept not in summary(ForgetResult(), SAID, complete=False)
-    assert summary(ForgetResult(), SAID, complete=False).startswith(SAID.rest_follows)
+    assert SAID.nothing_kept not in summary(ForgetResult(), SAID, is_complete=False)
+    assert summary(ForgetResult(), SAID, is_complete=False).startswith(SAID.rest_follows)
 
 
 async def test_a_topic_that_is_renamed_elsewhere_is_so_in_files_and_in_memory(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from reactivex.subject import Subject
 from assembly import health
 from assembly.health import HealthMonitor, UpdateWatch, budget_condition, disk_condition
 from clock import now
-from model.health import TOPICS, Condition, Topic, Trouble, merge_conditions
+from model.health import TOPICS, Condition, HealthTopic, Trouble, merge_conditions
 from model.servers import Servers
-from services.discord import Health
+from services.discord import GatewayHealth
 from services.knowledge import Trouble as Failure
 from services.knowledge import UpdateReport
 from services.knowledge.source_kinds import SourceRecords
@@ -39,14 +39,14 @@ def monitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HealthMonitor:
     return HealthMonitor(Settings().resolve_paths(tmp_path))
 
 
-async def of(monitor: HealthMonitor, topic: Topic) -> Condition:
+async def of(monitor: HealthMonitor, topic: HealthTopic) -> Condition:
     [found] = [each for each in await monitor.sample() if each.topic is topic]
     return found
 
 
 def test_every_topic_has_its_words() -> None:
-    assert list(TOPICS) == list(Topic)
-    assert Condition(topic=Topic.DISK).words.title == "Disk"
+    assert list(TOPICS) == list(HealthTopic)
+    assert Condition(topic=HealthTopic.DISK).words.title == "Disk"
 
 
 # The disk
@@ -86,20 +86,20 @@ def test_a_disk_that_cannot_be_asked_is_in_trouble(tmp_path: Path, monkeypatch: 
 
 
 async def test_discord_is_lost_since_the_connection_went_or_fell_silent(monitor: HealthMonitor) -> None:
-    assert Topic.DISCORD not in {each.topic for each in await monitor.sample()}
+    assert HealthTopic.DISCORD not in {each.topic for each in await monitor.sample()}
     began = now()
-    monitor.gateway = gateway = Health(began)
-    assert (await of(monitor, Topic.DISCORD)).since == began
+    monitor.gateway = gateway = GatewayHealth(began)
+    assert (await of(monitor, HealthTopic.DISCORD)).since == began
     gateway.note_connected(now())
-    assert (await of(monitor, Topic.DISCORD)).is_well
+    assert (await of(monitor, HealthTopic.DISCORD)).is_well
     await asyncio.sleep(170)
     gateway.note_frame(heard := now())
     await asyncio.sleep(170)
-    assert (await of(monitor, Topic.DISCORD)).is_well
+    assert (await of(monitor, HealthTopic.DISCORD)).is_well
     await asyncio.sleep(20)
-    assert (await of(monitor, Topic.DISCORD)).since == heard
+    assert (await of(monitor, HealthTopic.DISCORD)).since == heard
     gateway.note_disconnected(now())
-    assert (await of(monitor, Topic.DISCORD)).since == now()
+    assert (await of(monitor, HealthTopic.DISCORD)).since == now()
 
 
 # Models
@@ -111,17 +111,17 @@ async def test_a_model_is_in_trouble_after_two_failed_calls_in_a_row_since_the_f
     monitor.on_call(OTHER, None)
     monitor.on_call(MODEL, Unavailable("away"))
     first = now()
-    assert (await of(monitor, Topic.MODEL)).is_well
+    assert (await of(monitor, HealthTopic.MODEL)).is_well
     assert changes == []
     await asyncio.sleep(60)
     monitor.on_call(MODEL, TimedOut("late"))
-    found = await of(monitor, Topic.MODEL)
+    found = await of(monitor, HealthTopic.MODEL)
     assert found.troubles == {MODEL: Trouble(first, first + 60)}
     assert found.well == {OTHER: first}
     assert found.detail == "2 calls in a row: TimedOut"
     await asyncio.sleep(60)
     monitor.on_call(MODEL, None)
-    assert (await of(monitor, Topic.MODEL)).is_well
+    assert (await of(monitor, HealthTopic.MODEL)).is_well
     assert len(changes) == 2
 
 
@@ -135,7 +135,7 @@ async def test_a_refusal_of_all_calls_counts_and_that_of_a_prompt_does_not(
 ) -> None:
     for _ in range(5):
         monitor.on_call(MODEL, error)
-    assert (await of(monitor, Topic.MODEL)).is_well is is_well
+    assert (await of(monitor, HealthTopic.MODEL)).is_well is is_well
 
 
 # Knowledge
@@ -155,12 +155,12 @@ def watch_of(shelf: Shelf, **chosen: Any) -> UpdateWatch:
             **chosen,
         }
     )
-    return UpdateWatch(kb, shelf.parts.ledger, Subject[None](), now())
+    return UpdateWatch(kb, shelf.parts.source_records, Subject[None](), now())
 
 
 async def updated(shelf: Shelf, watch: UpdateWatch) -> None:
     report = await shelf.update()
-    watch.ledger = shelf.parts.ledger
+    watch.source_records = shelf.parts.source_records
     for event in (*shelf.events, report):
         watch.on_event(event)
 
@@ -172,17 +172,17 @@ async def test_knowledge_is_late_after_three_updates_that_did_not_succeed_and_an
     await updated(shelf, watch)
     began = now()
     await asyncio.sleep(3601)
-    assert watch.age(now()).is_well
+    assert watch.timeliness(now()).is_well
     failed = UpdateReport()
     failed.add(Failure(str(shelf.sources), "discover", "cannot be read", fatal=True))
     watch.on_event(failed)
     await asyncio.sleep(2400)
-    found = watch.age(now())
+    found = watch.timeliness(now())
     assert found.since == began
     assert found.detail.endswith("; .: discover")
     shelf.write("b.md", "Another\n")
     await updated(shelf, watch)
-    assert watch.age(now()).is_well
+    assert watch.timeliness(now()).is_well
     assert len(changed) == 3
 
 
@@ -194,9 +194,9 @@ async def test_a_long_update_that_makes_progress_is_not_late(shelf: Shelf) -> No
     for _ in range(5):
         await asyncio.sleep(3000)
         watch.on_event(event)
-        assert watch.age(now()).is_well
+        assert watch.timeliness(now()).is_well
     await asyncio.sleep(3601)
-    assert not watch.age(now()).is_well
+    assert not watch.timeliness(now()).is_well
 
 
 async def test_a_source_fails_from_its_first_failure_until_it_is_read(shelf: Shelf) -> None:
@@ -207,17 +207,17 @@ async def test_a_source_fails_from_its_first_failure_until_it_is_read(shelf: She
     watch = watch_of(shelf)
     await updated(shelf, watch)
     first = now()
-    found = await watch.failing(first)
+    found = await watch.source_failures(first)
     assert found.troubles == {"https://one.example/a": Trouble(first, first)}
     assert found.detail == "1 failure among 2 sources"
     await asyncio.sleep(100)
     await updated(shelf, watch)
     assert shelf.web.asked == []  # not due again
-    assert (await watch.failing(now())).troubles == {"https://one.example/a": Trouble(first, first + 100)}
+    assert (await watch.source_failures(now())).troubles == {"https://one.example/a": Trouble(first, first + 100)}
     shelf.web.serve(url, "Page one\n")
     await asyncio.sleep(300)
     await updated(shelf, watch)
-    assert (await watch.failing(now())).is_well
+    assert (await watch.source_failures(now())).is_well
 
 
 async def test_what_cannot_be_described_or_listed_is_a_failing_source_by_its_short_name(shelf: Shelf) -> None:
@@ -225,12 +225,12 @@ async def test_what_cannot_be_described_or_listed_is_a_failing_source_by_its_sho
     shelf.describer.failing["guides/a.md"] = Unavailable("away")
     watch = replace(watch_of(shelf), prefix="@7/")
     await updated(shelf, watch)
-    assert list((await watch.failing(now())).troubles) == ["@7/guides/a.md"]
+    assert list((await watch.source_failures(now())).troubles) == ["@7/guides/a.md"]
     failed = UpdateReport()
     for about in (str(shelf.sources / "secret"), "/srv/elsewhere/links.txt"):
         failed.add(Failure(about, "discover", "cannot be read"))
     watch.on_event(failed)
-    assert {"@7/secret", "@7/links.txt"} <= set((await watch.failing(now())).troubles)
+    assert {"@7/secret", "@7/links.txt"} <= set((await watch.source_failures(now())).troubles)
 
 
 async def test_lines_that_failed_are_failing_sources(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,10 +245,10 @@ async def test_lines_that_failed_are_failing_sources(shelf: Shelf, monkeypatch: 
 
     monkeypatch.setattr(health, "source_kinds", kinds)
     watch.on_event(UpdateReport())
-    assert list((await watch.failing(now())).troubles) == ["https://docs.example/sitemap.xml"]
+    assert list((await watch.source_failures(now())).troubles) == ["https://docs.example/sitemap.xml"]
     line.failed = False
     watch.on_event(UpdateReport())
-    assert (await watch.failing(now())).is_well
+    assert (await watch.source_failures(now())).is_well
 
 
 async def test_no_more_sources_are_named_than_a_message_between_processes_holds(shelf: Shelf) -> None:
@@ -256,12 +256,12 @@ async def test_no_more_sources_are_named_than_a_message_between_processes_holds(
     watch, failed = watch_of(shelf), UpdateReport()
     failed.add(Failure("https://two.example/old", "fetch", "404"))
     watch.on_event(failed)
-    assert len((await watch.failing(first := now())).troubles) == 1
+    assert len((await watch.source_failures(first := now())).troubles) == 1
     await asyncio.sleep(60)
     for number in range(5000):
         failed.add(Failure(f"https://one.example/{number}", "fetch", "404"))
     watch.on_event(failed)
-    found = await watch.failing(now())
+    found = await watch.source_failures(now())
     assert len(found.troubles) == health.MOST_SUBJECTS
     assert found.troubles["https://two.example/old"].since == first
     assert found.detail.startswith("5001 failures among")
@@ -281,16 +281,16 @@ async def test_an_update_that_ends_while_its_forerunner_is_looked_through_is_loo
         return await real(*given)
 
     monkeypatch.setattr(health, "in_thread", slow)
-    assert (await watch.failing(now())).is_well
-    assert list((await watch.failing(now())).troubles) == ["https://one.example/a"]
+    assert (await watch.source_failures(now())).is_well
+    assert list((await watch.source_failures(now())).troubles) == ["https://one.example/a"]
 
 
 async def test_only_who_keeps_the_knowledge_reports_it(monitor: HealthMonitor) -> None:
     kb = KnowledgeSettings()
     async with monitor.watching_updates(7, kb, SourceRecords(Path("none"), ())):
         topics = {each.topic for each in await monitor.sample()}
-        assert {Topic.KNOWLEDGE, Topic.SOURCES} <= topics
-    assert not {Topic.KNOWLEDGE, Topic.SOURCES} & {each.topic for each in await monitor.sample()}
+        assert {HealthTopic.KNOWLEDGE, HealthTopic.SOURCES} <= topics
+    assert not {HealthTopic.KNOWLEDGE, HealthTopic.SOURCES} & {each.topic for each in await monitor.sample()}
 
 
 # Budgets
@@ -326,20 +326,20 @@ async def test_the_last_error_is_shown_for_an_hour_without_secrets(
     monitor, log = HealthMonitor(settings.resolve_paths(tmp_path)), logging.getLogger("tests.health")
     await asyncio.sleep(100)
     async with monitor.watching_errors():
-        assert (await of(monitor, Topic.ERRORS)).is_well
+        assert (await of(monitor, HealthTopic.ERRORS)).is_well
         log.warning("nothing")
-        assert (await of(monitor, Topic.ERRORS)).is_well
+        assert (await of(monitor, HealthTopic.ERRORS)).is_well
         with monkeypatch.context() as patch:
             patch.setattr("time.time", now)
             log.error("cannot post to\n%s", "https://hooks.example/s3cret")
-        found = await of(monitor, Topic.ERRORS)
+        found = await of(monitor, HealthTopic.ERRORS)
         assert found.since == pytest.approx(now())
         assert found.detail.startswith("tests.health: cannot post to\\n")
         assert "s3cret" not in found.detail
         await asyncio.sleep(3601)
-        assert (await of(monitor, Topic.ERRORS)).is_well
+        assert (await of(monitor, HealthTopic.ERRORS)).is_well
     log.error("later")
-    assert "later" not in (await of(monitor, Topic.ERRORS)).detail
+    assert "later" not in (await of(monitor, HealthTopic.ERRORS)).detail
 
 
 async def test_sampling_goes_on_after_a_bug(
@@ -350,13 +350,13 @@ async def test_sampling_goes_on_after_a_bug(
 
     sampling = asyncio.create_task(monitor.keep_sampling())
     await asyncio.sleep(1)
-    assert {each.topic for each in monitor.latest} == {Topic.DISK, Topic.ERRORS}
+    assert {each.topic for each in monitor.latest} == {HealthTopic.DISK, HealthTopic.ERRORS}
     with monkeypatch.context() as patch:
         patch.setattr(monitor, "sample", broken)
         await asyncio.sleep(health.SAMPLE_SECONDS)
-    monitor.gateway = Health(now())
+    monitor.gateway = GatewayHealth(now())
     await asyncio.sleep(health.SAMPLE_SECONDS)
-    assert Topic.DISCORD in {each.topic for each in monitor.latest}
+    assert HealthTopic.DISCORD in {each.topic for each in monitor.latest}
     assert "the health of this process is not known" in caplog.text
     sampling.cancel()
     await asyncio.gather(sampling, return_exceptions=True)
@@ -367,7 +367,7 @@ async def test_sampling_goes_on_after_a_bug(
 
 def of_model(since: float = 0, seen: float = 0, well: float | None = None) -> Condition:
     return Condition(
-        topic=Topic.MODEL,
+        topic=HealthTopic.MODEL,
         troubles={MODEL: Trouble(since, seen)} if since else {},
         well={} if well is None else {MODEL: well},
         detail="it fails" if since else "",
@@ -395,7 +395,7 @@ def test_of_a_model_that_several_processes_ask_the_last_call_counts(
 
 def test_one_machine_of_two_processes_is_named_once_and_two_machines_both() -> None:
     def disk(host: str) -> list[Condition]:
-        return [Condition(topic=Topic.DISK, troubles={host: Trouble(AT, AT)}, detail=f"4 MB on {host}")]
+        return [Condition(topic=HealthTopic.DISK, troubles={host: Trouble(AT, AT)}, detail=f"4 MB on {host}")]
 
     [merged] = merge_conditions([disk("one"), disk("one"), disk("two")])
     assert list(merged.troubles) == ["one", "two"]

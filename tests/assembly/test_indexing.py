@@ -115,7 +115,7 @@ async def test_only_a_replay_leaves_the_server_of_documents_alone(
 ) -> None:
     settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
     discord = DiscordAPI(poster=DryRunPoster(), attachments=Uploads())
-    state = read_state(settings, durable=False)
+    state = read_state(settings, is_durable=False)
     async with open_bot(settings, mode, state, discord, ModelOptions()) as bot:
         # Nothing answers at that address, so that files are left alone.
         assert (bot.documents is not None) is in_folder

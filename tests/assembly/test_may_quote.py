@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from assembly.graph_parts import GraphParts
-from assembly.teaching import Teaching
+from assembly.teaching import LessonStore
 from model.events import Deleted, PlaceSeen, Posted
 from model.messages import Author, Message, Place, PlaceKind
 from model.servers import Servers
@@ -48,7 +48,9 @@ def written(message_id: int, text: str) -> Message:
     return Message(message_id, THREAD.id, Author(ASKED.author_id, "ada"), text, 0.0, guild_id=1)
 
 
-def teaching(history: History, *, capture_channels: frozenset[int] = frozenset(), opted_out: bool = False) -> Teaching:
+def teaching(
+    history: History, *, capture_channels: frozenset[int] = frozenset(), opted_out: bool = False
+) -> LessonStore:
     rules = Servers({None: RouteRules(capture_channels=capture_channels)})
 
     def withheld(_message: Message) -> bool:
@@ -57,7 +59,7 @@ def teaching(history: History, *, capture_channels: frozenset[int] = frozenset()
     people = people_of(frozenset(), frozenset(), None)
     context = Context(history, people, ConversationTracker(), ContextRules(withheld=withheld))
     services = SimpleNamespace(context=context, router=SimpleNamespace(rules=rules))
-    return Teaching(cast("GraphParts", SimpleNamespace(services=services)), Redactor())
+    return LessonStore(cast("GraphParts", SimpleNamespace(services=services)), Redactor())
 
 
 def live(discord: Discord, *places: Place) -> History:

@@ -71,7 +71,7 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
         going_on = asyncio.ensure_future(go_on_soon())
     await going_on
     assert at_once == []
-    assert set(read_watermarks(state.folder.seen)) == {-1, -2}
+    assert set(read_watermarks(state.folder.watermarks)) == {-1, -2}
 
 
 @pytest.mark.parametrize(("catch_up_minutes", "kept"), [(60, {2}), (60 * 24 * 365, {1, 2})])
@@ -89,7 +89,7 @@ async def test_the_marks_of_quiet_places_are_kept_no_longer_than_catch_up_may_lo
         state.watermarks.note_result(Removed(message.channel_id, message.id))
     await asyncio.sleep(1_600_000_000)
     await state.save()
-    assert set(read_watermarks(state.folder.seen)) == kept
+    assert set(read_watermarks(state.folder.watermarks)) == kept
 
 
 def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are(
@@ -105,11 +105,11 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
 
     run(lambda: saves(1))
     folder, calls = read_state(load(config)).folder, set[str]()
-    before = read_watermarks(folder.seen), read_spent(folder.usage)
+    before = read_watermarks(folder.watermarks), read_spent(folder.usage)
     for last in count():
         machine = Machine(last)
         whole = machine.run(lambda: run(lambda: saves(2)))
-        marks, kept = set(read_watermarks(folder.seen)), read_spent(folder.usage).chains
+        marks, kept = set(read_watermarks(folder.watermarks)), read_spent(folder.usage).chains
         spent = {number for number in (1, 2) if limits_pseudonym(folder.feedback_key.read_bytes(), number) in kept}
         assert len(kept) == len(spent)
         assert marks in ({-1}, {-1, -2})
@@ -119,7 +119,7 @@ def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are
         if whole:
             assert (marks, spent) == ({-1, -2}, {1, 2})
             break
-        files.replace(folder.seen, render_watermarks(before[0]))
+        files.replace(folder.watermarks, render_watermarks(before[0]))
         files.replace(folder.usage, render_spent(before[1]))
     assert {"open", "write", "fsync", "rename"} <= calls
     assert caplog.messages == []
@@ -182,4 +182,4 @@ def said(place_id: int, at: float) -> Message:
     ("text", "opts_out"), [("hi !nobot", True), ("hi !NoBot", True), ("!NOBOT", True), ("nobot", False)]
 )
 async def test_the_marker_opts_out_in_any_case(config: Path, text: str, opts_out: bool) -> None:
-    assert read_state(await asyncio.to_thread(load, config)).opted_out(311, text) is opts_out
+    assert read_state(await asyncio.to_thread(load, config)).is_opted_out(311, text) is opts_out

@@ -173,7 +173,7 @@ def staff_by_name(_: Stage, patch: pytest.MonkeyPatch) -> None:
     def known(_: People, author: Author, _owner: int | None) -> AuthorType:
         return AuthorType.BOT if author.is_bot else {"kim": AuthorType.TEAM_MEMBER}.get(author.name, MEMBER)
 
-    patch.setattr(People, "_known", known)
+    patch.setattr(People, "_known_type", known)
 
 
 def secrets_kept(_: Stage, patch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from tests.commands.kb_folder import Base
 from tests.loopback.served import serving
+from tests.readers import idle_readers, kept_readers
 from tests.root_logger import logging_restored
 
-__all__ = ["logging_restored"]
+__all__ = ["idle_readers", "kept_readers", "logging_restored"]
 
 SECRET_TOKEN = "MTE3NTk0ODYyMzg3MjAwMDAwMQ.GhostX.abcdefghijklmnopqrstuvwxyz0123456789AB"
 SECRET_KEY = "correct-horse-battery-staple"

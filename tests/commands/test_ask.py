@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app import main
-from model.words import plain
+from model.words import without_invisible
 from services.conversations import phrases
 
 
@@ -34,7 +34,7 @@ def test_what_a_terminal_would_obey_is_left_out_of_an_answer(config: Path, capsy
     assert main(["--config", str(config), "--ask", "How do I install Lanternfish?"]) == 0
     out, err = capsys.readouterr()
     assert "lanternfish setup" in out
-    assert (plain(out), plain(err)) == (out, err)
+    assert (without_invisible(out), without_invisible(err)) == (out, err)
 
 
 def test_what_a_question_does_not_need_is_not_imported() -> None:

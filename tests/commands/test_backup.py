@@ -245,12 +245,12 @@ def test_the_order_of_the_copies_is_the_reverse_of_the_order_of_the_writes(
     for path in everything:
         if not path.exists():
             files.replace(path, b"{}")
-    files.replace(folder.seen, b"{}")
+    files.replace(folder.watermarks, b"{}")
     file = config.with_name("backup.zip")
     assert run(config, "--backup", file) == 0
     names = [each["path"] for each in manifest_of(file)["files"]]
-    at = {path: names.index(path.relative_to(folder.root).as_posix()) for path in everything | {folder.seen}}
-    assert at[folder.seen] == 0
+    at = {path: names.index(path.relative_to(folder.root).as_posix()) for path in everything | {folder.watermarks}}
+    assert at[folder.watermarks] == 0
     assert [pair for pair in written if at[pair[1]] > at[pair[0]]] == []
 
 

@@ -80,7 +80,7 @@ def test_nothing_else_of_the_data_folder_is_touched(config: Path) -> None:
     """Pitfall 50."""
     data = config.parent / "data"
     folder = DataFolder(data)
-    files.replace(folder.seen, b'{"1000": {"below": "5", "done": []}}')
+    files.replace(folder.watermarks, b'{"1000": {"below": "5", "done": []}}')
     files.append(folder.posts, b"")
     before = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
     assert run(config, write_chat(config.parent)) == 0

@@ -200,10 +200,10 @@ def test_what_was_filed_nowhere_can_be_kept_out_as_well(
     waiting = captured(4)
     assert kb(config, "remove", waiting.id) == 0
     assert told(capsys) == f"{waiting.id} was in no topic, and stays out of all.\n"
-    assert opened(data).undecided() is None
+    assert opened(data).oldest_undecided() is None
     assert kb(config, "restore", waiting.id) == 0
     assert told(capsys) == f"{waiting.id} will be filed at the next start.\n"
-    assert opened(data).undecided() == waiting
+    assert opened(data).oldest_undecided() == waiting
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_an_edited_conversation_from_discord_is_removed_and_its_question_stays_t
     assert new.author_ids == (old.author_ids[0], 77)
     assert (noted(data)[-1].action, noted(data)[-1].by) == (Action.REMOVED, Actor.OPERATOR)
     library = opened(data)
-    assert library.undecided(lambda pair: pair.key == new.key) == new
+    assert library.oldest_undecided(lambda pair: pair.key == new.key) == new
     assert library.removal_of(new, new.timestamp) is None
 
 

@@ -129,7 +129,7 @@ def test_a_normal_start_afterwards_changes_nothing(config: Path, data: Path, thi
     assert run(config) == 0
     before = live(data)
     library = opened(data, key=KEY)
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     assert is_whole(data, library)
     assert live(data) == before
 
@@ -139,7 +139,7 @@ def test_what_is_captured_later_is_new(config: Path, data: Path, thinks: Thinks)
     thinks(ScriptedCurator())
     assert run(config) == 0
     store(data, PAIRS[4])
-    assert opened(data).undecided() == PAIRS[4]
+    assert opened(data).oldest_undecided() == PAIRS[4]
 
 
 def test_pairs_behind_the_start_cursor_are_rebuilt_as_well_and_it_still_holds(
@@ -190,7 +190,7 @@ def test_operators_corrections_stay_in_force(
         assert PAIRS[0].id not in {asked for _, asked in curator.asked}
     assert "2  removed, 1 of them by operators or in Discord" in capsys.readouterr().out
     opened(data).decide(decided(PAIRS[0], Action.RESTORED, by=Actor.OPERATOR))
-    assert opened(data).undecided() == PAIRS[0]
+    assert opened(data).oldest_undecided() == PAIRS[0]
 
 
 def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes_on(
@@ -437,7 +437,7 @@ def test_a_crash_at_any_system_call_of_the_swap_leaves_the_old_library_or_the_ne
         library = opened(data, key=KEY)
         assert is_whole(data, library)
         seen.append(contents(data))
-        assert library.undecided() == (PAIRS[4] if seen[-1] == OLD else None)
+        assert library.oldest_undecided() == (PAIRS[4] if seen[-1] == OLD else None)
         if not was_cut():
             break
     assert len(seen) > 1

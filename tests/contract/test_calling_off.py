@@ -102,7 +102,7 @@ async def test_a_message_whose_deletion_comes_first_is_not_answered(tmp_path: Pa
     world.delivers(message)
     await world.wait(61)
     assert world.story == ["removed"]
-    assert world.parts.services.history.known(HELP, message.id) is None
+    assert world.parts.services.history.in_memory(HELP, message.id) is None
 
 
 async def test_a_deletion_after_a_second_delivery_still_counts(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ async def test_a_second_delivery_does_not_bring_back_what_was_deleted_or_edited(
     world.edits(edited, "How do I remove it?")
     world.delivers(deleted)
     world.delivers(edited)
-    assert history.known(HELP, deleted.id) is None
-    known = history.known(HELP, edited.id)
+    assert history.in_memory(HELP, deleted.id) is None
+    known = history.in_memory(HELP, edited.id)
     assert known is not None
     assert known.text == "How do I remove it?"
 

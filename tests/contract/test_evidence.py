@@ -540,7 +540,7 @@ async def test_no_more_is_taken_in_than_the_disk_may_hold(begin: Begin) -> None:
     """Each thread has its own limit, and one person may open many threads."""
     stage = await begin(documents={"max_disk_bytes": 10_000_000})
     question = await stage.asked()
-    other = stage.world.parts.state.folder.documents
+    other = stage.world.parts.state.folder.chroma_copies
     other.mkdir()
     (other / "other").write_bytes(b"x" * 10_000_000)
     stage.posts(ANNA, "more.log", f"{LOG} more", where=question.id)

@@ -37,7 +37,7 @@ async def test_what_is_not_finished_in_time_is_cancelled_and_left_for_catch_up(t
     assert not await world.close(20)
     assert world.story == ["replied", "cancelled: shutdown", "cancelled: shutdown"]
     assert world.parts.services.watermarks.by_place() == {HELP: before.id}
-    assert world.tally.failed
+    assert world.tally.has_failures
     assert world.tally.adds_up
 
 

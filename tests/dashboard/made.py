@@ -28,11 +28,11 @@ from model.permissions import OWNER, Operator
 from model.processes import Fleet
 from reporting.cost import Costs, Price, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import OwnerOf, without_owner
+from reporting.report import OwnerOf, shared_by_all
 from services.llm import StepTokens
 from services.search import Level, SearchResult, StoredPassage
 from services.search.retrieval import Hit, Signals
-from services.team import AuditEntry, LessonForm, Overview, Pair, PairTurn, Speaker, Taught, corrections
+from services.team import AuditEntry, LessonForm, Overview, Pair, PairTurn, Speaker, TeachingResult, removals
 from services.team.topics import Topic
 from services.telemetry import PartOutcome
 
@@ -205,12 +205,12 @@ class FakeTeacher:
     async def may_quote(self, asked: PartOutcome) -> bool:
         return asked.question not in self.private
 
-    async def teach(self, form: LessonForm, operator: str) -> Taught:
+    async def teach(self, form: LessonForm, operator: str) -> TeachingResult:
         if self.refusal is not None:
             raise self.refusal
         self.by.append(operator)
         self.taught.append(form)
-        return Taught("Stored and filed.", self.is_filed)
+        return TeachingResult("Stored and filed.", self.is_filed)
 
 
 def showing(*, texts: bool = False) -> DisplayRules:
@@ -246,7 +246,7 @@ class Box:
     fleet: Fleet | None = None
     drafts: DraftList | None = None
     teacher: FakeTeacher | None = field(default_factory=FakeTeacher)
-    owner_of: OwnerOf = without_owner
+    owner_of: OwnerOf = shared_by_all
 
     async def last(self) -> Sequence[PartOutcome]:
         return self.entries
@@ -311,4 +311,4 @@ async def page(client: TestClient[Any, Any], path: str, **options: Any) -> str:
         return await response.text()
 
 
-REFUSED = corrections.CorrectionRefused("it was removed already")
+REFUSED = removals.RemovalRefused("it was removed already")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard import access
-from dashboard.access import FREE_TRIES, LONGEST_WAIT, SESSION_SECONDS, AccessControl, is_same_origin
+from dashboard.access import FREE_TRIES, MAX_WAIT_SECONDS, SESSION_SECONDS, AccessControl, is_same_origin
 from model.permissions import OWNER, Operator
 from tests.dashboard.made import TOKEN
 
@@ -58,7 +58,7 @@ def test_a_session_ends_when_it_is_left_and_by_itself(visitors: AccessControl, a
 
 
 def test_sessions_are_bounded(visitors: AccessControl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "SESSIONS", 2)
+    monkeypatch.setattr(access, "MAX_SESSIONS", 2)
     first, *others = (visitors.begin_session(OWNER) for _ in range(3))
     assert visitors.session_of(first) is None
     assert [visitors.session_of(each) for each in others] == others
@@ -67,7 +67,7 @@ def test_sessions_are_bounded(visitors: AccessControl, monkeypatch: pytest.Monke
 def test_nobody_ends_the_sessions_of_others_by_beginning_many(
     visitors: AccessControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access, "SESSIONS", 2)
+    monkeypatch.setattr(access, "MAX_SESSIONS", 2)
     own = visitors.begin_session(OWNER)
     for _ in range(3):
         visitors.begin_session(BOB)
@@ -108,7 +108,7 @@ def test_guesses_have_to_wait_longer_and_longer(visitors: AccessControl, at: lis
         at[0] += waits[-1]
     assert waits[: FREE_TRIES - 1] == [0.0] * (FREE_TRIES - 1)
     assert waits[FREE_TRIES - 1 : FREE_TRIES + 2] == [1.0, 2.0, 4.0]
-    assert waits[-1] == LONGEST_WAIT
+    assert waits[-1] == MAX_WAIT_SECONDS
 
 
 def test_the_token_is_let_in_at_any_time_and_guesses_go_on_waiting(visitors: AccessControl, at: list[float]) -> None:
@@ -123,7 +123,7 @@ def test_the_token_is_let_in_at_any_time_and_guesses_go_on_waiting(visitors: Acc
 
 
 def test_addresses_that_guess_are_bounded(visitors: AccessControl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "ADDRESSES", 1)
+    monkeypatch.setattr(access, "MAX_ADDRESSES", 1)
     for address in ("10.0.0.1", "10.0.0.2"):
         for _ in range(FREE_TRIES):
             visitors.find_operator("a guess", address)

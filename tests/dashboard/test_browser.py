@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dashboard import KnownSource, pages
-from model.health import Condition, Topic, Trouble
+from model.health import Condition, HealthTopic, Trouble
 from model.permissions import Operator
 from services.knowledge.web.browser import chromium
 from services.team import AuditEntry
@@ -121,8 +121,8 @@ def test_a_lost_connection_is_told(shown: Page) -> None:
 
 def test_where_discord_goes_the_open_page_says_so_and_is_not_live(shown: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "HEALTH_SECONDS", 0.0)
-    well = Condition(topic=Topic.DISCORD, detail="since 2026-02-01 00:00 UTC")
-    gone = Condition(topic=Topic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    well = Condition(topic=HealthTopic.DISCORD, detail="since 2026-02-01 00:00 UTC")
+    gone = Condition(topic=HealthTopic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
     with served_to_browsers(Box(conditions=[well])) as served:
         assert served.box.meter is not None
         for path in ("/", "/flow"):
@@ -140,8 +140,8 @@ def test_where_discord_goes_the_open_page_says_so_and_is_not_live(shown: Page, m
 def test_what_to_do_next_changes_on_an_open_page(shown: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "HEALTH_SECONDS", 0.0)
     monkeypatch.setattr(pages, "STEPS_SECONDS", 0.0)
-    well = Condition(topic=Topic.DISCORD, detail="since 2026-02-01 00:00 UTC")
-    gone = Condition(topic=Topic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    well = Condition(topic=HealthTopic.DISCORD, detail="since 2026-02-01 00:00 UTC")
+    gone = Condition(topic=HealthTopic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
     with served_to_browsers(Box(conditions=[well], texts=True)) as served:
         assert served.box.meter is not None
         shown.goto(served.address)
@@ -166,15 +166,15 @@ def test_what_was_not_known_is_shown_when_it_is_and_trouble_moves_up(
     shown: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "HEALTH_SECONDS", 0.0)
-    full = Condition(topic=Topic.DISK, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    full = Condition(topic=HealthTopic.DISK, troubles={"": Trouble(AT + 3400, AT + 3600)})
     with served_to_browsers(Box(conditions=[])) as served:
         assert served.box.meter is not None
         shown.goto(served.address)
         expect(shown.locator("#verdict")).to_contain_text("cannot be found out")
         expect(shown.locator("#steps a").first).to_have_text("Find out whether all is well")
         for conditions, first in (
-            ([Condition(topic=Topic.DISCORD), Condition(topic=Topic.DISK)], "Discord"),
-            ([Condition(topic=Topic.DISCORD), full], "Disk"),
+            ([Condition(topic=HealthTopic.DISCORD), Condition(topic=HealthTopic.DISK)], "Discord"),
+            ([Condition(topic=HealthTopic.DISCORD), full], "Disk"),
         ):
             served.box.conditions = conditions
             served.tell(served.box.meter, "gate", 0)
@@ -264,7 +264,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(shown: Page, served: Served
     asked = replace(UNANSWERED, question=f"Why is {long} empty?", path={"select": {"ranked": [[f"kb:{long}", 0.5]]}})
     served.box.entries = [*served.box.entries, asked]
     served.box.held = [KnownSource(f"kb:{long}", "url", f"not fetched: {long}", True, 1, AT, long)]
-    served.box.conditions = [Condition(topic=Topic.SOURCES, troubles={long: Trouble(AT, AT)}, detail=long)]
+    served.box.conditions = [Condition(topic=HealthTopic.SOURCES, troubles={long: Trouble(AT, AT)}, detail=long)]
     gaps = "/gaps", "/gaps/b1/answer"
     paths = ("/answers?show=all", "/answers/a1", *gaps, "/knowledge?q=x", "/knowledge/topics/quota", "/cost")
     served.box.audited = [AuditEntry(AT, LONG_NAMED.name, "restore conversation", long)]

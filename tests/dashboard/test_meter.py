@@ -63,7 +63,7 @@ def test_other_gauges_are_told_and_listeners_hear_of_changes() -> None:
     counts: list[tuple[str, int]] = []
     heard: list[int] = []
     meter = FlowMeter(lambda: 0.0, lambda operator, count: counts.append((operator, count)))
-    meter.changed.append(lambda: heard.append(1))
+    meter.on_change.append(lambda: heard.append(1))
     meter("gate", 1)
     meter.on_waiting("queue", 0)
     assert (counts, len(heard)) == ([("gate", 1)], 1)
@@ -80,10 +80,10 @@ def test_a_part_is_followed_from_step_to_step_until_its_result(meter: FlowMeter,
         end(None)
     (one,) = meter.in_progress()
     assert (one.part, one.steps) == (part, (StepDuration("gather", 0.5), StepDuration("gate", 1.5)))
-    assert meter.steps_of((10,)) == ()
+    assert meter.durations_of((10,)) == ()
     meter.add(ended(part))
     assert meter.in_progress() == []
-    assert meter.steps_of((10,)) == one.steps
+    assert meter.durations_of((10,)) == one.steps
     assert meter.results == {"replied": 1}
 
 
@@ -95,8 +95,8 @@ def test_a_result_without_steps_and_ignored_messages_count(meter: FlowMeter) -> 
 
 
 def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flow, "MOST_IN_PROGRESS", 2)
-    monkeypatch.setattr(flow, "FOLLOWED", 1)
+    monkeypatch.setattr(flow, "MAX_IN_PROGRESS", 2)
+    monkeypatch.setattr(flow, "MAX_FINISHED", 1)
     parts = [part_of(number, author_id=number) for number in (10, 11, 12)]
     for part in parts:
         current_part.set(part)
@@ -105,4 +105,4 @@ def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.Mon
     meter.add(ended(parts[1]))
     meter.add(ended(parts[2]))
     assert meter.in_progress() == []
-    assert (meter.steps_of((11,)), len(meter.steps_of((12,)))) == ((), 1)
+    assert (meter.durations_of((11,)), len(meter.durations_of((12,)))) == ((), 1)

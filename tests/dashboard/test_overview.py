@@ -23,7 +23,7 @@ from dashboard.overview import (
     period_of,
     with_troubles,
 )
-from model.health import TOPICS, Condition, Topic, Trouble
+from model.health import TOPICS, Condition, HealthTopic, Trouble
 from model.outcomes import OutcomeKind
 from reporting.reading import VotedQuestion
 from tests.dashboard.made import AT, CAPTURED, REPLIED, UNANSWERED, showing
@@ -32,29 +32,31 @@ DAY = 86_400.0
 NOW = AT + 3600
 
 
-def condition(topic: Topic, *subjects: str, since: float = NOW - 240, detail: str = "", seen: float = 0) -> Condition:
+def condition(
+    topic: HealthTopic, *subjects: str, since: float = NOW - 240, detail: str = "", seen: float = 0
+) -> Condition:
     """In trouble with these subjects; well without any."""
     troubles = {subject: Trouble(since, NOW) for subject in subjects}
     return Condition(topic=topic, troubles=troubles, well={"": seen} if seen else {}, detail=detail)
 
 
-ALL_WELL = [condition(topic) for topic in Topic]
+ALL_WELL = [condition(topic) for topic in HealthTopic]
 
 
 def test_where_nothing_is_wrong_all_is_well() -> None:
-    view = health_view([condition(Topic.MODEL, seen=NOW - 120), *ALL_WELL], showing(), NOW)
+    view = health_view([condition(HealthTopic.MODEL, seen=NOW - 120), *ALL_WELL], showing(), NOW)
     assert (view.state, view.verdict) == ("well", "All is well")
-    assert [row.says for row in view.rows] == [TOPICS[topic].well for topic in Topic]
+    assert [row.says for row in view.rows] == [TOPICS[topic].well for topic in HealthTopic]
     assert {row.remedy for row in view.rows} == {""}
 
 
 def test_a_model_that_answered_says_when() -> None:
-    (row,) = health_view([condition(Topic.MODEL, seen=NOW - 120)], showing(), NOW).rows
+    (row,) = health_view([condition(HealthTopic.MODEL, seen=NOW - 120)], showing(), NOW).rows
     assert (row.state, row.says, row.since) == ("well", "The model answers", "seen 2 min ago")
 
 
 def test_trouble_comes_first_with_since_when_and_what_to_do() -> None:
-    view = health_view([*ALL_WELL[1:], condition(Topic.DISCORD, "")], showing(), NOW)
+    view = health_view([*ALL_WELL[1:], condition(HealthTopic.DISCORD, "")], showing(), NOW)
     first = view.rows[0]
     assert (view.state, first.topic, first.state) == ("ill", "discord", "ill")
     assert first.since == "since 2026-02-02 03:36 (4\N{NO-BREAK SPACE}min\N{NO-BREAK SPACE}ago)"
@@ -62,8 +64,8 @@ def test_trouble_comes_first_with_since_when_and_what_to_do() -> None:
     assert first.remedy.startswith("Look at https://discordstatus.com")
 
 
-@pytest.mark.parametrize("topic", Topic)
-def test_every_trouble_is_named_in_the_verdict(topic: Topic) -> None:
+@pytest.mark.parametrize("topic", HealthTopic)
+def test_every_trouble_is_named_in_the_verdict(topic: HealthTopic) -> None:
     others = [each for each in ALL_WELL if each.topic is not topic]
     view = health_view([*others, condition(topic, "it")], showing(), NOW)
     assert TOPICS[topic].title.lower() in view.verdict.lower() or TOPICS[topic].trouble in view.verdict
@@ -81,36 +83,41 @@ def test_where_nothing_is_known_nothing_counts_as_well() -> None:
 
 
 def test_several_troubles_are_counted_and_minor_ones_are_no_alarm() -> None:
-    both = [condition(Topic.DISCORD, ""), condition(Topic.DISK, ""), condition(Topic.SOURCES, "a")]
+    both = [condition(HealthTopic.DISCORD, ""), condition(HealthTopic.DISK, ""), condition(HealthTopic.SOURCES, "a")]
     assert health_view(both, showing(), NOW).verdict.endswith("ago); 1 more thing is wrong")
-    three = health_view([*both, condition(Topic.BUDGET, "a day")], showing(), NOW)
+    three = health_view([*both, condition(HealthTopic.BUDGET, "a day")], showing(), NOW)
     assert three.verdict.endswith("ago); 2 more things are wrong")
-    minor = [condition(Topic.SOURCES, "a"), condition(Topic.ERRORS, "")]
+    minor = [condition(HealthTopic.SOURCES, "a"), condition(HealthTopic.ERRORS, "")]
     assert health_view(minor, showing(), NOW).verdict == "It works; worth a look: sources and last error"
 
 
 def test_of_many_subjects_some_are_named() -> None:
-    (row,) = health_view([condition(Topic.SOURCES, "a", "b", "c", "d", "e", detail="5 fail")], showing(), NOW).rows
+    (row,) = health_view(
+        [condition(HealthTopic.SOURCES, "a", "b", "c", "d", "e", detail="5 fail")], showing(), NOW
+    ).rows
     assert row.detail == "a, b and 3 more: 5 fail"
 
 
 def test_an_error_may_name_a_file_so_its_text_is_a_text() -> None:
-    failed = condition(Topic.ERRORS, "", detail="streams.captures: OSError: anna-private.log")
+    failed = condition(HealthTopic.ERRORS, "", detail="streams.captures: OSError: anna-private.log")
     assert health_view([failed], showing(), NOW).rows[0].detail == "streams.captures"
     assert health_view([failed], showing(texts=True), NOW).rows[0].detail == failed.detail
 
 
 def test_a_model_that_nobody_has_asked_is_neither_well_nor_ill() -> None:
-    view = health_view([condition(Topic.DISCORD)], showing(), NOW)
+    view = health_view([condition(HealthTopic.DISCORD)], showing(), NOW)
     assert [(row.topic, row.state) for row in view.rows] == [("discord", "well"), ("model", "unknown")]
     assert (view.state, view.verdict) == ("well", "Nothing is wrong so far; no model has been asked since the start")
-    without = health_view([condition(Topic.DISCORD)], showing(), NOW, has_model=False)
+    without = health_view([condition(HealthTopic.DISCORD)], showing(), NOW, has_model=False)
     assert ([row.topic for row in without.rows], without.verdict) == (["discord"], "All is well")
 
 
 def test_each_trouble_is_something_to_do_and_the_alarms_come_first() -> None:
-    ill = [condition(topic, "it") for topic in (Topic.ERRORS, Topic.SOURCES, Topic.DISK, Topic.DISCORD)]
-    view = health_view([*ill, condition(Topic.BUDGET)], showing(), NOW)
+    ill = [
+        condition(topic, "it")
+        for topic in (HealthTopic.ERRORS, HealthTopic.SOURCES, HealthTopic.DISK, HealthTopic.DISCORD)
+    ]
+    view = health_view([*ill, condition(HealthTopic.BUDGET)], showing(), NOW)
     drafts = steps(drafts=[NOW - 60])
     found = with_troubles(view, drafts)
     assert [(step.text, step.link) for step in found] == [

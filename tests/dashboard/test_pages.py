@@ -16,8 +16,8 @@ from aiohttp.test_utils import TestClient
 from yarl import URL
 
 from dashboard import KnownSource, pages, serving
-from dashboard.access import FREE_TRIES, SESSIONS
-from model.health import Condition, Topic, Trouble
+from dashboard.access import FREE_TRIES, MAX_SESSIONS
+from model.health import Condition, HealthTopic, Trouble
 from reporting.cost import Prices
 from reporting.reading import VotedQuestion
 from services.llm import StepTokens
@@ -59,15 +59,15 @@ async def key_on(client: Browser, path: str) -> str:
 def hostile(*, texts: bool) -> Box:
     """Names and words of others in each place that shows some."""
     broken = KnownSource(f"kb:https://example.org/{NASTY}", "url", f"not fetched: {NASTY}", True, 1, AT, NASTY, AT)
-    trouble = Condition(topic=Topic.SOURCES, troubles={NASTY: Trouble(AT, AT)}, detail=NASTY)
-    error = Condition(topic=Topic.ERRORS, troubles={"": Trouble(AT, AT)}, detail=f"streams: {NASTY}")
+    trouble = Condition(topic=HealthTopic.SOURCES, troubles={NASTY: Trouble(AT, AT)}, detail=NASTY)
+    error = Condition(topic=HealthTopic.ERRORS, troubles={"": Trouble(AT, AT)}, detail=f"streams: {NASTY}")
     voted = VotedQuestion(1, AT, f"Why? {NASTY}", (NASTY,), 0, 3, REPLIED.message_ids[-1])
     asked = replace(UNANSWERED, question=f"Does the quota count deleted snapshots? {NASTY}")
     return Box(
         entries=[REPLIED, asked, CAPTURED],
         held=[broken],
         voted=[voted],
-        conditions=[Condition(topic=Topic.DISCORD), trouble, error],
+        conditions=[Condition(topic=HealthTopic.DISCORD), trouble, error],
         notice=f"This is {NASTY}",
         texts=texts,
     )
@@ -198,7 +198,7 @@ async def test_sources_are_filtered_and_paged() -> None:
 
 
 async def test_where_discord_is_gone_the_first_page_and_the_events_say_so() -> None:
-    gone = Condition(topic=Topic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
+    gone = Condition(topic=HealthTopic.DISCORD, troubles={"": Trouble(AT + 3400, AT + 3600)})
     async with served(Box(conditions=[gone])) as client:
         text = await page(client, "/")
         assert re.search(r'is-ill" id="verdict">Discord is not connected since 2026-02-02 03:36', text)
@@ -235,7 +235,7 @@ async def test_the_numbers_of_the_charts_are_a_table_as_well() -> None:
 async def test_a_library_that_cannot_be_read_hides_nothing_else_on_the_first_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    box = Box(conditions=[Condition(topic=Topic.DISCORD)])
+    box = Box(conditions=[Condition(topic=HealthTopic.DISCORD)])
 
     async def broken() -> Overview:
         raise LibraryUnusable("decisions.jsonl: line 3 is damaged")
@@ -384,7 +384,7 @@ async def test_a_page_of_another_origin_takes_the_dashboard_from_nobody() -> Non
     async with served(box) as client:
         key = await key_on(client, "/gaps")
         strange = {"Sec-Fetch-Site": "cross-site", "Cookie": ""}
-        for _ in range(SESSIONS + 1):
+        for _ in range(MAX_SESSIONS + 1):
             await page(client, "/cost", headers=strange)
         async with client.get("/events", headers=strange) as response:
             assert response.status == 403
@@ -567,7 +567,7 @@ async def test_events_bring_what_has_changed(monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_page_that_was_closed_is_noticed_and_pages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "EVERY_SECONDS", 0.0)
     monkeypatch.setattr(serving, "HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr(serving, "STREAMS", 1)
+    monkeypatch.setattr(serving, "MAX_STREAMS", 1)
     box = Box()
     async with served(box) as client:
         async with client.get("/events") as response:
@@ -576,7 +576,7 @@ async def test_a_page_that_was_closed_is_noticed_and_pages_are_bounded(monkeypat
             async with client.get("/events") as refused:
                 assert refused.status == 503
         async with asyncio.timeout(10):
-            while box.meter is not None and box.meter.changed:  # noqa: ASYNC110 (the server notices with its next heartbeat)
+            while box.meter is not None and box.meter.on_change:  # noqa: ASYNC110 (the server notices with its next heartbeat)
                 await asyncio.sleep(0.01)
 
 
@@ -589,11 +589,11 @@ async def test_open_pages_do_not_keep_the_server_from_closing() -> None:
             await client.server.close()
         response.close()
     assert box.meter is not None
-    assert box.meter.changed == []
+    assert box.meter.on_change == []
 
 
 async def test_what_is_ill_is_the_first_thing_to_do_even_where_nothing_else_waits() -> None:
-    ill = [Condition(topic=each, troubles={"": Trouble(AT, AT)}) for each in (Topic.DISCORD, Topic.MODEL)]
+    ill = [Condition(topic=each, troubles={"": Trouble(AT, AT)}) for each in (HealthTopic.DISCORD, HealthTopic.MODEL)]
     async with served(Box(entries=[], held=[], conditions=ill)) as client:
         to_do = (await page(client, "/")).partition("What to do next")[2]
     assert re.findall(r'href="([^"]+)">([^<]+)', to_do) == [
@@ -606,7 +606,7 @@ async def test_what_is_ill_is_the_first_thing_to_do_even_where_nothing_else_wait
 
 async def test_an_overview_that_stays_open_learns_what_is_new_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "STEPS_SECONDS", 0.0)
-    box = Box(texts=True, conditions=[Condition(topic=Topic.DISCORD)])
+    box = Box(texts=True, conditions=[Condition(topic=HealthTopic.DISCORD)])
     async with served(box) as client:
         assert "Write what is missing: Does the quota" in await page(client, "/")
         async with client.get("/events?steps") as response:

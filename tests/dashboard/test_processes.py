@@ -34,7 +34,7 @@ REST = ProcessStatus(
 def test_a_process_is_one_line() -> None:
     shown = fleet_view(Fleet((WORKER, REST), ROLES, 4))
     assert shown.missing == []
-    assert not shown.mixed
+    assert not shown.versions_differ
     first, second = shown.rows
     assert (first.roles, first.partitions, first.owned, first.in_flight) == ("worker", "0–1, 3", 3, 3)
     assert first.results == "3,400 skipped, 1,200 replied, 2 failed"
@@ -60,7 +60,7 @@ def test_a_partition_with_two_owners_and_versions_that_differ_are_said() -> None
     assert shown.missing == [
         "Two processes say that they own partition 0: one of them has lost it and does not know yet."
     ]
-    assert shown.mixed
+    assert shown.versions_differ
 
 
 def test_neighbours_are_put_together() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dashboard import views
-from dashboard.display import HIDDEN_FILE, DisplayRules, ago, link_to, plain, seconds, size, whole
+from dashboard.display import HIDDEN_FILE, DisplayRules, ago, duration, link_to, size, whole_duration, without_invisible
 from dashboard.flow import StepDuration
 from reporting.cost import Expense, Price, Prices, costs
 from reporting.reading import TimeSpan, VotedQuestion
@@ -19,7 +19,7 @@ ENTRIES = [REPLIED, UNANSWERED, CAPTURED]
 
 
 def test_rows_are_newest_first_with_pseudonyms_and_what_became_of_each() -> None:
-    newest, _, oldest = views.answer_rows(ENTRIES, showing())
+    newest, _, oldest = views.part_rows(ENTRIES, showing())
     assert (newest.kind, newest.result, newest.who) == ("capture", "captured", "46629f10")
     assert (oldest.id, oldest.result, oldest.took, oldest.tokens) == ("a1", "replied", "1.5 s", 2310)
     assert oldest.where == "#channel-20"
@@ -27,7 +27,7 @@ def test_rows_are_newest_first_with_pseudonyms_and_what_became_of_each() -> None
 
 
 def test_what_only_points_says_so() -> None:
-    assert views.answer_row(replace(REPLIED, level="point"), showing()).reason == "only points"
+    assert views.part_row(replace(REPLIED, level="point"), showing()).reason == "only points"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_only_points_says_so() -> None:
     ],
 )
 def test_a_search_finds_what_is_shown(query: str, texts: bool, ids: list[str]) -> None:
-    assert [row.id for row in views.answer_rows(ENTRIES, showing(texts=texts), query)] == ids
+    assert [row.id for row in views.part_rows(ENTRIES, showing(texts=texts), query)] == ids
 
 
 def test_parts_are_in_groups_replies_first() -> None:
@@ -58,11 +58,11 @@ def test_parts_are_in_groups_replies_first() -> None:
 def test_votes_stand_beside_the_answer_that_they_are_about() -> None:
     vote = VotedQuestion(99, AT, "", (), 2, 1, asked_id=REPLIED.message_ids[-1])
     unknown = replace(vote, asked_id=None, ups=7)
-    rows = views.answer_rows(ENTRIES, showing(), votes=[unknown, vote])
+    rows = views.part_rows(ENTRIES, showing(), votes=[unknown, vote])
     assert [row.votes for row in rows] == ["", "", "2 up, 1 down"]
-    assert views.answer_view(REPLIED, (), showing(), vote).row.votes == "2 up, 1 down"
-    assert views.find_answer_of_vote(ENTRIES, vote) is REPLIED
-    assert views.find_answer_of_vote(ENTRIES, unknown) is None
+    assert views.part_view(REPLIED, (), showing(), vote).row.votes == "2 up, 1 down"
+    assert views.find_voted_part(ENTRIES, vote) is REPLIED
+    assert views.find_voted_part(ENTRIES, unknown) is None
 
 
 def test_the_time_taken_is_that_of_the_work() -> None:
@@ -73,7 +73,7 @@ def test_the_time_taken_is_that_of_the_work() -> None:
     assert views.work_seconds(replace(held, path={"hold": {"seconds": "odd"}}), ()) == 42.0
     assert views.work_seconds(replace(REPLIED, path={"hold": 3}), ()) == 1.5
     # A recording without a model takes none of its own time.
-    assert views.answer_row(replace(REPLIED, seconds=0.0), showing()).took == ""
+    assert views.part_row(replace(REPLIED, seconds=0.0), showing()).took == ""
 
 
 def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> None:
@@ -83,7 +83,7 @@ def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> N
         StepDuration("generate", 1.0),
         StepDuration("generate", 0.5),
     )
-    view = views.answer_view(REPLIED, took, showing())
+    view = views.part_view(REPLIED, took, showing())
     steps = {step.name: step for step in view.steps}
     assert list(steps) == ["gather", "gate", "select", "load", "tools", "generate", "verify"]
     assert (steps["gate"].took, steps["gate"].tokens) == ("250 ms", "100 + 10")
@@ -99,7 +99,7 @@ def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> N
 
 
 def test_texts_and_names_of_peoples_files_are_shown_only_where_that_is_asked_for() -> None:
-    hidden, shown = (views.answer_view(REPLIED, (), showing(texts=texts)) for texts in (False, True))
+    hidden, shown = (views.part_view(REPLIED, (), showing(texts=texts)) for texts in (False, True))
     assert (hidden.question, hidden.reply) == (None, None)
     assert shown.question == REPLIED.question
     assert shown.reply == REPLIED.reply
@@ -115,7 +115,7 @@ def test_texts_and_names_of_peoples_files_are_shown_only_where_that_is_asked_for
 
 def test_odd_paths_are_shown_as_far_as_they_go() -> None:
     entry = replace(REPLIED, path={"select": {"ranked": [["kb:a", "x"], ["kb:b"]]}, "odd": 7, "load": {"loaded": []}})
-    steps = {step.name: step for step in views.answer_view(entry, (), showing()).steps}
+    steps = {step.name: step for step in views.part_view(entry, (), showing()).steps}
     assert steps["select"].ranked == ()
     for ranked in (3, {"a": 1}, [7], "ab", [["kb:a", 1, 2]]):
         odd = replace(REPLIED, path={"select": {"ranked": ranked, "selected": 5}})
@@ -127,8 +127,8 @@ def test_odd_paths_are_shown_as_far_as_they_go() -> None:
 
 
 def test_one_part_is_found_by_its_id() -> None:
-    assert views.find_answer(ENTRIES, "b1") is UNANSWERED
-    assert views.find_answer(ENTRIES, "ff") is None
+    assert views.find_part(ENTRIES, "b1") is UNANSWERED
+    assert views.find_part(ENTRIES, "ff") is None
     assert views.id_of(replace(REPLIED, message_ids=())) == "0"
 
 
@@ -160,7 +160,7 @@ def test_sources_are_filtered_by_words_and_state() -> None:
     assert chosen("", "failing") == [bad.id]
     assert chosen("", "unused") == [bad.id]
     assert chosen("", "nonsense") == [bad.id, good.id]
-    assert set(views.SOURCE_STATES) == {"", "failing", "unused"}
+    assert set(views.SOURCE_FILTERS) == {"", "failing", "unused"}
 
 
 def test_a_search_is_shown_as_it_is_with_its_signs() -> None:
@@ -240,26 +240,26 @@ def test_without_a_price_there_is_no_money_and_of_nothing_there_is_nothing() -> 
     days = {"2026-02-01": {"gate": StepTokens(1, 1000, 100), "summarise": StepTokens(1, 10, 0)}}
     period = TimeSpan(AT - 30 * 86_400, AT + 86_400)
     view = views.cost_view(costs(days, [], period, Prices(answering=PRICE)), showing())
-    assert (view.priced, view.total.money, [row.money for row in view.by_step]) == (False, "", ["0.0030", ""])
+    assert (view.has_prices, view.total.money, [row.money for row in view.by_step]) == (False, "", ["0.0030", ""])
     nothing = views.cost_view(costs({}, [], period, Prices()), showing())
     assert (nothing.by_day, nothing.by_channel) == ([], [])
 
 
 def test_durations_sizes_and_ages_are_short() -> None:
-    assert [seconds(each) for each in (None, 0.0004, 1.25, 90)] == ["–", "0 ms", "1.2 s", "1.5 min"]
-    assert [seconds(each) for each in (3600, 200_000)] == ["1.0 h", "2.3 d"]
-    assert [whole(each) for each in (59, 3599, 3600, 86_399, 172_800)] == ["", "59 min", "1 h", "23 h", "2 d"]
+    assert [duration(each) for each in (None, 0.0004, 1.25, 90)] == ["–", "0 ms", "1.2 s", "1.5 min"]
+    assert [duration(each) for each in (3600, 200_000)] == ["1.0 h", "2.3 d"]
+    assert [whole_duration(each) for each in (59, 3599, 3600, 86_399, 172_800)] == ["", "59 min", "1 h", "23 h", "2 d"]
     assert [size(each) for each in (None, 5, 2048, 3 * 1024 * 1024)] == ["–", "5 B", "2 KiB", "3.0 MiB"]
     assert [ago(AT - past, AT) for past in (5, 120, 90_000, -5)] == ["just now", "2 min ago", "1 d ago", "just now"]
     assert link_to(None, 5) == ""
-    assert plain("a\u202eb\x1b\n") == "ab\n"
+    assert without_invisible("a\u202eb\x1b\n") == "ab\n"
 
 
 def test_who_is_mentioned_in_a_question_is_a_pseudonym() -> None:
     most = "<@18446744073709551615> <@99999999999999999999>"
     asked = replace(UNANSWERED, question=f"<@!171> is it there, {most}?")
-    row = views.answer_row(asked, showing(texts=True))
+    row = views.part_row(asked, showing(texts=True))
     assert row.excerpt.startswith("@abababab is it there, @ffffffff @")
-    assert "<@" not in (views.answer_view(asked, (), showing(texts=True)).question or "<@")
-    assert views.answer_row(asked, showing()).excerpt == ""
-    assert views.answer_rows([asked], showing(texts=True), "abababab")
+    assert "<@" not in (views.part_view(asked, (), showing(texts=True)).question or "<@")
+    assert views.part_row(asked, showing()).excerpt == ""
+    assert views.part_rows([asked], showing(texts=True), "abababab")

@@ -18,8 +18,9 @@ from tests.end_to_end.processes import Process
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.loopback.llm_server import LLMServer
+from tests.readers import idle_readers, kept_readers
 
-__all__ = ["discord_server", "hurried_discord"]
+__all__ = ["discord_server", "hurried_discord", "idle_readers", "kept_readers"]
 
 
 # It takes seconds on a busy machine, and belongs to no wait of a test.

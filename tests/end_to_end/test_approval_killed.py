@@ -308,7 +308,7 @@ async def record(root: Path, ending: Ending) -> list[Step]:
     """The steps of an uncut life."""
     async with open_world(root, ending) as world:
         await world.begin()
-        await world.until(world.folder.seen.exists)
+        await world.until(world.folder.watermarks.exists)
         question = await world.ask()
         await live_on(world, question, ending, until_recorded=True)
         await world.stop()
@@ -373,7 +373,7 @@ async def kill_and_stay_away(world: World, ending: Ending) -> None:
 async def kill_at_all(root: Path, ending: Ending, steps: Iterable[Step], *, at_rest: bool) -> list[Step | None]:
     async with open_world(root, ending) as world:
         await world.begin()
-        await world.until(world.folder.seen.exists)
+        await world.until(world.folder.watermarks.exists)
         if at_rest and ending.decide is not None:
             await kill_and_stay_away(world, ending)
         for step in steps:

@@ -143,7 +143,7 @@ async def test_whatever_moment_a_backup_is_of_nothing_is_lost_and_nothing_answer
     # Copying it takes a while, in which the bot goes on.
     (data / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
     bot = await launch(config)
-    await discord_server.until(live.seen.exists, STARTING)
+    await discord_server.until(live.watermarks.exists, STARTING)
     made: list[Copied] = []
     copying = asyncio.create_task(copies(config, tmp_path, made))
     await town.live(until=lambda: copying.done() or len(made) >= BACKUPS)

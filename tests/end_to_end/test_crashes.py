@@ -39,7 +39,7 @@ async def ask(server: DiscordServer, channel: Channel, asker: User, number: int 
 
 def has_outcome(folder: DataFolder, question: Message) -> bool:
     """Whether the bot has noted down that it needs to look at a message no more."""
-    mark = json.loads(folder.seen.read_bytes()).get(str(question.place.id), {"below": 0, "done": []})
+    mark = json.loads(folder.watermarks.read_bytes()).get(str(question.place.id), {"below": 0, "done": []})
     return int(mark["below"]) >= question.id or str(question.id) in mark["done"]
 
 
@@ -99,7 +99,7 @@ async def test_killed_at_any_instant_of_posting_each_question_is_answered_once(
         sessions = discord_server.count("GET", "/users/@me$")
         process = await launch(config)
         await discord_server.until(lambda: discord_server.count("GET", "/users/@me$") > sessions, STARTING)
-        await discord_server.until(folder.seen.exists, STARTING)
+        await discord_server.until(folder.watermarks.exists, STARTING)
         return process
 
     # Before the post arrives.
@@ -156,7 +156,7 @@ async def test_killed_between_two_pieces_of_an_answer_the_next_start_posts_the_r
     config = write_config(data, ai_response={"llm": llm(llm_server), "max_answer_chars": 9000})
     help_, folder = discord_server.add_channel("help"), DataFolder(data)
     bot = await launch(config)
-    await discord_server.until(folder.seen.exists, STARTING)
+    await discord_server.until(folder.watermarks.exists, STARTING)
     for name, taken in (("ada", True), ("bob", False)):
         sent, posted = discord_server.count("POST", POST), len(discord_server.posts)
         discord_server.fail_next("POST", POST)

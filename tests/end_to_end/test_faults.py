@@ -133,7 +133,7 @@ async def test_a_data_folder_that_cannot_be_written_for_a_while_loses_nothing_th
     """Questions are answered, captures wait, votes are told as not kept: one readable line each."""
     help_, kim = discord_server.add_channel("help"), discord_server.add_member("kim")
     bot = await start(discord={"team_member_ids": [kim.id], "feedback": True})
-    await discord_server.until(DataFolder(data).seen.exists)
+    await discord_server.until(DataFolder(data).watermarks.exists)
     real = os.open
 
     def open_(path: Any, flags: int, *rest: Any, **more: Any) -> int:
@@ -156,6 +156,6 @@ async def test_a_data_folder_that_cannot_be_written_for_a_while_loses_nothing_th
     assert await bot.stop() == 0
     assert len(answers_to(discord_server, question)) == 1
     assert post.place.id == question.id
-    assert read_watermarks(DataFolder(data).seen)[help_.id].up_to >= taught.id
+    assert read_watermarks(DataFolder(data).watermarks)[help_.id].up_to >= taught.id
     assert "Traceback" not in caplog.text
     assert all("\n" not in message for message in caplog.messages)

@@ -36,7 +36,7 @@ async def test_an_answer_posted_just_before_a_crash_is_not_posted_again(
     begun = await ask(discord_server, help_, 0)
     await bot.until_posts(1)
     await bot.stop()
-    saved = {path: path.read_bytes() for path in (folder.seen, folder.posts)}
+    saved = {path: path.read_bytes() for path in (folder.watermarks, folder.posts)}
     bot = await start(PLAIN, ready=True, **sections)
     question = await ask(discord_server, help_, 1)
     await bot.until_posts(2)

@@ -14,12 +14,12 @@ import aiohttp
 import pytest
 
 import assembly.teaching
-from assembly.teaching import Teaching
+from assembly.teaching import LessonStore
 from model.outcomes import OutcomeKind
 from services.conversations import phrases
 from services.redaction import Redactor
 from services.storage import DataFolder, files
-from services.team import LessonForm, LessonRefused, Taught, archive_files, read_audit
+from services.team import LessonForm, LessonRefused, TeachingResult, archive_files, read_audit
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.test_commands import holding, said, until_offered
@@ -302,10 +302,10 @@ async def test_a_form_that_comes_twice_is_stored_once(
 ) -> None:
     bot = await begun(start, discord_server, kim)
     assert bot.parts is not None
-    teaching = Teaching(bot.parts, Redactor())
+    teaching = LessonStore(bot.parts, Redactor())
     form = LessonForm(discord_server.guild.id, f"<#{help_.id}>: {ASKED}", ANSWERED, lesson_id=5 << 22, author_id=kim.id)
     assert (await teaching.teach(form, "ana")).is_filed
-    assert await teaching.teach(form) == Taught("It was stored already.")
+    assert await teaching.teach(form) == TeachingResult("It was stored already.")
     audited = [(each.by, each.action, each.about) for each in read_audit(DataFolder(data).audit)]
     assert audited == [(by, "teach", f"taught_{5 << 22}") for by in ("ana", str(kim.id))]
     [pair] = archive_files.pairs_in(knowledge(data) / "raw", 2)

@@ -8,7 +8,17 @@ import pytest
 
 from model.conversations import ID_FORMS, KINDS, ConversationKind, kind_of
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind, snowflake_time
-from services.team import Capture, CapturedMessage, Captures, Pair, PairTurn, PendingCapture, Speaker, archive, captures
+from services.team import (
+    Capture,
+    CapturedMessage,
+    Pair,
+    PairTurn,
+    PendingCapture,
+    RecentCaptures,
+    Speaker,
+    archive,
+    captures,
+)
 from sinks.team import merge
 from transport.captures import decode_capture, encode_capture
 
@@ -53,7 +63,7 @@ async def test_every_kind_is_known_to_archive_waiting_captures_and_the_hand_over
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_that_joins_by_messages_goes_on_and_another_is_read_as_a_whole(kind: ConversationKind) -> None:
     name, other = kind.make_id(50), kind.make_id(60)
-    known = Captures([pair(name, STAMP, ASKED, ANSWERED)])
+    known = RecentCaptures([pair(name, STAMP, ASKED, ANSWERED)])
     joined = known.join(Capture(PART, other, (ASKED, THANKED)))
     assert (joined.conversation_id == name) is kind.joins_by_messages
     assert (ANSWERED in joined.messages) is kind.joins_by_messages

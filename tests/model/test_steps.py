@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.flow import StepDuration
-from dashboard.views import steps_of
+from dashboard.views import step_views
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from model.steps import DECISIONS, STEP_NAMES, STEPS, DecisionInfo, StepInfo
@@ -68,7 +68,7 @@ def test_the_path_on_the_dashboard_shows_each_step_of_a_part_in_its_place(info: 
     decided = {} if info.decision is None else {info.decision.name: {"score": 0.5}}
     entry = part_outcome_of(Outcome(part, 101.0, OutcomeKind.REPLIED, decisions={**decided, "older": {}}), str)
     took = [StepDuration(info.name, 1.0), StepDuration("another", 1.0)]
-    assert [each.name for each in steps_of(entry, took, showing())] == [*info.path_keys, "another", "older"]
+    assert [each.name for each in step_views(entry, took, showing())] == [*info.path_keys, "another", "older"]
 
 
 def test_decisions_with_words_of_a_model_are_of_steps_that_ask_one() -> None:

@@ -7,7 +7,7 @@ import pytest
 from model.events import Edited
 from model.messages import Attachment, Author, Message, Reference
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.capturing import Extracted, extract
+from operators.capturing import ExtractedCapture, extract
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.discord.protocols import LookupFailed
@@ -36,7 +36,7 @@ LOG = Attachment(2, "node.log", 12_345, "https://cdn.discordapp.com/node.log", "
 async def extracted(talk: Talk, *messages: Message, rules: ContextRules | None = None) -> Capture | Outcome:
     context = Context(talk.history, talk.people, talk.tracker, rules or ContextRules())
     result = await extract(context)(CaptureJob(talk.part(*messages)))
-    return result.capture if isinstance(result, Extracted) else result
+    return result.capture if isinstance(result, ExtractedCapture) else result
 
 
 async def captured(talk: Talk, *messages: Message, rules: ContextRules | None = None) -> Capture:

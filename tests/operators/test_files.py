@@ -133,7 +133,7 @@ async def test_a_disk_that_is_full_is_told(
 
 async def test_the_files_of_a_message_are_of_one_thread() -> None:
     result = IngestResult(job=job_of(Uploads()))
-    assert MessageFiles((result,), complete=True).case_id == CASE
+    assert MessageFiles((result,), is_complete=True).case_id == CASE
 
 
 async def test_a_store_that_cannot_be_written_is_told_and_the_file_can_be_posted_again(store: BrokenStore) -> None:

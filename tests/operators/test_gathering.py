@@ -105,7 +105,7 @@ async def test_soon_after_an_answer_the_asker_is_answered_in_the_same_thread() -
     assert texts(inquiry) == ["An earlier question?", "I had that, too.", "And then?"]
     part = inquiry.part
     in_flight.begin(part)
-    in_flight.team_posted(talk.says(STAFF, "I take over.", place=OURS), ())
+    in_flight.cancel_answered(talk.says(STAFF, "I take over.", place=OURS), ())
     assert part.token.error is not None
 
 

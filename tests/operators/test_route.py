@@ -11,7 +11,7 @@ from reactivex.subject import Subject
 from model.messages import Author, Message, Part, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from model.servers import Servers
-from operators.route import Routed, item_of, route
+from operators.route import RoutedItem, item_of, route
 from services.assistant.inquiry import CaptureJob, Inquiry
 from services.conversations.posts import Post, Posts
 from services.conversations.routing import Router, RouteRules
@@ -712,7 +712,7 @@ async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
 async def test_what_an_inquiry_uses_counts_for_its_server() -> None:
     talk, shared, own = Talk(), Usage(), Usage()
     parts: Subject[Part] = Subject()
-    found: asyncio.Future[list[Routed]] = asyncio.get_running_loop().create_future()
+    found: asyncio.Future[list[RoutedItem]] = asyncio.get_running_loop().create_future()
     routing = route(router_of(talk), Servers({None: shared, GUILD: own}))
     parts.pipe(routing, ops.to_list()).subscribe(found.set_result, found.set_exception)
     unknown = Place(4000, PlaceKind.CHANNEL)

@@ -14,7 +14,7 @@ from model.messages import AuthorType, Key, Message
 from model.outcomes import Ignored, Reason, Removed
 from model.servers import Servers
 from operators import screen as module
-from operators.screen import ChannelLists, Screened, ScreenRules, decode, screen
+from operators.screen import ChannelLists, ScreenedItem, ScreenRules, decode, screen
 from services.conversations.in_flight import InFlight, WorkCancelled
 from services.conversations.tracking import ConversationTracker
 from services.discord.dispatches import Dispatch
@@ -42,7 +42,7 @@ class Door:
     talk: Talk = field(default_factory=Talk)
     in_flight: InFlight = field(default_factory=InFlight)
     tracker: ConversationTracker = field(default_factory=ConversationTracker)
-    seen: list[Screened] = field(default_factory=list[Screened])
+    seen: list[ScreenedItem] = field(default_factory=list[ScreenedItem])
 
     def __post_init__(self) -> None:
         talk = self.talk
@@ -51,7 +51,7 @@ class Door:
             screen(talk.people, talk.history, self.tracker, talk.team, self.in_flight, self.rules)
         ).subscribe(self.seen.append)
 
-    def gets(self, event: Event) -> list[Screened]:
+    def gets(self, event: Event) -> list[ScreenedItem]:
         """What comes of one event."""
         before = len(self.seen)
         self.talk.history.observe(event)
@@ -62,7 +62,7 @@ class Door:
         return told(self.gets(Posted(message.at, message)))
 
 
-def told(items: Iterable[Screened]) -> list[str]:
+def told(items: Iterable[ScreenedItem]) -> list[str]:
     return [item.reason if isinstance(item, Ignored) else type(item).__name__.lower() for item in items]
 
 
@@ -152,7 +152,7 @@ def test_a_deletion_or_an_edit_may_come_before_its_message() -> None:
     assert posted.message.text == "new"
 
 
-def applied(items: Iterable[Screened], waiting: Posted) -> Posted | None:
+def applied(items: Iterable[ScreenedItem], waiting: Posted) -> Posted | None:
     """What becomes of a waiting message."""
     (amend,) = [item for item in items if isinstance(item, Amend)]
     assert amend.key == Key(CHANNEL.id, ANN.id)

@@ -352,7 +352,7 @@ def test_a_meter_hears_how_many_items_wait() -> None:
 def test_a_chain_is_in_the_order_of_the_table() -> None:
     names = ("verify", "gate", "reply", "gather", "select")
     made = in_order(*(step(name, at_once, 1) for name in names))
-    assert [work.name for work in made.works] == ["gather", "gate", "select", "verify", "reply"]
+    assert [work.name for work in made.single_steps] == ["gather", "gate", "select", "verify", "reply"]
 
 
 def test_a_chain_with_a_step_that_the_table_lacks_is_not_made() -> None:

@@ -129,7 +129,7 @@ def note(name: str, text: str = "", *, said: str = "", key: str = KEY, gone_at: 
     )
 
 
-def ledger_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Notes] = ()) -> SourceRecords:
+def records_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Notes] = ()) -> SourceRecords:
     """What is known at the start, from its file if there is anything."""
     path = folder / "cache.json"
     if records:
@@ -139,15 +139,15 @@ def ledger_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Note
 
 async def looked(folder: Path, kind: Notes, *records: Record) -> list[UpdateEvent]:
     """The events of one discovery, after the first."""
-    first, *events = await look(ledger_of(folder, kind, *records))
+    first, *events = await look(records_of(folder, kind, *records))
     assert isinstance(first, Discovered)
     return events
 
 
-async def look(ledger: SourceRecords) -> list[UpdateEvent]:
+async def look(source_records: SourceRecords) -> list[UpdateEvent]:
     """The events of one discovery, of the first kind."""
-    kind, *_ = await begin(ledger)(None)
-    return await discover(ledger, KEY)(kind)
+    kind, *_ = await begin(source_records)(None)
+    return await discover(source_records, KEY)(kind)
 
 
 # discover
@@ -156,13 +156,13 @@ async def look(ledger: SourceRecords) -> list[UpdateEvent]:
 async def test_what_a_survey_could_not_have_is_told_and_the_rest_is_looked_at(tmp_path: Path) -> None:
     trouble = Trouble("https://mill.example/sitemap.xml", "list", "HTTP 500")
     kind = Notes(Listing(due=["a"]), surveyed=[trouble])
-    assert await look(ledger_of(tmp_path, kind)) == [Discovered({"note": 1}), trouble, Due(kind, "a")]
+    assert await look(records_of(tmp_path, kind)) == [Discovered({"note": 1}), trouble, Due(kind, "a")]
 
 
 async def test_a_source_that_is_done_costs_nothing(tmp_path: Path) -> None:
     kind = Notes(Listing(unchanged=["a"]))
-    ledger = ledger_of(tmp_path, kind, note("a", "A", said="About A."))
-    assert await look(ledger) == await look(ledger) == [Discovered({"note": 1})]
+    source_records = records_of(tmp_path, kind, note("a", "A", said="About A."))
+    assert await look(source_records) == await look(source_records) == [Discovered({"note": 1})]
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ async def test_an_unchanged_source_gets_what_it_lacks(tmp_path: Path, record: Re
 
 async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_path: Path) -> None:
     kind = Notes(Listing(due=["a"], left_out={"b": "it is binary"}, troubles={"c": "cannot be read"}))
-    ledger = ledger_of(tmp_path, kind)
-    assert await look(ledger) == [
+    source_records = records_of(tmp_path, kind)
+    assert await look(source_records) == [
         Discovered({"note": 1}),
         Trouble("c", "discover", "cannot be read"),
         LeftOut("b", "it is binary"),
@@ -195,8 +195,8 @@ async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_pa
 
 async def test_a_name_that_belongs_to_another_kind_is_left_out(tmp_path: Path) -> None:
     kind = Notes(Listing(due=["faq:why", "a"]))
-    ledger = ledger_of(tmp_path, kind, others=[questions()])
-    assert await look(ledger) == [
+    source_records = records_of(tmp_path, kind, others=[questions()])
+    assert await look(source_records) == [
         Discovered({"note": 2}),
         LeftOut("faq:why", NAME_TAKEN),
         Due(kind, "a"),
@@ -234,18 +234,18 @@ async def test_what_may_be_there_although_it_is_not_listed_stays(tmp_path: Path)
 async def test_due_sources_are_fetched_with_what_is_known_of_them(tmp_path: Path) -> None:
     known, trouble = note("a", "A", said="About A."), Trouble("b", "read", "gone")
     kind = Notes(fetched=[known, trouble])
-    ledger = ledger_of(tmp_path, kind, known)
-    await ledger.load()
-    events = await fetch(kind, ledger, KEY)([Due(kind, "a"), Due(kind, "b")])
+    source_records = records_of(tmp_path, kind, known)
+    await source_records.load()
+    events = await fetch(kind, source_records, KEY)([Due(kind, "a"), Due(kind, "b")])
     assert events == [UpToDate(known, UpdateResult.SAME), trouble]
     assert kind.asked_for == [{"a": known, "b": None}]
 
 
 async def test_what_is_known_of_another_kind_is_not_handed_on(tmp_path: Path) -> None:
     kind = questions()
-    ledger = ledger_of(tmp_path, Notes(), note("a", "A"), others=[kind])
-    await ledger.load()
-    await fetch(kind, ledger, KEY)([Due(kind, "a")])
+    source_records = records_of(tmp_path, Notes(), note("a", "A"), others=[kind])
+    await source_records.load()
+    await fetch(kind, source_records, KEY)([Due(kind, "a")])
     assert kind.asked_for == [{"a": None}]
 
 
@@ -264,9 +264,9 @@ async def test_what_is_known_of_another_kind_is_not_handed_on(tmp_path: Path) ->
 def test_what_is_left_to_do_for_a_fetched_source(
     tmp_path: Path, record: NoteRecord, expected: UpdateResult | None
 ) -> None:
-    ledger = ledger_of(tmp_path, Notes())
-    ledger.put(note("a", "A", said="About A."))
-    event = event_of(record, ledger, KEY)
+    source_records = records_of(tmp_path, Notes())
+    source_records.put(note("a", "A", said="About A."))
+    event = event_of(record, source_records, KEY)
     assert (event.result if isinstance(event, UpToDate) else None) == expected
     assert (event.record.summary_text == "About A.") == (expected is UpdateResult.REUSED)
     assert not isinstance(event, Pending) or event.record.summary_pending
@@ -282,7 +282,7 @@ def text(content: str, *, cut: bool = False, flaw: str = "") -> Text:
 async def summarised(folder: Path, describer: FakeDescriber, *texts: Text) -> list[UpToDate | BaseException]:
     """What comes of sources named 0, 1, … with these texts, asked for at the same time."""
     kind = Notes(texts={str(number): each for number, each in enumerate(texts)})
-    summarising = summarise(describer, ledger_of(folder, kind), 60)
+    summarising = summarise(describer, records_of(folder, kind), 60)
     pending = [Pending(note(name, "as it was")) for name in kind.texts]
     return await asyncio.gather(*map(summarising, pending), return_exceptions=True)
 
@@ -314,9 +314,9 @@ async def test_equal_texts_share_one_description(tmp_path: Path) -> None:
 
 async def test_a_description_that_has_come_meanwhile_is_used(tmp_path: Path) -> None:
     describer, kind = FakeDescriber(), Notes(texts={"b": text("A")})
-    ledger = ledger_of(tmp_path, kind)
-    ledger.put(note("a", "A", said="About A."))
-    done = await summarise(describer, ledger, 60)(Pending(note("b", "B")))
+    source_records = records_of(tmp_path, kind)
+    source_records.put(note("a", "A", said="About A."))
+    done = await summarise(describer, source_records, 60)(Pending(note("b", "B")))
     assert (done.result, done.record.summary_text, describer.asked) == (UpdateResult.REUSED, "About A.", [])
 
 

@@ -15,13 +15,20 @@ from hypothesis import strategies as st
 from model.conversations import READING_SECONDS
 from model.events import Ready
 from model.messages import Author, Message, Place, Reference
-from operators.capturing import Extracted, extract
+from operators.capturing import ExtractedCapture, extract
 from services.assistant import CaptureJob
 from services.conversations import Context, ContextRules, ConversationTracker, History
 from services.knowledge.topic_files import read_topic
 from services.team import archive
 from services.team.archive import Pair
-from services.team.captures import Capture, CapturedMessage, Captures, Revision, apply_revisions, captured_messages
+from services.team.captures import (
+    Capture,
+    CapturedMessage,
+    RecentCaptures,
+    Revision,
+    apply_revisions,
+    captured_messages,
+)
 from services.team.topics import topic_block
 from tests.services.team.test_archive import a_pair
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, START, THREAD, SmallFetcher, Talk
@@ -50,7 +57,7 @@ class World(Talk):
         self.writers: dict[int, tuple[float, int]] = {}  # second and author, by message of a user
         self.versions: dict[int, list[tuple[float, str]]] = {}  # second and token of each version, by message
         self.pairs: list[Pair] = []
-        self.captures = Captures([], self.is_unwanted)
+        self.captures = RecentCaptures([], self.is_unwanted)
 
     def is_unwanted(self, said: CapturedMessage) -> bool:
         return said.author_id in self.opted_out
@@ -104,13 +111,13 @@ class World(Talk):
         self.history.observe(Ready(START + self.second, BOT.id, BOT.name))
         for place in (CHANNEL, THREAD):
             self.history.add_place(place)
-        self.captures = Captures(self.pairs, self.is_unwanted)
+        self.captures = RecentCaptures(self.pairs, self.is_unwanted)
 
     def is_captured(self, *messages: Message) -> None:
         rules = ContextRules(withheld=lambda message: message.author.id in self.opted_out or "!nobot" in message.text)
         context = Context(self.history, self.people, self.tracker, rules)
         result = asyncio.run(extract(context)(CaptureJob(self.part(*messages))))
-        if isinstance(result, Extracted):
+        if isinstance(result, ExtractedCapture):
             self.stores(self.captures.join(result.capture))
 
     def stores(self, capture: Capture) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from services.discord.text import READ_FOR_NAME
+from services.discord.text import READ_FOR_NAME_CHARS
 from services.documents.tools.libraries import MAX_QUESTION_CHARS
 from tests.patterns.finding import Found, kept, made, within
 from tests.patterns.judging import LONGEST, dear, hungry, steep
@@ -47,7 +47,7 @@ BOUNDED = {
     "services.discord.text.BLANK_LINES": Bound(ANSWER.chars, "an answer", "match"),
     "services.discord.text.FENCE": Bound(4_000, "a line of an answer", "match"),
     "services.discord.text.GAP": Bound(ANSWER.chars, "an answer", "match"),
-    "services.discord.text.PAIRED": Bound(READ_FOR_NAME, "a line: services.discord.text.READ_FOR_NAME"),
+    "services.discord.text.PAIRED": Bound(READ_FOR_NAME_CHARS, "a line: services.discord.text.READ_FOR_NAME_CHARS"),
     "services.discord.text.PREFIX": MESSAGE,
     "services.documents.asking.plan._FILE_LIKE": QUESTION,
     "services.documents.asking.grammar.ONE_LEVEL": QUESTION,

@@ -20,8 +20,8 @@ from reporting.report import (
     is_gap,
     lessons_among,
     reason_of,
+    shared_by_all,
     title_of,
-    without_owner,
 )
 from services.search.embedding import Vectors
 from services.team import REMOVED, Pair
@@ -203,10 +203,10 @@ async def test_a_lesson_answers_the_gap_with_its_question_as_far_as_it_was_asked
     pairs = [(taught, "lanterns"), (lesson(6, "Is there a dark mode?"), "looks")]
     captures = [(lesson(5, OTHERS[0], "thread_9"), "captured"), (lesson(5, REMOVED), "forgotten")]
     lessons: Lessons[str] = {None: lessons_among([*pairs, *captures])}
-    answered = answered_by_lessons(gaps, lessons, without_owner)
+    answered = answered_by_lessons(gaps, lessons, shared_by_all)
     assert answered == {int(when) - 2: "lanterns", int(when) - 1: "lanterns"}
     newer = [*pairs, (lesson(7, LANTERNS[0]), "newest")]
-    assert set(answered_by_lessons(gaps, {None: newer}, without_owner).values()) == {"newest"}
+    assert set(answered_by_lessons(gaps, {None: newer}, shared_by_all).values()) == {"newest"}
 
 
 async def test_a_lesson_of_a_server_with_knowledge_of_its_own_answers_the_gaps_of_that_server() -> None:

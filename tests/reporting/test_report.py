@@ -12,7 +12,7 @@ from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from reporting.document import document, markdown, page, show, summary
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import Knowledge, Lessons, Report, Taught, build_report
+from reporting.report import CapturedConversation, Knowledge, Lessons, Report, build_report
 from services.llm import StepTokens
 from tests.reporting.asked import DAY, MONDAY, asked
 from tests.services.team.pairs import captured
@@ -33,23 +33,23 @@ async def a_week() -> Report:
         asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id="qa_1", author_type=AuthorType.TEAM_MEMBER),
         asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id="qa_gone", author_type=AuthorType.TEAM_MEMBER),
     ]
-    taught = {"qa_1": Taught("qa_1", "lanterns", HOSTILE), "qa_old": Taught("qa_old", "lanterns", "?")}
+    known = [CapturedConversation("qa_1", "lanterns", HOSTILE), CapturedConversation("qa_old", "lanterns", "?")]
     return await build_report(
         entries,
         PERIOD,
         voted_down=[VotedQuestion(9, MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
-        knowledge=Knowledge(["kb:setup.md", "kb:faq.md", "kb:old.md"], taught),
+        knowledge=Knowledge(["kb:setup.md", "kb:faq.md", "kb:old.md"], {each.qa_id: each for each in known}),
         token_days={"2024-10-04": {"gate": StepTokens(3, 1200, 90)}},
     )
 
 
 async def test_the_counts_add_up() -> None:
     found = await a_week()
-    assert (found.asked, found.answered, found.pointed, found.left.total()) == (6, 1, 1, 4)
+    assert (found.asked, found.answered, found.pointed, found.no_reply_reasons.total()) == (6, 1, 1, 4)
     assert found.by_day == {"2024-10-04": (1, 1), "2024-10-05": (2, 0), "2024-10-06": (3, 0)}
-    assert found.left == {Reason.NO_SOURCES: 3, "failed: Unavailable at gate": 1}
+    assert found.no_reply_reasons == {Reason.NO_SOURCES: 3, "failed: Unavailable at gate": 1}
     assert [gap.askers for gap in found.gaps] == [2, 1, 1]
-    assert [each.qa_id for each in found.taught] == ["qa_1"]
+    assert [each.qa_id for each in found.captured] == ["qa_1"]
     assert (found.unused, found.pages) == (["kb:old.md"], 3)
     assert summary(found) == (
         "6 questions: 1 answered, 1 pointed to a page, 4 without a reply. A reply took 2.0 s in the median."
@@ -71,9 +71,9 @@ async def test_a_report_says_where_the_team_has_answered_since() -> None:
         asked("does it run on solaris", at=MONDAY + 2, author_id=2),
         asked("Where is the barn?", at=MONDAY + 3),
     ]
-    lanterns = Taught("qa_1", "lanterns", "?")
+    lanterns = CapturedConversation("qa_1", "lanterns", "?")
     answered = {int(MONDAY + 2): lanterns, 77: lanterns}
-    text = markdown(document(await build_report(entries, PERIOD, knowledge=Knowledge(answered=answered))))
+    text = markdown(document(await build_report(entries, PERIOD, knowledge=Knowledge(captured_by_message=answered))))
     assert "2 questions by 2 people (no sources 2); the team has answered 1 of them since" in text
     assert text.count("the team answered in") == 1  # no column without anything in it
     assert text.count("| lanterns |") == 1
@@ -82,7 +82,7 @@ async def test_a_report_says_where_the_team_has_answered_since() -> None:
 async def test_a_report_says_what_the_team_has_taught_since() -> None:
     entries = [asked("Does it run on Solaris?", at=MONDAY + 1), asked("does it run on solaris", at=MONDAY + 2)]
     lesson = replace(captured(50_000, "Does it run on Solaris?", "No."), conversation_id="taught_9")
-    lessons: Lessons[Taught] = {None: [(lesson, Taught(lesson.id, "solaris-runs", "?"))]}
+    lessons: Lessons[CapturedConversation] = {None: [(lesson, CapturedConversation(lesson.id, "solaris-runs", "?"))]}
     text = markdown(document(await build_report(entries, PERIOD, knowledge=Knowledge(lessons=lessons))))
     assert "the team has answered 2 of them since" in text
     assert text.count("| solaris-runs |") == 2
@@ -149,7 +149,7 @@ async def test_rows_that_do_not_fit_are_counted() -> None:
     pages = [f"kb:{at}.md" for at in range(22)]
     used = [asked(f"word{at}?", reason=None, sources=(each,), level="answer") for at, each in enumerate(pages)]
     same = [asked("Does it run on Solaris?", author_id=at) for at in range(7)]
-    taught = {f"qa_{at}": Taught(f"qa_{at}", "lanterns", "?") for at in range(21)}
+    taught = {f"qa_{at}": CapturedConversation(f"qa_{at}", "lanterns", "?") for at in range(21)}
     captured = [
         asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id=each, author_type=AuthorType.TEAM_MEMBER)
         for each in taught

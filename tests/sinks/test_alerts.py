@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 
 from clock import VirtualLoop, now
-from model.health import TOPICS, Incident, Notice, Stage, Topic
+from model.health import TOPICS, HealthTopic, Incident, Notice, Stage
 from model.outcomes import Reason
-from operators.incidents import TopicState, Tracked
+from operators.incidents import IncidentUpdate, TopicState
 from services.conversations import WorkCancelled
 from services.discord import DryRunPoster, PostFailed
 from services.storage import files
@@ -40,10 +40,10 @@ from tests.loopback.web_server import WebServer, drop, hang, status
 from tests.services.storage.power import Machine
 
 START = 1_771_200_000.0
-AFTER = {Topic.DISCORD: 300.0, Topic.DISK: 0.0}
+AFTER = {HealthTopic.DISCORD: 300.0, HealthTopic.DISK: 0.0}
 
 
-def incident(topic: Topic = Topic.DISCORD, since: float = START, **more: Any) -> Incident:
+def incident(topic: HealthTopic = HealthTopic.DISCORD, since: float = START, **more: Any) -> Incident:
     return Incident(topic=topic, since=since, begun=since + 300, told_at=since + 300, **more)
 
 
@@ -51,12 +51,12 @@ BEGUN = Notice(Stage.BEGUN, incident())
 ENDED = Notice(Stage.ENDED, incident(ended=START + 1200))
 
 
-def tracked(*notices: Notice, at: float = START) -> Tracked:
+def tracked(*notices: Notice, at: float = START) -> IncidentUpdate:
     last = notices[-1] if notices else None
     state = (
         TopicState() if last is None else TopicState(incident=last.incident if last.stage is not Stage.ENDED else None)
     )
-    return Tracked(at, {Topic.DISCORD: state}, notices)
+    return IncidentUpdate(at, {HealthTopic.DISCORD: state}, notices)
 
 
 class Told:
@@ -92,7 +92,7 @@ def alerts(folder: Path, **targets: Callable[[Notice], Awaitable[object]]) -> Al
 
 def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
     said = message_of(Notice(Stage.BEGUN, incident(subjects=("",), detail="")))
-    assert said == f"**Discord is not connected**, since 2026-02-16 00:00 UTC.\n{TOPICS[Topic.DISCORD].remedy}"
+    assert said == f"**Discord is not connected**, since 2026-02-16 00:00 UTC.\n{TOPICS[HealthTopic.DISCORD].remedy}"
     assert message_of(ENDED) == (
         "**Discord is connected again.** The trouble lasted 20 minutes: "
         "from 2026-02-16 00:00 UTC to 2026-02-16 00:20 UTC."
@@ -109,7 +109,7 @@ def test_the_end_says_how_long_it_took(seconds: float, said: str) -> None:
 def test_many_sources_are_one_short_message_with_the_newest_named() -> None:
     pages = tuple(f"https://docs.example.org/{number}" for number in range(300))
     said = message_of(
-        Notice(Stage.GROWN, incident(Topic.SOURCES, subjects=pages, detail="300 failures among 900 sources"))
+        Notice(Stage.GROWN, incident(HealthTopic.SOURCES, subjects=pages, detail="300 failures among 900 sources"))
     )
     assert said.startswith("**More than before: Sources cannot be read**, since")
     assert "`https://docs.example.org/299` and 295 others" in said
@@ -119,15 +119,15 @@ def test_many_sources_are_one_short_message_with_the_newest_named() -> None:
 
 def test_a_name_neither_ends_its_code_nor_mentions_anybody() -> None:
     said = message_of(
-        Notice(Stage.BEGUN, incident(Topic.SOURCES, subjects=("a`@everyone <!channel> <@42>",), detail="<!here>"))
+        Notice(Stage.BEGUN, incident(HealthTopic.SOURCES, subjects=("a`@everyone <!channel> <@42>",), detail="<!here>"))
     )
     assert "<" not in said
     assert "`a @everyone  !channel   @42`" in said
 
 
-@pytest.mark.parametrize("topic", [each for each in Topic if each is not Topic.ERRORS])
+@pytest.mark.parametrize("topic", [each for each in HealthTopic if each is not HealthTopic.ERRORS])
 @pytest.mark.parametrize("stage", Stage)
-def test_every_message_fits_into_one_of_discord(topic: Topic, stage: Stage) -> None:
+def test_every_message_fits_into_one_of_discord(topic: HealthTopic, stage: Stage) -> None:
     subjects = tuple("x" * 120 for _ in range(200))
     notice = Notice(stage, incident(topic, subjects=subjects, detail="y" * 200, ended=START + 9e6))
     assert len(f"Millrace: {message_of(notice)}") < 2000
@@ -142,7 +142,7 @@ def test_each_target_is_told_once_of_the_begin_and_once_of_the_end(tmp_path: Pat
     async def outage() -> None:
         sink = alerts(tmp_path, one=one.send, two=two.send)
         for each in (tracked(BEGUN), tracked(), tracked(ENDED), tracked()):
-            await sink.keep(each)
+            await sink.tell(each)
 
     play(outage)
     assert one.stages == two.stages == [Stage.BEGUN, Stage.ENDED]
@@ -155,10 +155,10 @@ def test_a_target_that_is_away_is_tried_with_growing_pauses_and_keeps_no_other_w
 
     async def hours() -> None:
         sink = alerts(tmp_path, away=away.send, there=there.send)
-        await sink.keep(tracked(BEGUN))
+        await sink.tell(tracked(BEGUN))
         for _ in range(480):
             await asyncio.sleep(30)
-            await sink.keep(tracked())
+            await sink.tell(tracked())
 
     play(hours)
     assert there.stages == [Stage.BEGUN]
@@ -173,7 +173,7 @@ def test_a_target_that_gives_no_answer_is_told_in_words(tmp_path: Path, caplog: 
     silent = Told(TimeoutError())
 
     async def once() -> None:
-        await alerts(tmp_path, silent=silent.send).keep(tracked(BEGUN))
+        await alerts(tmp_path, silent=silent.send).tell(tracked(BEGUN))
 
     play(once)
     assert "alerts.silent: not posted (no answer within 15 s)" in caplog.text
@@ -184,10 +184,10 @@ def test_an_end_takes_the_place_of_a_begin_that_could_not_be_posted(tmp_path: Pa
 
     async def outage() -> None:
         sink = alerts(tmp_path, away=away.send)
-        await sink.keep(tracked(BEGUN))
-        await sink.keep(tracked(ENDED))
+        await sink.tell(tracked(BEGUN))
+        await sink.tell(tracked(ENDED))
         await asyncio.sleep(FIRST_PAUSE_SECONDS)
-        await sink.keep(tracked())
+        await sink.tell(tracked())
 
     play(outage)
     assert away.stages == [Stage.ENDED]
@@ -200,12 +200,12 @@ def test_a_begin_that_could_not_be_posted_waits_while_all_is_well_again(tmp_path
 
     async def outage(after: TopicState, *notices: Notice) -> None:
         sink = alerts(tmp_path, away=away.send)
-        await sink.keep(tracked(BEGUN))
+        await sink.tell(tracked(BEGUN))
         for _ in range(5):
             await asyncio.sleep(FIRST_PAUSE_SECONDS)
-            await sink.keep(Tracked(now(), {Topic.DISCORD: calm}))
+            await sink.tell(IncidentUpdate(now(), {HealthTopic.DISCORD: calm}))
         assert away.notices == []
-        await sink.keep(Tracked(now(), {Topic.DISCORD: after}, notices))
+        await sink.tell(IncidentUpdate(now(), {HealthTopic.DISCORD: after}, notices))
 
     play(lambda: outage(TopicState(), ENDED))
     assert away.stages == [Stage.ENDED]
@@ -221,10 +221,10 @@ def test_what_grew_before_its_begin_was_posted_is_told_as_the_begin(tmp_path: Pa
 
     async def outage() -> None:
         sink = alerts(tmp_path, away=away.send)
-        await sink.keep(tracked(BEGUN))
-        await sink.keep(tracked(grown))
+        await sink.tell(tracked(BEGUN))
+        await sink.tell(tracked(grown))
         await asyncio.sleep(FIRST_PAUSE_SECONDS)
-        await sink.keep(tracked())
+        await sink.tell(tracked())
 
     play(outage)
     assert away.notices == [Notice(Stage.BEGUN, grown.incident)]
@@ -236,7 +236,7 @@ def test_a_pause_that_a_target_asks_for_is_kept(tmp_path: Path) -> None:
     async def outage() -> None:
         sink = alerts(tmp_path, away=away.send)
         for _ in range(10):
-            await sink.keep(tracked(BEGUN) if not away.tried else tracked())
+            await sink.tell(tracked(BEGUN) if not away.tried else tracked())
             await asyncio.sleep(30)
 
     play(outage)
@@ -248,7 +248,7 @@ def test_a_target_that_never_answers_costs_some_seconds(tmp_path: Path) -> None:
         await asyncio.Event().wait()
 
     async def outage() -> float:
-        await alerts(tmp_path, silent=never).keep(tracked(BEGUN))
+        await alerts(tmp_path, silent=never).tell(tracked(BEGUN))
         return now()
 
     assert play(outage) == START + POST_SECONDS
@@ -260,7 +260,7 @@ def test_what_waits_is_bounded_and_what_is_dropped_is_logged(tmp_path: Path, cap
     async def year() -> None:
         sink = alerts(tmp_path, away=away.send)
         for day in range(MOST_WAITING + 3):
-            await sink.keep(
+            await sink.tell(
                 tracked(Notice(Stage.ENDED, incident(since=START + day * 86_400, ended=START + day * 86_400 + 1)))
             )
 
@@ -276,7 +276,7 @@ def test_the_metric_shows_what_is_open(tmp_path: Path) -> None:
     async def outage() -> None:
         sink = Alerts(tmp_path / "alerts.json", {}, AFTER, lambda is_open: shown.append(dict(is_open)))
         for each in (tracked(), tracked(BEGUN), tracked(ENDED)):
-            await sink.keep(each)
+            await sink.tell(each)
 
     play(outage)
     assert [each["discord"] for each in shown] == [False, True, False]
@@ -290,13 +290,13 @@ def test_a_restart_neither_repeats_what_was_told_nor_loses_what_was_not(tmp_path
     one, away = Told(), Told(PostFailed("away"))
 
     async def first() -> None:
-        await alerts(tmp_path, one=one.send, away=away.send).keep(tracked(BEGUN))
+        await alerts(tmp_path, one=one.send, away=away.send).tell(tracked(BEGUN))
 
     async def second() -> None:
         sink = alerts(tmp_path, one=one.send, away=away.send)
-        assert sink.states[Topic.DISCORD].incident == BEGUN.incident
-        await sink.keep(Tracked(START, sink.states))
-        await sink.keep(tracked(ENDED))
+        assert sink.states[HealthTopic.DISCORD].incident == BEGUN.incident
+        await sink.tell(IncidentUpdate(START, sink.states))
+        await sink.tell(tracked(ENDED))
 
     play(first)
     play(second, START + 60)
@@ -309,14 +309,14 @@ def test_a_crash_at_any_write_loses_no_message_and_repeats_at_most_the_last_one(
         folder, told = tmp_path / f"{last} {partial}", Told()
 
         async def outage(folder: Path = folder, told: Told = told) -> None:
-            await alerts(folder, one=told.send).keep(tracked(BEGUN))
+            await alerts(folder, one=told.send).tell(tracked(BEGUN))
 
         async def restart(folder: Path = folder, told: Told = told) -> None:
             sink = alerts(folder, one=told.send)
-            known = sink.states.get(Topic.DISCORD, TopicState()).incident
+            known = sink.states.get(HealthTopic.DISCORD, TopicState()).incident
             # What was never written is found again, as the trouble is still there.
-            await sink.keep(Tracked(START, sink.states) if known is not None else tracked(BEGUN))
-            await sink.keep(tracked(ENDED))
+            await sink.tell(IncidentUpdate(START, sink.states) if known is not None else tracked(BEGUN))
+            await sink.tell(tracked(ENDED))
 
         whole = Machine(last, partial).run(lambda outage=outage: play(outage))
         play(restart)
@@ -330,7 +330,7 @@ def test_a_crash_at_any_write_loses_no_message_and_repeats_at_most_the_last_one(
 def test_a_full_disk_keeps_nobody_from_being_told_and_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told, full = Told(), Notice(Stage.BEGUN, incident(Topic.DISK))
+    told, full = Told(), Notice(Stage.BEGUN, incident(HealthTopic.DISK))
     real = os.open
 
     def open_(path: Any, flags: int, *rest: Any, **more: Any) -> int:
@@ -341,7 +341,7 @@ def test_a_full_disk_keeps_nobody_from_being_told_and_is_logged_once(
     async def hour(*notices: Notice) -> None:
         sink = alerts(tmp_path, one=told.send)
         for notice in (*notices, None, None):
-            await sink.keep(tracked() if notice is None else tracked(notice))
+            await sink.tell(tracked() if notice is None else tracked(notice))
 
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
         patch.setattr(os, "open", open_)
@@ -364,7 +364,7 @@ def test_who_has_lost_the_folder_to_another_process_posts_nothing(tmp_path: Path
 
     async def outage() -> None:
         with files.use_journal(tmp_path, Refusing()), pytest.raises(WorkCancelled):
-            await alerts(tmp_path, one=told.send).keep(tracked(BEGUN))
+            await alerts(tmp_path, one=told.send).tell(tracked(BEGUN))
 
     play(outage)
     assert told.tried == []
@@ -381,7 +381,7 @@ def test_a_damaged_file_is_logged_and_counts_as_empty(tmp_path: Path, caplog: py
 TIMES = st.floats(0, 4e9)
 INCIDENTS = st.builds(
     Incident,
-    topic=st.sampled_from(Topic),
+    topic=st.sampled_from(HealthTopic),
     since=TIMES,
     begun=TIMES,
     subjects=st.lists(st.text(max_size=5)).map(tuple),
@@ -397,7 +397,7 @@ INCIDENTS = st.builds(
 )
 def test_what_is_written_can_be_read(notices: list[Notice], troubles: dict[str, float]) -> None:
     state = TopicState(troubles=troubles, incident=notices[0].incident if notices else None, well_since=1.5, repeats=2)
-    kept = SavedAlerts({Topic.DISK: state}, {"webhook_url": tuple(notices)})
+    kept = SavedAlerts({HealthTopic.DISK: state}, {"webhook_url": tuple(notices)})
     assert parse_alerts(render_alerts(kept), Path("alerts.json")) == kept
 
 
@@ -413,7 +413,7 @@ async def test_a_channel_is_told_with_a_nonce_that_a_repeated_post_shares() -> N
             return 1
 
     send = send_to_channel(Poster(), 42)
-    for notice in (BEGUN, BEGUN, ENDED, Notice(Stage.BEGUN, incident(Topic.KNOWLEDGE))):
+    for notice in (BEGUN, BEGUN, ENDED, Notice(Stage.BEGUN, incident(HealthTopic.KNOWLEDGE))):
         await send(notice)
     assert [each[:2] for each in sent[:3]] == [
         (42, message_of(BEGUN)),

@@ -21,7 +21,7 @@ from services.storage import files
 from services.team import REMOVED, archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
-from services.team.captures import Capture, CapturedMessage, Captures, PairLinks, Revision
+from services.team.captures import Capture, CapturedMessage, PairLinks, RecentCaptures, Revision
 from sinks.team import MOST_VERSIONS, RawArchive
 from tests.talk import ANN, BEN, STAFF, START, Talk, snowflake
 
@@ -41,7 +41,7 @@ def capture(number: int, *texts: str) -> Capture:
 
 def archive_in(folder: Path) -> RawArchive:
     """As after a start of the program."""
-    return RawArchive(folder, Captures(pairs_in(folder, 2)))
+    return RawArchive(folder, RecentCaptures(pairs_in(folder, 2)))
 
 
 def everything(folder: Path) -> list[Path]:
@@ -104,10 +104,10 @@ def test_a_block_says_to_which_of_several_users_the_team_answered(tmp_path: Path
 
 async def test_a_rehearsal_writes_nothing_and_tells_the_same(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
-    rehearsal = RawArchive(tmp_path / "raw", Captures([]), lambda: START, places=places, rehearsed=True)
+    rehearsal = RawArchive(tmp_path / "raw", RecentCaptures([]), lambda: START, places=places, is_rehearsal=True)
     outcomes = [await rehearsal.keep(capture(number)) for number in (1, 2, 1)]
     assert everything(tmp_path) == []
-    real = RawArchive(tmp_path / "raw", Captures([]), lambda: START, places=places)
+    real = RawArchive(tmp_path / "raw", RecentCaptures([]), lambda: START, places=places)
     assert [outcome.qa_id for outcome in outcomes] == [(await real.keep(capture(number))).qa_id for number in (1, 2, 1)]
 
 
@@ -372,7 +372,7 @@ async def test_an_error_where_places_are_noted_is_heard_and_changes_nothing_of_w
         raise ValueError("a bug in places")
 
     monkeypatch.setattr(sinks.team, "pair_link_line", broken)
-    raw = RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl")
+    raw = RawArchive(tmp_path / "raw", RecentCaptures(), places=tmp_path / "places.jsonl")
     outcomes = await asyncio.gather(*(raw.keep(capture(n)) for n in range(1, count + 1)))
     assert [outcome.result for outcome in outcomes] == [OutcomeKind.CAPTURED] * count
     assert texts(tmp_path / "raw") == [f"Question {n}?" for n in range(1, count + 1)]
@@ -388,7 +388,7 @@ async def test_whoever_is_no_longer_the_writer_says_so_in_a_line(
         raise WorkCancelled(Reason.SHUTDOWN)
 
     monkeypatch.setattr(sinks.team, "pair_link_line", taken_over)
-    await RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl").keep(capture(1))
+    await RawArchive(tmp_path / "raw", RecentCaptures(), places=tmp_path / "places.jsonl").keep(capture(1))
     [told] = [record for record in caplog.records if "will have no link" in record.getMessage()]
     assert (told.levelname, told.exc_info) == ("WARNING", None)
 
@@ -396,7 +396,7 @@ async def test_whoever_is_no_longer_the_writer_says_so_in_a_line(
 async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ArchiveUnwritable, match="file"):
-        await RawArchive(tmp_path / "file" / "raw", Captures()).keep(capture(1))
+        await RawArchive(tmp_path / "file" / "raw", RecentCaptures()).keep(capture(1))
 
 
 async def test_a_write_whose_waiter_was_cancelled_does_not_mix_with_the_next(
@@ -502,7 +502,7 @@ def test_a_late_capture_of_nothing_known_teaches_nothing(tmp_path: Path) -> None
 
 async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_is_left(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
-    raw = RawArchive(tmp_path / "raw", Captures(), lambda: START + 60, places=places)
+    raw = RawArchive(tmp_path / "raw", RecentCaptures(), lambda: START + 60, places=places)
     said = capture(1).messages
     more = CapturedMessage(snowflake(4), STAFF.id, PairTurn(Speaker.TEAM, "More."))
     first = await raw.keep(replace(capture(1), messages=(*said, more)))
@@ -522,7 +522,7 @@ async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_
 
 async def test_who_changes_their_words_again_and_again_loses_them_all_at_once(tmp_path: Path) -> None:
     """Else one account could have a long conversation stored again for each word of it."""
-    raw = RawArchive(tmp_path, Captures(), lambda: START + 60)
+    raw = RawArchive(tmp_path, RecentCaptures(), lambda: START + 60)
     words = [f"w{number}" for number in range(50)]
     asked, answer = capture(1).messages[0], capture(1).messages[-1]
     more = [
@@ -544,13 +544,13 @@ async def test_who_changes_their_words_again_and_again_loses_them_all_at_once(tm
 
 
 async def test_what_is_doubted_is_captured_again_once_and_stays_so_after_a_restart(tmp_path: Path) -> None:
-    raw = RawArchive(tmp_path, Captures(), lambda: START + 60)
+    raw = RawArchive(tmp_path, RecentCaptures(), lambda: START + 60)
     await raw.keep(capture(1))
     asked, answer = capture(1).messages[0], capture(1).messages[-1]
     assert await raw.revise([Revision(asked.message_id, is_doubt=True)]) == []
     [again] = await raw.revise([Revision(answer.message_id, is_doubt=True)])
     assert again.doubted_ids == (answer.message_id,)
-    restarted = RawArchive(tmp_path, Captures(pairs_in(tmp_path)), lambda: START + 60)
+    restarted = RawArchive(tmp_path, RecentCaptures(pairs_in(tmp_path)), lambda: START + 60)
     assert await restarted.revise([Revision(answer.message_id, is_doubt=True)]) == []
     more = CapturedMessage(snowflake(4), STAFF.id, PairTurn(Speaker.TEAM, "More."))
     await restarted.keep(replace(capture(1), messages=(*capture(1).messages, more)))
@@ -562,7 +562,7 @@ async def test_what_somebody_writes_into_an_old_message_after_an_opt_out_is_not_
     tmp_path: Path, author: Author
 ) -> None:
     opted_out = set[int]()
-    raw = RawArchive(tmp_path, Captures((), lambda each: each.author_id in opted_out), lambda: START + 60)
+    raw = RawArchive(tmp_path, RecentCaptures((), lambda each: each.author_id in opted_out), lambda: START + 60)
     await raw.keep(capture(1))
     opted_out.add(author.id)
     edited = next(each for each in capture(1).messages if each.author_id == author.id)
@@ -572,14 +572,14 @@ async def test_what_somebody_writes_into_an_old_message_after_an_opt_out_is_not_
 
 
 async def test_a_conversation_whose_place_is_not_known_is_captured_again_without_one(tmp_path: Path) -> None:
-    raw = RawArchive(tmp_path / "raw", Captures(), lambda: START + 60, places=tmp_path / "places.jsonl")
+    raw = RawArchive(tmp_path / "raw", RecentCaptures(), lambda: START + 60, places=tmp_path / "places.jsonl")
     raw.write([replace(capture(1), part=None)], START + 60)
     [again] = await raw.revise([Revision(snowflake(3))])
     assert PairLinks(tmp_path / "places.jsonl").place(again.id) is None
 
 
 async def test_a_capture_that_waits_while_its_message_is_deleted_is_stored_without_it(tmp_path: Path) -> None:
-    raw = RawArchive(tmp_path / "raw", Captures(), lambda: START + 60)
+    raw = RawArchive(tmp_path / "raw", RecentCaptures(), lambda: START + 60)
     _, outcome, again = await asyncio.gather(
         raw.keep(capture(5)), raw.keep(capture(1)), raw.revise([Revision(snowflake(3))])
     )
@@ -590,7 +590,7 @@ async def test_a_capture_that_waits_while_its_message_is_deleted_is_stored_witho
 async def test_a_full_disk_is_told_to_whoever_takes_something_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = RawArchive(tmp_path, Captures(), lambda: START + 60)
+    raw = RawArchive(tmp_path, RecentCaptures(), lambda: START + 60)
     await raw.keep(capture(1))
 
     def full(*_: object) -> int:
@@ -602,10 +602,10 @@ async def test_a_full_disk_is_told_to_whoever_takes_something_back(
 
 
 async def test_what_was_taken_back_in_another_archive_is_taken_over_as_well(tmp_path: Path) -> None:
-    theirs = RawArchive(tmp_path / "theirs", Captures(), lambda: START + 60)
+    theirs = RawArchive(tmp_path / "theirs", RecentCaptures(), lambda: START + 60)
     await theirs.keep(capture(1))
     await theirs.revise([Revision(snowflake(3))])
-    ours = RawArchive(tmp_path / "ours", Captures(), lambda: START + 60)
+    ours = RawArchive(tmp_path / "ours", RecentCaptures(), lambda: START + 60)
     pairs = pairs_in(tmp_path / "theirs")
     taken = sinks.team.ImportArchive(ours, []).take_over(pairs)
     assert (taken.stored, taken.known) == (2, 0)

@@ -42,13 +42,13 @@ class Box:
     def opened(self) -> Feedback:
         people = people_of(frozenset(), frozenset(), None)
         kept = self.data, self.posts, people, DryRunPoster(), "🆘", Servers[int | None]({None: None})
-        return Feedback(*kept, offered=self.offered, inferring=self.inferring, opted_out=self.opted_out)
+        return Feedback(*kept, keeps_votes=self.offered, infers_votes=self.inferring, opted_out=self.opted_out)
 
     async def reacts(self, user_id: int, emoji: str, *, added: bool = True) -> None:
-        await self.sink.keep(Reaction(60.0, THREAD.id, POST.message_id, user_id, emoji, added))
+        await self.sink.handle(Reaction(60.0, THREAD.id, POST.message_id, user_id, emoji, added))
 
     async def says(self, *, worked: bool) -> None:
-        await self.sink.keep(InferredVote(70.0, POST, worked))
+        await self.sink.handle(InferredVote(70.0, POST, worked))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -170,7 +170,9 @@ async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_the
     box = Box(tmp_path, offered)
     poster = HelpChannel()
     people = people_of(frozenset({BEN.id}), frozenset({55}), None)
-    sink = Feedback(box.data, box.posts, people, poster, "🆘", Servers({None: 31}), offered=offered, inferring=False)
+    sink = Feedback(
+        box.data, box.posts, people, poster, "🆘", Servers({None: 31}), keeps_votes=offered, infers_votes=False
+    )
     asked = Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True)
     for reaction in (
         asked,
@@ -180,11 +182,11 @@ async def test_who_asks_for_a_person_is_passed_on_once_they_ask_and_not_when_the
         replace(asked, is_bot=True),
         replace(asked, message_id=8),
     ):
-        await sink.keep(reaction)
+        await sink.handle(reaction)
     help_line = (31, f"Somebody asks for a person in <#{THREAD.id}>.", "7-help")
     assert poster.posts == [help_line]
     for at in (61.0, 3_659.0, 3_660.0):
-        await sink.keep(replace(asked, at=at))
+        await sink.handle(replace(asked, at=at))
     assert poster.posts == [help_line, help_line], "one an hour"
     assert caplog.text.count("a user asks for a person") == 2, "nor does it fill the log"
     assert box.rows == []
@@ -202,10 +204,10 @@ async def test_a_call_for_help_that_cannot_be_posted_is_logged(
         poster,
         "🆘",
         Servers({None: 31}),
-        offered=True,
-        inferring=True,
+        keeps_votes=True,
+        infers_votes=True,
     )
-    await sink.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True))
+    await sink.handle(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "🆘", added=True))
     assert f"a user asks for a person in thread {THREAD.id}" in caplog.text
     assert "discord.escalation_channel_id" in caplog.text
 

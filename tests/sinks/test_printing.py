@@ -99,11 +99,11 @@ def test_json_lines_hold_every_field_of_the_contract() -> None:
         }
     }
     assert tally.adds_up
-    assert not tally.failed
+    assert not tally.has_failures
 
 
 def test_a_run_has_failed_when_something_failed_or_was_cut_off() -> None:
     failed, cut_off = ResultCounts(), ResultCounts()
     failed.add(outcome(1, OutcomeKind.FAILED, "TimedOut at gate"))
     cut_off.add(outcome(1, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
-    assert (failed.failed, cut_off.failed, failed.adds_up) == (True, True, False)
+    assert (failed.has_failures, cut_off.has_failures, failed.adds_up) == (True, True, False)

@@ -14,7 +14,7 @@ from rich.console import Console
 from model.messages import Attachment, Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from sinks.results import ResultCounts
-from sinks.terminal import PipedConsole, Terminal, in_cells, one_line
+from sinks.terminal import PipedConsole, Terminal, in_cells, printable_line
 from tests.services.quickly import QUICKLY
 
 NOON = 1_773_230_400.0
@@ -208,6 +208,6 @@ def test_a_cell_has_exactly_its_width(text: str, width: int, keep_end: bool) -> 
 @given(st.text())
 @QUICKLY
 def test_one_line_is_one_printable_line(text: str) -> None:
-    line = one_line(text)
+    line = printable_line(text)
     assert line.isprintable() or not line
     assert "\n" not in line

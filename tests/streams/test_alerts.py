@@ -12,9 +12,9 @@ from reactivex.subject import Subject
 
 from clock import now
 from dataflow import supervise
-from model.health import Condition, Stage, Topic, Trouble
+from model.health import Condition, HealthTopic, Stage, Trouble
 from model.outcomes import Reason
-from operators.incidents import States, Tracked
+from operators.incidents import IncidentUpdate, States
 from services.conversations import WorkCancelled
 from streams.alerts import AlertParts, alerts
 from tests.leaks import crashes
@@ -22,7 +22,7 @@ from tests.leaks import crashes
 __all__ = ["crashes"]
 
 EVERY = 30.0
-LOST = [Condition(topic=Topic.DISK, troubles={"": Trouble(0, 0)})]
+LOST = [Condition(topic=HealthTopic.DISK, troubles={"": Trouble(0, 0)})]
 
 
 @dataclass
@@ -31,12 +31,12 @@ class Watched:
 
     conditions: Sequence[Condition] | Exception = ()
     seconds: float = 0.0
-    keeps: Exception | None = None
+    failure: Exception | None = None
     events: Subject[object] = field(default_factory=Subject[object])
     changes: Subject[None] = field(default_factory=Subject[None])
     sampled: list[float] = field(default_factory=list[float])
-    kept: list[Tracked] = field(default_factory=list[Tracked])
-    states: States = field(default_factory=dict[Topic, object])  # pyright: ignore[reportAssignmentType] (empty)
+    kept: list[IncidentUpdate] = field(default_factory=list[IncidentUpdate])
+    states: States = field(default_factory=dict[HealthTopic, object])  # pyright: ignore[reportAssignmentType] (empty)
     done: bool = False
 
     def __post_init__(self) -> None:
@@ -44,10 +44,10 @@ class Watched:
         parts = AlertParts(
             sample=self.sample,
             states=lambda: self.states,
-            keep=self.keep,
+            tell=self.tell,
             is_told=lambda _topic: False,
             changes=self.changes,
-            after={Topic.DISK: 0.0},
+            after={HealthTopic.DISK: 0.0},
             every_seconds=EVERY,
         )
         branch = alerts(self.events, parts).pipe(supervise("alerts"))
@@ -60,9 +60,9 @@ class Watched:
             raise self.conditions
         return self.conditions
 
-    async def keep(self, tracked: Tracked) -> None:
-        if self.keeps is not None:
-            raise self.keeps
+    async def tell(self, tracked: IncidentUpdate) -> None:
+        if self.failure is not None:
+            raise self.failure
         self.kept.append(tracked)
         self.states = tracked.states
 
@@ -111,22 +111,22 @@ async def test_a_sample_that_fails_changes_nothing_and_the_next_one_counts(caplo
     await asyncio.sleep(1)
     watched.conditions = ZeroDivisionError()
     await asyncio.sleep(EVERY)
-    watched.conditions = [Condition(topic=Topic.DISK)]
+    watched.conditions = [Condition(topic=HealthTopic.DISK)]
     await asyncio.sleep(14 * EVERY)
     assert watched.stages == [Stage.BEGUN, Stage.ENDED]
-    assert caplog.text.count("what is wrong is not known now") == 1
+    assert caplog.text.count("the conditions could not be sampled") == 1
     watched.subscription.dispose()
 
 
 async def test_a_sink_that_fails_is_logged_unless_another_process_tells_by_now(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    watched = Watched(keeps=WorkCancelled(Reason.SHUTDOWN))
+    watched = Watched(failure=WorkCancelled(Reason.SHUTDOWN))
     await asyncio.sleep(1)
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
-    watched.keeps = ZeroDivisionError()
+    watched.failure = ZeroDivisionError()
     await asyncio.sleep(EVERY)
-    watched.keeps = None
+    watched.failure = None
     await asyncio.sleep(EVERY)
     assert caplog.text.count("alerts: a bug") == 1
     assert len(watched.kept) == 1

@@ -37,7 +37,7 @@ from services.knowledge import LibrarySearch
 from services.knowledge.library import Library
 from services.team.archive import Pair
 from services.team.archive_files import pairs_in, week_files
-from services.team.captures import Captures
+from services.team.captures import RecentCaptures
 from settings import Settings, load
 from sinks.team import RawArchive
 from streams.captures import captures
@@ -67,7 +67,7 @@ async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob) -> li
 
 
 def archive_in(folder: Path) -> RawArchive:
-    return RawArchive(folder, Captures(pairs_in(folder, 2)))
+    return RawArchive(folder, RecentCaptures(pairs_in(folder, 2)))
 
 
 def texts(pair: Pair) -> list[str]:
@@ -174,7 +174,7 @@ async def test_a_capture_that_waits_for_room_is_called_off_by_a_shutdown(
     (tmp_path / "raw").touch()
     asked = talk.says(ANN)
     given = job(talk, talk.says(STAFF, to=asked))
-    waiting = asyncio.ensure_future(outcomes_of(talk, RawArchive(tmp_path / "raw", Captures()), given))
+    waiting = asyncio.ensure_future(outcomes_of(talk, RawArchive(tmp_path / "raw", RecentCaptures()), given))
     await asyncio.sleep(60)
     given.token.cancel(WorkCancelled(Reason.SHUTDOWN))
     [outcome] = await waiting
@@ -278,7 +278,7 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
 
 
 def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> GraphParts:
-    state = read_state(settings, durable=False)
+    state = read_state(settings, is_durable=False)
     curation = curation_parts(settings, None, state.usages.default)
     return assemble(
         settings,

@@ -24,7 +24,7 @@ from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.archive_files import pairs_in
-from services.team.captures import Captures, PendingFolder
+from services.team.captures import PendingFolder, RecentCaptures
 from sinks.team import RawArchive
 from streams.captures import ImageServices, captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
@@ -62,7 +62,7 @@ class Office:
     source: Subject[CaptureJob] = field(default_factory=Subject[CaptureJob])
 
     def __post_init__(self) -> None:
-        archive = RawArchive(self.folder / "raw", Captures(pairs_in(self.folder / "raw", 2)))
+        archive = RawArchive(self.folder / "raw", RecentCaptures(pairs_in(self.folder / "raw", 2)))
         self.pending = PendingFolder(self.folder / "pending")
         work = summarise_images(self.curator, self.shots, self.pending, Usage())
         images = ImageServices(work, self.pending, archive.store_late, lambda _: False, TICK)
@@ -188,7 +188,7 @@ async def test_without_anybody_to_look_at_images_the_placeholder_stays(tmp_path:
     """Pitfall 3."""
     talk = Talk()
     asked = talk.says(ANN, "", attachments=(shot(),))
-    archive = RawArchive(tmp_path, Captures())
+    archive = RawArchive(tmp_path, RecentCaptures())
     source: Subject[CaptureJob] = Subject()
     ends: list[Outcome | Pair] = []
     context = Context(talk.history, talk.people, talk.tracker, ContextRules())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from model.messages import DISCORD_EPOCH_MS, Author
-from services.discord.protocols import PAGE, LookupFailed
+from services.discord.protocols import PAGE_SIZE, LookupFailed
 from streams.gateway import CatchUpPlace, catch_up, ids_to_read_after
 
 HOUR = 3600.0
@@ -28,7 +28,7 @@ class FakeHistory:
         if channel_id not in self.written:
             raise LookupFailed(f"{channel_id}: no", is_passing=self.is_passing)
         later = [each for each in sorted(self.written[channel_id]) if each > (after or 0)]
-        return [{"id": str(each), "channel_id": str(channel_id), "content": "hello"} for each in later[:PAGE]]
+        return [{"id": str(each), "channel_id": str(channel_id), "content": "hello"} for each in later[:PAGE_SIZE]]
 
 
 class StuckHistory(FakeHistory):

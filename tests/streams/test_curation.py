@@ -21,13 +21,13 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import IS_LATER, archive, corrections, overview, rebuilding
+from services.team import IS_LATER, archive, overview, rebuilding, removals
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
-from services.team.captures import Capture, CapturedMessage, Captures
+from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary, has_changed
 from sinks.team import RawArchive
-from streams.curation import CurationRules, CurationServices, Described, curation
+from streams.curation import CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
@@ -74,7 +74,7 @@ class Team:
         self.library: TeamLibrary = opened(folder)
         self.captures: Subject[object] = Subject()
         self.taught: Subject[Pair] = Subject()
-        self.heard: list[Decision | Described] = []
+        self.heard: list[Decision | NewDescription] = []
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
         parts = CurationServices(
@@ -130,7 +130,7 @@ async def test_each_capture_is_decided_when_it_is_stored_and_its_topic_described
     await team.hears(pair(2))
     await asyncio.sleep(1)
     assert team.index == "team:things.txt\n2 conversations.\n"
-    assert [type(each) for each in team.heard] == [Decision, Described, Decision, Described]
+    assert [type(each) for each in team.heard] == [Decision, NewDescription, Decision, NewDescription]
     assert team.usage.calls == {"classify": 2, "integrate": 1}
     await team.closes()
 
@@ -247,7 +247,7 @@ async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_mod
     store(tmp_path, *(pair(n) for n in range(1, 101)))
     team = Team(tmp_path, ScriptedCurator(seconds=30), finish_all=False)
     await asyncio.sleep(100)
-    archive = RawArchive(places_in(tmp_path).raw, Captures())
+    archive = RawArchive(places_in(tmp_path).raw, RecentCaptures())
     said = (
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
@@ -264,7 +264,7 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
     team = Team(tmp_path)
     await team.hears(pair(1))
     await asyncio.sleep(1)
-    archive = RawArchive(places_in(tmp_path).raw, Captures(), on_stored=team.library.add_block)
+    archive = RawArchive(places_in(tmp_path).raw, RecentCaptures(), on_stored=team.library.add_block)
     said = (
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
@@ -365,10 +365,10 @@ async def test_a_disk_that_is_full_stops_the_work_until_there_is_room(
     decide = team.library.decide
     full = [True]
 
-    def refusing(decision: Decision, each: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
+    def refusing(decision: Decision, each: Pair | None = None, **options: bool) -> frozenset[str]:
         if full[0]:
             raise OSError(28, "No space left on device")
-        return decide(decision, each, put_off=put_off)
+        return decide(decision, each, **options)
 
     monkeypatch.setattr(team.library, "decide", refusing)
     await asyncio.sleep(20)
@@ -520,7 +520,7 @@ async def test_one_that_grows_costs_its_calls_once(tmp_path: Path) -> None:
     await at_noon(900 + SETTLE + 1)
     assert team.curator.asked == [("classify", captures[-1].id)]
     assert team.decided[-1] == (captures[-1].id, Action.ADDED)
-    assert team.library.undecided() is None
+    assert team.library.oldest_undecided() is None
     assert is_whole(tmp_path, team.library)
     await team.closes()
 
@@ -583,7 +583,9 @@ async def test_after_the_clock_was_set_back_an_hour_between_two_runs_a_capture_w
         CapturedMessage(5, 1, PairTurn(Speaker.USER, "Why?")),
         CapturedMessage(6, 50, PairTurn(Speaker.TEAM, "So.")),
     )
-    written = await RawArchive(places_in(tmp_path).raw, Captures()).store_late(Capture(None, "thread_5", said_now))
+    written = await RawArchive(places_in(tmp_path).raw, RecentCaptures()).store_late(
+        Capture(None, "thread_5", said_now)
+    )
     assert written is not None
     assert written.id > said(-30, 1, captured_after=3600).id
     await team.closes()
@@ -607,7 +609,7 @@ async def test_at_a_shutdown_what_is_not_quiet_is_left_to_the_next_start(tmp_pat
     await asyncio.sleep(1)
     await team.closes()
     assert team.decided == []
-    assert team.library.undecided() is not None
+    assert team.library.oldest_undecided() is not None
 
 
 async def test_without_a_wait_a_growing_conversation_is_filed_at_once_and_replaced(tmp_path: Path) -> None:
@@ -627,13 +629,13 @@ async def test_a_year_of_silence_is_not_spent_on_looking_for_work(
     """Pitfall 69: a topic that nobody can describe is tried three times; then nothing is due until something comes."""
     team = Team(tmp_path, describing=Describing(lambda _: ValueError("no description")))
     looks: list[int] = []
-    undecided = TeamLibrary.undecided
+    undecided = TeamLibrary.oldest_undecided
 
     def seen(library: TeamLibrary, *arguments: Any) -> Pair | None:
         looks.append(1)
         return undecided(library, *arguments)
 
-    monkeypatch.setattr(TeamLibrary, "undecided", seen)
+    monkeypatch.setattr(TeamLibrary, "oldest_undecided", seen)
     await team.hears(pair(1))
     await asyncio.sleep(365 * 86_400)
     assert team.decided == [(pair(1).id, Action.ADDED)]
@@ -680,7 +682,7 @@ async def test_of_what_is_no_question_and_answer_any_more_no_model_is_asked(tmp_
     assert team.curator.asked == []
     assert topic_files(tmp_path) == {}
     planned = rebuilding.plan([pair(1), taken_back(pair(1), 2)], noted(tmp_path))
-    assert (planned.tasks, planned.wordless) == ((), 1)
+    assert (planned.tasks, planned.wordless_count) == ((), 1)
 
 
 async def test_what_an_operator_removed_stays_out_whatever_is_captured_of_the_conversation_later(
@@ -691,7 +693,7 @@ async def test_what_an_operator_removed_stays_out_whatever_is_captured_of_the_co
     team = Team(tmp_path)
     await team.hears(first)
     await asyncio.sleep(1)
-    corrections.remove(team.library, first.id, rfc3339(now()))
+    removals.remove(team.library, first.id, rfc3339(now()))
     await team.hears(edited)
     await asyncio.sleep(1)
     await team.closes()
@@ -706,9 +708,9 @@ async def test_what_an_operator_removed_stays_out_whatever_is_captured_of_the_co
     assert {qa_id for _, qa_id in again.curator.asked} == set()
 
     assert overview(places_in(tmp_path), "", now()).removed == ((grown.id, "things"),)
-    with pytest.raises(corrections.CorrectionRefused, match=f"--kb restore {grown.id} takes both back"):
-        corrections.restore(again.library, edited.id, rfc3339(now()))
-    assert corrections.restore(again.library, grown.id, rfc3339(now())) == f"{grown.id} is in things again."
+    with pytest.raises(removals.RemovalRefused, match=f"--kb restore {grown.id} takes both back"):
+        removals.restore(again.library, edited.id, rfc3339(now()))
+    assert removals.restore(again.library, grown.id, rfc3339(now())) == f"{grown.id} is in things again."
     assert overview(places_in(tmp_path), "", now()).removed == ()
     later = replace(grown, id=pair(4).id, timestamp=pair(4).timestamp)
     planned = rebuilding.plan([first, edited, grown, later], noted(tmp_path))
@@ -830,7 +832,7 @@ async def test_what_an_answer_had_replaced_comes_back_only_by_the_team(tmp_path:
     if how == "doubted":
         last = noted(tmp_path)[-1]
         assert (last.action, last.remove_ids, last.replaces, last.by) == (Action.ADDED, (), (second.id,), Actor.LLM)
-        corrections.remove(team.library, third.id, rfc3339(now()))
+        removals.remove(team.library, third.id, rfc3339(now()))
         assert [each.id for each in team.library.topics["things"].pairs] == [first.id]
     await team.closes()
 
@@ -881,8 +883,8 @@ async def test_what_is_no_longer_public_is_withdrawn_also_from_a_rebuild_until_i
     assert team.decided == [(pair(1).id, Action.REMOVED), (pair(2).id, Action.ADDED)]
     planned = rebuilding.plan([pair(1), pair(2)], noted(tmp_path))
     assert [task.pair.id for task in planned.tasks] == [pair(2).id]
-    assert [each.qa_id for each in planned.corrections] == [pair(1).id]
-    corrections.restore(team.library, pair(1).id, rfc3339(now()))
+    assert [each.qa_id for each in planned.kept_decisions] == [pair(1).id]
+    removals.restore(team.library, pair(1).id, rfc3339(now()))
     again = Team(tmp_path)
     await again.closes()
     assert again.decided[-1] == (pair(1).id, Action.ADDED)

@@ -31,7 +31,7 @@ def test_the_files_of_a_message_are_complete_with_its_last_one() -> None:
         cases.finish(job)
         files = together(IngestResult(job=job))
         assert files.case_id == job.case_id
-        seen.append(([each.job.token for each in files.results], files.complete))
+        seen.append(([each.job.token for each in files.results], files.is_complete))
     assert seen == [([a1.token], False), ([b1.token], True), ([a1.token, a2.token], True)]
 
 

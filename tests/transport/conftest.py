@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.loopback.nats_server import NatsServer, binary, delete_all_streams
+from tests.readers import idle_readers, kept_readers
 from transport.connection import Address, FileConnection
 from transport.streams import Layout, create_streams
+
+__all__ = ["idle_readers", "kept_readers"]
 
 
 @pytest.fixture(scope="session")

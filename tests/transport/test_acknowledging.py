@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
+import pytest
 from nats.aio.client import Client
 
+from transport.connection import StrictClient
 from transport.partition import AckSender
 
 
@@ -52,6 +55,41 @@ async def test_those_that_were_lost_are_sent_again_until_they_have_arrived() -> 
     assert not await acks.confirm()
     assert await acks.confirm()
     assert line.arrived == {"a", "b"}
+
+
+async def test_those_that_a_new_leader_does_not_know_are_sent_again() -> None:
+    line = Line()
+    acks = acknowledging(line, delivered=2)
+    await acks.send(["a", "b"])
+    assert await acks.confirm()
+    line.arrived.remove("a")
+    assert not await acks.confirm()
+    assert not await acks.confirm()
+    assert await acks.confirm()
+    assert line.arrived == {"a", "b"}
+
+
+async def test_waiting_for_those_that_never_arrive_ends(caplog: pytest.LogCaptureFixture) -> None:
+    acks = acknowledging(Line(loses=1_000), delivered=1)
+    await acks.send(["a"])
+    await acks.wait_confirmed(0.1)
+    assert "some messages will come again" in caplog.text
+
+
+async def test_a_request_that_is_cancelled_together_with_its_answer_does_not_return(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def answers_all_the_same(_client: Client, _subject: str) -> str:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "the answer"
+
+    monkeypatch.setattr(Client, "request", answers_all_the_same)
+    task = asyncio.create_task(StrictClient().request("a"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def test_two_that_ask_at_the_same_time_count_each_once() -> None:

@@ -18,7 +18,7 @@ from assembly.distributed.process import REPORT_FOLDER, Process, fleet_condition
 from assembly.distributed.worker import report_of_all_processes
 from assembly.health import HealthMonitor
 from clock import now, rfc3339
-from model.health import Condition, Topic, Trouble
+from model.health import Condition, HealthTopic, Trouble
 from model.processes import ProcessStatus
 from reporting.reading import TimeSpan
 from services.conversations.posts import Post, render_post
@@ -161,19 +161,19 @@ async def test_the_health_of_all_processes_is_one_and_lacks_what_nobody_reports(
 ) -> None:
     monitor = HealthMonitor(process.configured, place="here")
     at = now()
-    lost = Condition(topic=Topic.DISCORD, troubles={"there": Trouble(at - 60, at)})
+    lost = Condition(topic=HealthTopic.DISCORD, troubles={"there": Trouble(at - 60, at)})
     status = ProcessStatus(
         name="gateway-1", roles=("gateway",), version="0.1.0", uptime_seconds=1.0, conditions=(lost,)
     )
     answering = await answer_status(client, lambda: status)
     found = {each.topic: each for each in await fleet_conditions(process, monitor)}
-    assert found[Topic.DISCORD].troubles == lost.troubles
-    assert found[Topic.DISK].detail.endswith("MB are free")
-    assert found[Topic.KNOWLEDGE].detail == "no process reports it: does any play the role knowledge?"
-    assert Topic.SOURCES not in found
+    assert found[HealthTopic.DISCORD].troubles == lost.troubles
+    assert found[HealthTopic.DISK].detail.endswith("MB are free")
+    assert found[HealthTopic.KNOWLEDGE].detail == "no process reports it: does any play the role knowledge?"
+    assert HealthTopic.SOURCES not in found
     await answering.unsubscribe()
     found = {each.topic: each for each in await fleet_conditions(process, monitor)}
-    assert found[Topic.DISCORD].detail == "no process reports it: does any play the role gateway?"
+    assert found[HealthTopic.DISCORD].detail == "no process reports it: does any play the role gateway?"
     nats_server.end()
     try:
         assert await fleet_conditions(process, monitor) == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from nats.js.errors import APIError
 
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client
@@ -92,6 +94,25 @@ async def test_an_entry_whose_answer_is_lost_counts_once(client: Client, nats_se
     await writing
     await log.append("done", b"y")
     assert [entry.data async for entry in log.entries(branch="done")] == [b"x", b"y"]
+
+
+@pytest.mark.parametrize(("code", "err_code"), [(409, 10158), (503, 10008)])
+async def test_an_entry_that_the_server_cannot_take_yet_is_written_later(
+    client: Client, monkeypatch: pytest.MonkeyPatch, code: int, err_code: int
+) -> None:
+    """10158: of three servers, the first try is not stored on a second one yet. 10008: they have no leader."""
+    log = FencedLog(streams_of(client), "p01")
+    await log.open("a", 1.0)
+    publish, errors = log.streams.publish, [APIError(code, "not now", err_code)]
+
+    async def publish_later(*given: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return await publish(*given)
+
+    monkeypatch.setattr(log.streams, "publish", publish_later)
+    await log.append("done", b"x")
+    assert [entry.data async for entry in log.entries(branch="done")] == [b"x"]
 
 
 async def test_the_last_entry_may_run_out(client: Client) -> None:

@@ -46,7 +46,7 @@ async def drafts_in(folder: Path, *ids: int) -> Drafts:
 
 async def test_drafts_of_all_workers_are_listed_and_decided_about(client: Client, tmp_path: Path) -> None:
     first, second = await drafts_in(tmp_path / "1", 9, 11), await drafts_in(tmp_path / "2", 10, 12)
-    await second.put(made_draft(12).ended(DraftEnd.DISCARDED, 5, 0.0))
+    await second.put(made_draft(12).as_ended(DraftEnd.DISCARDED, 5, 0.0))
     members = AliveMembers()
     members.alive["c"] = Member("c", ("worker",))
     fleet = FleetDrafts(client, cast("Members", members))

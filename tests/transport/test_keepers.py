@@ -23,15 +23,15 @@ from assembly.distributed.keepers import ArchiveKeeper, ask_filing, keep_decisio
 from assembly.distributed.process import Process, open_process
 from assembly.graph_parts import ServerParts
 from assembly.health import HealthMonitor
-from assembly.teaching import part_of
+from assembly.teaching import part_of_lesson
 from assembly.team import open_team
 from clock import now
-from model.health import Condition, Topic, merge_conditions
+from model.health import Condition, HealthTopic, merge_conditions
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
 from reporting.reading import DismissedQuestions
 from services.storage import DataFolder, files
-from services.team import AuditLog, LessonForm, PairLinks, corrections, read_audit
+from services.team import AuditLog, LessonForm, PairLinks, read_audit, removals
 from services.team.archive import render
 from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary
@@ -162,7 +162,7 @@ async def test_a_pair_is_corrected_where_the_archive_is_kept(
             == f"{FILED.id} is removed from lamp, which held nothing else and is gone."
         )
         assert list(library.topics) == []
-        with pytest.raises(corrections.CorrectionRefused, match="was removed already"):
+        with pytest.raises(removals.RemovalRefused, match="was removed already"):
             await team.correct("remove", FILED.id, "ana")
         assert await team.correct("restore", FILED.id, "ana") == f"{FILED.id} is in lamp again."
     assert list(library.topics) == ["lamp"]
@@ -178,7 +178,7 @@ async def test_what_became_of_a_lesson_is_told_where_it_was_written(
     waits = "Taken: it is stored and filed as soon as the archive has it"
     assert told.text == f"{waits} (no process keeps the archive now; start one with --role team)."
     keeper = keeper_of(client, library)
-    outcome = Outcome(part_of(form, lesson_id), time.time(), OutcomeKind.CAPTURED, qa_id=FILED.id)
+    outcome = Outcome(part_of_lesson(form, lesson_id), time.time(), OutcomeKind.CAPTURED, qa_id=FILED.id)
     async with answering(client, ARCHIVE, keeper.answer):
         asked = asyncio.create_task(ask_filing(client, None, lesson_id))
         await asyncio.sleep(0)
@@ -204,8 +204,8 @@ class Told:
     def on_change(self, _: None) -> None:
         self.told_at = time.monotonic() + self.after
 
-    def is_told(self, topic: Topic) -> bool:
-        return topic is Topic.ACCESS and time.monotonic() >= self.told_at
+    def is_told(self, topic: HealthTopic) -> bool:
+        return topic is HealthTopic.ACCESS and time.monotonic() >= self.told_at
 
 
 async def test_a_gateway_that_is_refused_ends_when_people_are_told_or_nobody_can_tell_them(
@@ -219,13 +219,13 @@ async def test_a_gateway_that_is_refused_ends_when_people_are_told_or_nobody_can
     async with answering(client, ALERTS, partial(note_refusal, monitor, alerts)):
         await tell_refusal(client, "Discord refuses the token.")
         assert time.monotonic() >= alerts.told_at
-        [refused] = [each for each in await monitor.sample() if each.topic is Topic.ACCESS]
+        [refused] = [each for each in await monitor.sample() if each.topic is HealthTopic.ACCESS]
         assert (refused.is_well, refused.detail) == (False, "Discord refuses the token.")
         alerts.after = math.inf  # the webhook does not answer
         monkeypatch.setattr(keepers, "TELL_SECONDS", 0.05)
         await tell_refusal(client, "Discord refuses the token.")
     # A gateway that is connected later on ends it, whichever process reports it.
-    well = Condition(topic=Topic.ACCESS, well={"": now() + 1})
+    well = Condition(topic=HealthTopic.ACCESS, well={"": now() + 1})
     assert [each.is_well for each in merge_conditions([[refused], [well]])] == [True]
 
 

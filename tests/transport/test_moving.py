@@ -58,7 +58,7 @@ def installation(root: Path) -> DataFolder:
     files.replace(folder.outbox / "77.json", render_started(started))
     files.replace(folder.drafts / "78.json", render_draft(made_draft(78, channel_id=CHANNEL)))
     files.replace(
-        folder.seen, render_watermarks({CHANNEL: Watermark(8, {10}), OTHER: Watermark(11), -GUILD: Watermark(3)})
+        folder.watermarks, render_watermarks({CHANNEL: Watermark(8, {10}), OTHER: Watermark(11), -GUILD: Watermark(3)})
     )
     files.replace(folder.token_days, render_token_days(TokenDays({"2026-01-01": {"gate": (1, 2, 3)}})))  # pyright: ignore[reportArgumentType]
     files.replace(folder.usage, b'{"day": 20000, "answers": 3, "tokens": 44, "begun": {"c0ffee0123456789": [1.5]}}')
@@ -162,12 +162,12 @@ async def test_each_partition_gets_what_is_of_its_channels(file_connection: File
     assert not other.outbox.exists()
     assert [path.name for path in channel.drafts.iterdir()] == ["78.json"]
     assert not other.drafts.exists()
-    assert read_watermarks(channel.seen) == {CHANNEL: Watermark(8, {10})}
+    assert read_watermarks(channel.watermarks) == {CHANNEL: Watermark(8, {10})}
     assert (channel.outcomes / "2026-01-01.jsonl").read_bytes().count(b"\n") == 2
     assert channel.feedback.read_bytes().count(b"\n") == 2
     assert not thread.feedback.exists()
     nowhere = await part_of(file_connection, tmp_path, 0)
-    assert read_watermarks(nowhere.seen)[-GUILD] == Watermark(3)
+    assert read_watermarks(nowhere.watermarks)[-GUILD] == Watermark(3)
     assert b"damaged\n" in nowhere.feedback.read_bytes()
     assert not nowhere.opt_outs.exists()
 
@@ -182,7 +182,9 @@ async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path
     for number, root in enumerate((tmp_path / "one", tmp_path / "two")):
         folder = DataFolder(root)
         files.replace(folder.token_days, render_token_days(TokenDays({"2026-01-01": {"gate": (1, 2, number)}})))  # pyright: ignore[reportArgumentType]
-        files.replace(folder.seen, render_watermarks({CHANNEL: Watermark(8 + number), -GUILD: Watermark(3 + number)}))
+        files.replace(
+            folder.watermarks, render_watermarks({CHANNEL: Watermark(8 + number), -GUILD: Watermark(3 + number)})
+        )
         files.replace(folder.posts, render_post(replace(FIRST, at=50.0 - number, message_id=number)))
         files.replace(folder.opt_outs, render_ids({number}))
         log = FencedLog(file_connection.streams, scope_of(number + 4))
@@ -191,7 +193,7 @@ async def test_partitions_are_added_up(file_connection: FileConnection, tmp_path
     await file_connection.do(export(file_connection.streams, Layout(), tmp_path / "after", MigrationProgress()))
     after = DataFolder(tmp_path / "after")
     assert read_token_days(after.token_days).days == {"2026-01-01": {"gate": (2, 4, 1)}}
-    assert read_watermarks(after.seen) == {CHANNEL: Watermark(9), -GUILD: Watermark(3)}
+    assert read_watermarks(after.watermarks) == {CHANNEL: Watermark(9), -GUILD: Watermark(3)}
     assert [post.message_id for post in read_posts(after.posts)] == [1, 0]
     assert read_ids(after.opt_outs) == {0, 1}
 

@@ -15,7 +15,7 @@ from model.servers import Servers
 from services.conversations.posts import Outbox, Post, Posts, StartedReply
 from services.discord.protocols import DryRunPoster
 from services.storage import DataFolder, files
-from services.team.captures import Captures
+from services.team.captures import RecentCaptures
 from sinks.feedback import Feedback
 from sinks.results import OutcomeRecord
 from sinks.team import RawArchive
@@ -35,7 +35,7 @@ POST = Post(50.0, 7, THREAD.id, THREAD.id, ANN.id, 6, opened_thread=False, quest
 
 
 async def archive(folder: DataFolder) -> None:
-    raw = RawArchive(folder.team_raw, Captures([]), lambda: START, places=folder.places)
+    raw = RawArchive(folder.team_raw, RecentCaptures([]), lambda: START, places=folder.places)
     await asyncio.gather(*(raw.keep(capture(number)) for number in (1, 2, 3)))
 
 
@@ -57,10 +57,10 @@ async def feedback(folder: DataFolder) -> None:
     files.replace(folder.feedback_key, b"a" * 64)
     people = people_of(frozenset(), frozenset(), None)
     kept = Feedback(
-        folder, Posts([POST]), people, DryRunPoster(), "🆘", Servers({None: None}), offered=True, inferring=True
+        folder, Posts([POST]), people, DryRunPoster(), "🆘", Servers({None: None}), keeps_votes=True, infers_votes=True
     )
     for added_ in (True, False):
-        await kept.keep(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "👍", added_))
+        await kept.handle(Reaction(60.0, THREAD.id, POST.message_id, ANN.id, "👍", added_))
 
 
 async def record(folder: DataFolder) -> None:
@@ -76,7 +76,7 @@ async def library(folder: DataFolder) -> None:
     kept = opened_library(folder.root)
     for number, pair in enumerate(pairs):
         kept.decide(added(pair, f"topic-{number % 2}"))
-    for topic in kept.undescribed():
+    for topic in kept.undescribed_topics():
         kept.describe(topic, f"About {topic.name}", "key")
 
 

@@ -1,10 +1,10 @@
 """The connection to Discord through discord.py: one session, REST calls with retries, permissions."""
 
 # pyright: reportUnusedImport=false
-from services.discord.live.calls import Crowded, Forbidden, reason, refusal
+from services.discord.live.calls import CrowdedChannels, ForbiddenPlaces, reason, refusal
 from services.discord.live.identity import Identity, Server, access_to, identity, name_of, servers_of
 from services.discord.live.permissions import (
-    CHANGES,
+    PERMISSION_EVENTS,
     LiveAccess,
     exposure_warnings,
     invitation,

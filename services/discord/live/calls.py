@@ -24,16 +24,16 @@ BACK_OFF = wait_random_exponential(multiplier=0.5, max=5)
 REFUSED_SECONDS = 600.0
 """How long a refusal is remembered: Discord bans an address by its bad answers within this time."""
 NOT_AGAIN = "not asked again so soon after Discord answered 403"
-LACKING = frozenset({50001, 50013})  # codes of a 403 that holds for the whole channel
+CHANNEL_WIDE_403 = frozenset({50001, 50013})  # codes of a 403 that holds for the whole channel
 
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
 """All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""
 
-TOO_MANY = 429
-MOST_THREADS = 160006
-PASSING = frozenset({408, 425, TOO_MANY})  # the statuses from 400 to 499 after which a retry may help
+TOO_MANY_REQUESTS = 429
+TOO_MANY_THREADS = 160006
+PASSING_STATUSES = frozenset({408, 425, TOO_MANY_REQUESTS})  # the statuses from 400 to 499 after which a retry may help
 BAN_SECONDS = 60.0  # the pause during a ban of the address, which names no time itself
-MOST_SAID = 200  # characters of Discord's own message that are passed on
+MAX_QUOTED_CHARS = 200  # characters of Discord's own message that are passed on
 _RETRIED_BY_DISCORD_PY = frozenset({500, 502, 504, 524})
 
 _REASONS = {
@@ -44,7 +44,7 @@ _REASONS = {
     50035: "Discord does not accept the form of the request",
     50083: "the thread is archived",
     160005: "the thread is locked",
-    MOST_THREADS: "the server has too many active threads",
+    TOO_MANY_THREADS: "the server has too many active threads",
 }
 """Discord's JSON error codes (API reference, "Opcodes and Status Codes")."""
 
@@ -57,7 +57,7 @@ def is_worth_repeating(error: BaseException) -> bool:
 
 def is_permanent(status: int) -> bool:
     """Return True if the same request would get the same answer again."""
-    return 400 <= status < 500 and status not in PASSING  # noqa: PLR2004 (client errors, RFC 9110)
+    return 400 <= status < 500 and status not in PASSING_STATUSES  # noqa: PLR2004 (client errors, RFC 9110)
 
 
 def is_passing(error: BaseException) -> bool:
@@ -69,12 +69,12 @@ def seconds_to_wait(error: BaseException) -> float:
     """Return the seconds to leave Discord alone after a failure."""
     if isinstance(error, discord.RateLimited):
         return error.retry_after
-    banned = isinstance(error, discord.HTTPException) and error.status == TOO_MANY
+    banned = isinstance(error, discord.HTTPException) and error.status == TOO_MANY_REQUESTS
     return BAN_SECONDS if banned else 0.0
 
 
 class RecentRefusals:
-    """Places in which Discord refused something within the last ten minutes."""
+    """Places in which Discord refused something within the last ten minutes (`REFUSED_SECONDS`)."""
 
     def __init__(self) -> None:
         self._until: dict[int, float] = {}
@@ -88,14 +88,14 @@ class RecentRefusals:
         return self._until.get(place_id, 0) > now()
 
 
-class Forbidden(RecentRefusals):
+class ForbiddenPlaces(RecentRefusals):
     """Places that answered 403. Call `clear` when permissions have changed: the cause may be gone."""
 
     def clear(self) -> None:
         self._until.clear()
 
 
-class Crowded(RecentRefusals):
+class CrowdedChannels(RecentRefusals):
     """Channels in whose server no further thread could be opened. Threads are archived over hours, without an event."""
 
 
@@ -139,27 +139,27 @@ def reason(error: BaseException) -> str:
 def _explained(error: discord.HTTPException) -> str:
     """Return the first line of Discord's message; empty for a proxy's page. Further lines may repeat the request."""
     first = error.text.partition("\n")[0].strip()
-    return f": {first[:MOST_SAID]}" if first.isprintable() and first and not first.startswith("<") else ""
+    return f": {first[:MAX_QUOTED_CHARS]}" if first.isprintable() and first and not first.startswith("<") else ""
 
 
 PORTAL = "https://discord.com/developers/applications"
 STATUS_PAGE = "https://discordstatus.com"
 
-CLOSED = {
+CLOSE_REMEDIES = {
     4004: f"Discord refuses the token (discord.token). Reset it in the developer portal ({PORTAL}, Bot › Reset Token) "
     "and set it as APP__DISCORD__TOKEN in .env",
     4011: "Discord demands sharding of bots in more than 2,500 servers, which Millrace does not do: leave some servers",
     4014: f"Discord refuses the message content intent. Switch on Message Content Intent in the developer portal "
     f"({PORTAL}, Bot › Privileged Gateway Intents)",
 }
-"""Gateway close codes (API reference, "Gateway Close Event Codes")."""
+"""The message for each gateway close code that no retry mends (API reference, "Gateway Close Event Codes")."""
 
-_ANSWERED = {
+_STATUS_REMEDIES = {
     403: f"Look whether the application is disabled in the developer portal ({PORTAL}), and whether a proxy or Discord "
     "blocks the address of this machine",
 }
-_OTHERWISE = f"Update Millrace, in case Discord no longer takes what it sends, and look at {STATUS_PAGE}"
-"""Remedies by the status of an HTTP answer."""
+"""By the status of an HTTP answer."""
+_OTHER_REMEDY = f"Update Millrace, in case Discord no longer takes what it sends, and look at {STATUS_PAGE}"
 
 UNAUTHORIZED = 401
 
@@ -167,14 +167,15 @@ UNAUTHORIZED = 401
 def refusal(error: BaseException) -> str | None:
     """Return the message for the operator when a retry cannot help, else None."""
     if isinstance(error, discord.LoginFailure):
-        return CLOSED[4004]
+        return CLOSE_REMEDIES[4004]
     if isinstance(error, discord.ConnectionClosed):
         if error.code == 1000:  # noqa: PLR2004 (a normal closure)
             return None
         # discord.py raises this only for codes after which Discord refuses to reconnect.
-        return CLOSED.get(error.code) or f"Discord closed the gateway for good (close code {error.code}). {_OTHERWISE}"
+        otherwise = f"Discord closed the gateway for good (close code {error.code}). {_OTHER_REMEDY}"
+        return CLOSE_REMEDIES.get(error.code, otherwise)
     if isinstance(error, discord.HTTPException | aiohttp.ClientResponseError) and is_permanent(error.status):
         if error.status == UNAUTHORIZED:
-            return CLOSED[4004]
-        return f"No connection to Discord: {reason(error)}. {_ANSWERED.get(error.status, _OTHERWISE)}"
+            return CLOSE_REMEDIES[4004]
+        return f"No connection to Discord: {reason(error)}. {_STATUS_REMEDIES.get(error.status, _OTHER_REMEDY)}"
     return None

@@ -12,16 +12,16 @@ import discord
 from discord.http import Route
 
 import clock
-from services.discord.live.calls import CLOSED
+from services.discord.live.calls import CLOSE_REMEDIES
 from services.discord.wire import PRIVATE_THREAD, THREAD_TYPES
 from services.telemetry import connection_problem
 
 PROBE_SECONDS = 10.0
-MESSAGE_CONTENT = 1 << 18 | 1 << 19
+MESSAGE_CONTENT_FLAGS = 1 << 18 | 1 << 19
 """Flags of an application that have the intent, in servers of any number or in few (API reference, "Application")."""
 
-MOST_SERVERS = 20
-"""The roles of further servers are not read."""
+MAX_SERVERS = 20
+"""The most servers that are listed: the roles of each cost a request."""
 
 _BAD_TOKEN, _NO_INTENT = 4004, 4014
 
@@ -94,9 +94,9 @@ async def access_to(token: str, channel_id: int, bot_id: int) -> ChannelAccess |
     """Say who may do what in a channel or thread. An `Identity` says why that is unknown. Posts nothing."""
 
     async def read_permissions(session: aiohttp.ClientSession) -> ChannelAccess:
-        place = channel = await _get(session, f"/channels/{channel_id}", gone=True)
+        place = channel = await _get(session, f"/channels/{channel_id}", missing_ok=True)
         if place is not None and place["type"] in THREAD_TYPES:
-            channel = await _get(session, f"/channels/{place['parent_id']}", gone=True)
+            channel = await _get(session, f"/channels/{place['parent_id']}", missing_ok=True)
         if place is None or channel is None:
             return ChannelAccess("there is no such channel, or the bot cannot view it (View Channel)")
         guild_id = channel.get("guild_id")
@@ -136,7 +136,7 @@ def _permissions(
     return discord.Permissions(granted)
 
 
-class _Unanswered(Exception):
+class _NoAnswer(Exception):
     """Discord gave no answer to a request; `identity` says why."""
 
     def __init__(self, identity: Identity) -> None:
@@ -153,8 +153,8 @@ async def _ask(token: str, request: Callable[[aiohttp.ClientSession], Awaitable[
 
     try:
         return await clock.run_in_real_time(in_time)
-    except _Unanswered as refused:
-        return refused.identity
+    except _NoAnswer as failure:
+        return failure.identity
     except TimeoutError:
         return Identity(unknown=f"Discord did not answer within {PROBE_SECONDS:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:
@@ -168,16 +168,16 @@ async def _read_identity(session: aiohttp.ClientSession) -> Identity:
     name, user_id = str(me["username"]), int(me["id"])
     try:
         application = await _get(session, "/applications/@me")
-    except _Unanswered as refused:
-        return replace(refused.identity, name=name, user_id=user_id)
-    missing = not int(application["flags"]) & MESSAGE_CONTENT
-    return Identity(name, user_id, int(application["id"]), refused=CLOSED[_NO_INTENT] if missing else None)
+    except _NoAnswer as failure:
+        return replace(failure.identity, name=name, user_id=user_id)
+    missing = not int(application["flags"]) & MESSAGE_CONTENT_FLAGS
+    return Identity(name, user_id, int(application["id"]), refused=CLOSE_REMEDIES[_NO_INTENT] if missing else None)
 
 
 async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...]:
     guilds = await _get(session, "/users/@me/guilds")
     servers: list[Server] = []
-    for guild in list(guilds)[:MOST_SERVERS]:
+    for guild in list(guilds)[:MAX_SERVERS]:
         roles = await _get(session, f"/guilds/{guild['id']}/roles")
         # Without @everyone, which has the id of its server, and without the roles of bots.
         of_people = [role for role in roles or () if role["id"] != guild["id"] and not role.get("managed")]
@@ -187,15 +187,15 @@ async def _read_servers(session: aiohttp.ClientSession) -> tuple[Server, ...]:
     return tuple(servers)
 
 
-async def _get(session: aiohttp.ClientSession, path: str, *, gone: bool = False) -> Any:
-    """Return the JSON of the answer; None: there is no such user, or (`gone`) nothing is seen. Raises _Unanswered."""
+async def _get(session: aiohttp.ClientSession, path: str, *, missing_ok: bool = False) -> Any:
+    """Return the JSON of the answer; None: no such user, or with `missing_ok` nothing of the kind. Raises _NoAnswer."""
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
-            raise _Unanswered(Identity(refused=CLOSED[_BAD_TOKEN]))
-        if gone and response.status in {403, 404}:
+            raise _NoAnswer(Identity(refused=CLOSE_REMEDIES[_BAD_TOKEN]))
+        if missing_ok and response.status in {403, 404}:
             return None
         if response.status == 404 and path.startswith("/users/") and "@" not in path:  # noqa: PLR2004 (Not Found)
             return None
         if response.status != 200:  # noqa: PLR2004 (OK)
-            raise _Unanswered(Identity(unknown=f"Discord answers with HTTP {response.status}: try again later"))
+            raise _NoAnswer(Identity(unknown=f"Discord answers with HTTP {response.status}: try again later"))
         return await response.json(content_type=None)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import discord
 
-from services.discord.live.calls import Crowded, Forbidden
+from services.discord.live.calls import CrowdedChannels, ForbiddenPlaces
 
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
@@ -87,7 +87,7 @@ def _is_viewable(guild: discord.Guild, channel_id: int) -> bool:
     return place is not None and place.permissions_for(guild.default_role).view_channel
 
 
-CHANGES = frozenset(
+PERMISSION_EVENTS = frozenset(
     {
         "CHANNEL_CREATE",
         "CHANNEL_UPDATE",
@@ -108,7 +108,7 @@ CHANGES = frozenset(
 class LiveAccess:
     """`Access`, by discord.py's cache and by Discord's recent refusals."""
 
-    def __init__(self, client: discord.Client, forbidden: Forbidden, crowded: Crowded) -> None:
+    def __init__(self, client: discord.Client, forbidden: ForbiddenPlaces, crowded: CrowdedChannels) -> None:
         self._client = client
         self._forbidden = forbidden
         self._crowded = crowded

@@ -1,4 +1,4 @@
-"""Reading and posting over Discord's REST API, as discord.py's HTTP client does it."""
+"""Reading and posting over Discord's REST API, through discord.py's HTTP client."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from model.messages import Message, Place
 from services.discord import wire
 from services.discord.live.calls import (
     BACK_OFF,
+    CHANNEL_WIDE_403,
     FAILURES,
-    LACKING,
-    MOST_THREADS,
     NOT_AGAIN,
-    Crowded,
-    Forbidden,
+    TOO_MANY_THREADS,
+    CrowdedChannels,
+    ForbiddenPlaces,
     is_passing,
     reason,
     seconds_to_wait,
     with_retries,
 )
-from services.discord.protocols import PAGE, LookupFailed, PostFailed
+from services.discord.protocols import PAGE_SIZE, LookupFailed, PostFailed
 
 T = TypeVar("T")
 
@@ -44,24 +44,25 @@ class RestFetcher:
     """`Fetcher`, and the undecoded reads that catch-up needs.
 
     404 means "it is not there" and is an answer; every other failure raises `LookupFailed`, after the retries of
-    `services.discord.live.calls`. Identical concurrent reads share one request. `place` decodes a channel: the
-    `Decoder` of the stream knows which threads are forum posts and which channels are private.
+    `services.discord.live.calls`. Identical concurrent reads share one request. `decode_place` makes a place of a
+    channel's payload; the method of the stream's `Decoder` knows which threads are forum posts and which channels are
+    private.
     """
 
     def __init__(
         self,
         http: HTTPClient,
         *,
-        place: Callable[[Mapping[str, object]], Place] | None = None,
-        forbidden: Forbidden | None = None,
+        decode_place: Callable[[Mapping[str, object]], Place] | None = None,
+        forbidden: ForbiddenPlaces | None = None,
         wait: wait_base = BACK_OFF,
     ) -> None:
         self._http = http
-        self._place = place or wire.Decoder().place
+        self._decode_place = decode_place or wire.Decoder().place
         self._wait = wait
         self._slots = asyncio.Semaphore(CONCURRENT_CALLS)
         self._shared = SharedCalls()
-        self._forbidden = forbidden or Forbidden()
+        self._forbidden = forbidden or ForbiddenPlaces()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
         key = ("message", channel_id, message_id)
@@ -76,7 +77,7 @@ class RestFetcher:
             try:
                 found.append(wire.read_message(payload))
             except wire.OddPayload as odd:
-                log.warning("left an odd message of %d out of its history: %s", channel_id, odd)
+                log.warning("channel %d: a message cannot be read and is left out: %s", channel_id, odd)
         return found
 
     async def payloads(
@@ -85,7 +86,9 @@ class RestFetcher:
         """Like `messages`, but as undecoded payloads; oldest first."""
         key = ("messages", channel_id, before, after, around)
         page = await self._read(
-            channel_id, key, lambda: self._http.logs_from(channel_id, PAGE, before=before, after=after, around=around)
+            channel_id,
+            key,
+            lambda: self._http.logs_from(channel_id, PAGE_SIZE, before=before, after=after, around=around),
         )
         return sorted(map(_mapping, page or ()), key=lambda payload: int(payload["id"]))
 
@@ -100,7 +103,7 @@ class RestFetcher:
 
     async def place(self, place_id: int) -> Place | None:
         payload = await self._read(place_id, ("place", place_id), lambda: self._http.get_channel(place_id))
-        return None if payload is None else _decoded(self._place, payload)
+        return None if payload is None else _decoded(self._decode_place, payload)
 
     async def active_threads(self, guild_id: int) -> Sequence[Mapping[str, Any]]:
         """Return the undecoded threads of a guild that are active and that the bot can view. Raises LookupFailed."""
@@ -144,25 +147,25 @@ class DiscordPoster:
         self,
         http: HTTPClient,
         *,
-        forbidden: Forbidden | None = None,
-        crowded: Crowded | None = None,
+        forbidden: ForbiddenPlaces | None = None,
+        crowded: CrowdedChannels | None = None,
         wait: wait_base = BACK_OFF,
     ) -> None:
         self._http = http
         self._wait = wait
-        self._forbidden = forbidden or Forbidden()
-        self._crowded = crowded or Crowded()
+        self._forbidden = forbidden or ForbiddenPlaces()
+        self._crowded = crowded or CrowdedChannels()
 
     async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
-        failed = f"no thread on message {message_id} in channel {channel_id}"
+        failure_text = f"no thread on message {message_id} in channel {channel_id}"
         if self._forbidden.is_recent(channel_id):
-            raise PostFailed(f"{failed}: {NOT_AGAIN}")
+            raise PostFailed(f"{failure_text}: {NOT_AGAIN}")
         try:
             await self._post(
                 lambda: self._http.start_thread_with_message(
                     channel_id, message_id, name=name, auto_archive_duration=ARCHIVE_AFTER_MINUTES
                 ),
-                failed,
+                failure_text,
             )
         except PostFailed as failure:
             self._note(channel_id, failure)
@@ -197,9 +200,9 @@ class DiscordPoster:
 
     async def edit_view(self, place_id: int, message_id: int, view: discord.ui.LayoutView) -> None:
         """Replace the components of a message. Raises PostFailed."""
-        nobody, failed = discord.AllowedMentions.none(), f"message {message_id} in {place_id} not changed"
+        nobody, failure_text = discord.AllowedMentions.none(), f"message {message_id} in {place_id} not changed"
         with handle_message_parameters(view=view, allowed_mentions=nobody) as params:
-            await self._post(lambda: self._http.edit_message(place_id, message_id, params=params), failed)
+            await self._post(lambda: self._http.edit_message(place_id, message_id, params=params), failure_text)
 
     async def _send(self, place_id: int, params: MultipartParameters) -> int:
         try:
@@ -215,42 +218,42 @@ class DiscordPoster:
             raise PostFailed(f"sent to {place_id}, but Discord's answer cannot be read", is_passing=True) from None
 
     async def delete(self, place_id: int, message_id: int) -> None:
-        failed = f"message {message_id} in {place_id} not deleted"
+        failure_text = f"message {message_id} in {place_id} not deleted"
         try:
-            await self._post(lambda: self._http.delete_message(place_id, message_id), failed)
+            await self._post(lambda: self._http.delete_message(place_id, message_id), failure_text)
         except PostFailed as failure:
             if not isinstance(failure.__cause__, discord.NotFound):
                 raise
 
     async def delete_thread(self, thread_id: int) -> None:
-        failed = f"thread {thread_id} not deleted"
+        failure_text = f"thread {thread_id} not deleted"
         try:
-            await self._post(lambda: self._http.delete_channel(thread_id), failed)
+            await self._post(lambda: self._http.delete_channel(thread_id), failure_text)
         except PostFailed as failure:
             if isinstance(failure.__cause__, discord.Forbidden):
-                raise PostFailed(f"{failed}: the bot lacks Manage Threads there") from failure.__cause__
+                raise PostFailed(f"{failure_text}: the bot lacks Manage Threads there") from failure.__cause__
             if not isinstance(failure.__cause__, discord.NotFound):
                 raise
 
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
-        failed = f"no reaction to message {message_id} in {place_id}"
-        await self._post(lambda: self._http.add_reaction(place_id, message_id, emoji), failed)
+        failure_text = f"no reaction to message {message_id} in {place_id}"
+        await self._post(lambda: self._http.add_reaction(place_id, message_id, emoji), failure_text)
 
     async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
-        failed = f"no reaction taken back from message {message_id} in {place_id}"
-        await self._post(lambda: self._http.remove_own_reaction(place_id, message_id, emoji), failed)
+        failure_text = f"no reaction taken back from message {message_id} in {place_id}"
+        await self._post(lambda: self._http.remove_own_reaction(place_id, message_id, emoji), failure_text)
 
     def _note(self, place_id: int, failure: PostFailed) -> None:
         code = getattr(failure.__cause__, "code", None)
-        if code in LACKING:
+        if code in CHANNEL_WIDE_403:
             self._forbidden.note(place_id)
-        elif code == MOST_THREADS:
+        elif code == TOO_MANY_THREADS:
             self._crowded.note(place_id)
 
-    async def _post(self, request: Callable[[], Awaitable[T]], failed: str) -> T:
+    async def _post(self, request: Callable[[], Awaitable[T]], failure_text: str) -> T:
         try:
             return await with_retries(request, wait=self._wait)
         except FAILURES as error:
             raise PostFailed(
-                f"{failed}: {reason(error)}", is_passing=is_passing(error), retry_after=seconds_to_wait(error)
+                f"{failure_text}: {reason(error)}", is_passing=is_passing(error), retry_after=seconds_to_wait(error)
             ) from error

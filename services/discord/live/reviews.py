@@ -13,15 +13,15 @@ from discord import ui
 from services.discord.live.calls import FAILURES, reason
 from services.discord.live.interactions import entered_in, on_interactions
 from services.discord.live.rest import DiscordPoster, RestFetcher
-from services.discord.protocols import PAGE, PostFailed
+from services.discord.protocols import PAGE_SIZE, PostFailed
 from services.discord.review_cards import MOST_FORM_CHARS, DraftButton, ReviewCard, buttons_on, parse_button, version_of
 from services.discord.text import split
 
 log = logging.getLogger(__name__)
 
-PAGES = 10
+MAX_PAGES = 10
 
-_LOOKS = {
+_BUTTONS = {
     "post": ("Post", discord.ButtonStyle.success),
     "edit": ("Edit", discord.ButtonStyle.primary),
     "discard": ("Discard", discord.ButtonStyle.danger),
@@ -49,14 +49,14 @@ class DiscordReviews:
 
     async def find(self, channel_id: int, draft_id: int) -> int | None:
         after = draft_id
-        for _ in range(PAGES):
+        for _ in range(MAX_PAGES):
             page = await self.fetcher.payloads(channel_id, after=after)
             for payload in page:
                 # A card is known by its buttons, not by its texts: it quotes people, who may write what they like. Only
                 # the bot's own messages count, as other bots could post a card with the same buttons.
                 if self._is_own(payload) and any(each.draft_id == draft_id for each in buttons_on(payload)):
                     return int(payload["id"])
-            if len(page) < PAGE:
+            if len(page) < PAGE_SIZE:
                 break
             after = int(page[-1]["id"])
         return None
@@ -72,7 +72,7 @@ def _view_of(card: ReviewCard) -> ui.LayoutView:
     if card.actions:
         row = ui.ActionRow[ui.LayoutView]()
         for action in card.actions:
-            label, style = _LOOKS[action]
+            label, style = _BUTTONS[action]
             custom_id = DraftButton(card.channel_id, card.draft_id, action, version_of(card.answer)).custom_id
             row.add_item(ui.Button[ui.LayoutView](label=label, style=style, custom_id=custom_id))
         view.add_item(row)

@@ -18,7 +18,7 @@ from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from clock import now
 from services.discord.dispatches import read_frame
 from services.discord.live.calls import UNAUTHORIZED, reason, refusal
-from services.discord.protocols import GatewayRefused, Health
+from services.discord.protocols import GatewayHealth, GatewayRefused
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
 LONGEST_RATE_LIMIT_SECONDS = 60.0  # a longer wait raises `discord.RateLimited` instead of delaying an answer
 
-LINE_IS_GONE = (ReconnectWebSocket, discord.ConnectionClosed, aiohttp.ClientError, ConnectionError)
+CONNECTION_ENDED = (ReconnectWebSocket, discord.ConnectionClosed, aiohttp.ClientError, ConnectionError)
 """Raised by discord.py when a connection ends, and not by its parsers."""
 NOT_CACHED = ("MESSAGE_", "TYPING_")
 """The beginnings of events of which discord.py, as it is configured here, keeps nothing."""
@@ -127,7 +127,7 @@ class Client(discord.Client):
         return max(1, int(limits["max_concurrency"]))
 
     @property
-    def resumable(self) -> bool:
+    def is_resumable(self) -> bool:
         """Return True if there is a session that Discord may resume."""
         return self.ws is not None and self.ws.session_id is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
 
@@ -164,7 +164,7 @@ class Client(discord.Client):
             Exception: what a parser or the network raised.
         """
         self._on_frame = on_frame
-        last = self.ws if self.resumable and resume else None
+        last = self.ws if self.is_resumable and resume else None
         if last is None:
             # Not `initial`: discord.py then waits five seconds before it identifies, as Discord asks after an
             # invalid session.
@@ -198,7 +198,7 @@ class Client(discord.Client):
         before = self._frames
         try:
             await socket.poll_event()
-        except LINE_IS_GONE:
+        except CONNECTION_ENDED:
             raise
         except Exception as error:
             if self._frames == before and not isinstance(error, UnicodeDecodeError):
@@ -225,7 +225,7 @@ class Client(discord.Client):
                 await self.ws.close(code=code)
 
 
-QUIET_SECONDS = 300.0  # after a connection that held this long the back-off starts anew
+STABLE_SECONDS = 300.0  # after a connection that lasted so long, the back-off starts anew
 LONGEST_PAUSE_SECONDS = 60.0
 NEW_SESSION_EVERY = 5
 """After so many failures a new session is tried once: the address to resume at may be down. While the network is away
@@ -237,7 +237,9 @@ the back-off, the other half is spread over a day."""
 
 
 def pause(failures: int, jitter: Callable[[], float] = random.random) -> float:
-    """Seconds before the next try: 1, 2, 4 … 60, less up to half by `jitter` (0 to 1), lest bots return together."""
+    """Return the seconds before the next try: 1, 2, 4 … 60, less up to half by `jitter` (0 to 1), lest bots
+    return together.
+    """
     return min(LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 1)) * (1 - jitter() / 2)
 
 
@@ -248,19 +250,19 @@ class IdentifyLimiter:
         self._at: deque[float] = deque(maxlen=FREE_IDENTIFIES)
 
     def wait(self, at: float) -> float:
-        """Seconds until the next may be sent."""
+        """Return the seconds until the next may be sent."""
         if len(self._at) < FREE_IDENTIFIES or at - self._at[0] >= DAY_SECONDS:
             return 0.0
         return max(0.0, self._at[-1] + DAY_SECONDS / FREE_IDENTIFIES - at)
 
-    def spent(self, at: float) -> None:
+    def note_sent(self, at: float) -> None:
         self._at.append(at)
 
 
 async def keep_session(
     client: Client,
     token: str,
-    health: Health,
+    health: GatewayHealth,
     on_frame: Callable[[str], None] | None = None,
     *,
     pause: Callable[[int], float] = pause,
@@ -283,12 +285,12 @@ async def keep_session(
         began, resume = now(), False
         try:
             await client.log_in(token)
-            resume = client.resumable and (failures == 0 or failures % NEW_SESSION_EVERY != 0)
+            resume = client.is_resumable and (failures == 0 or failures % NEW_SESSION_EVERY != 0)
             if not resume:
                 await asyncio.sleep(identifies.wait(now()))
                 if before_identify is not None:
                     await before_identify(client.shard_id or 0)
-                identifies.spent(now())
+                identifies.note_sent(now())
             await client.hold_session(
                 on_frame, resume=resume, is_paced=before_identify is not None, wait_for_room=wait_for_room
             )
@@ -297,7 +299,7 @@ async def keep_session(
                 raise GatewayRefused(remedy) from error
             _report(error)
         health.note_disconnected(now())
-        failures = 1 if now() - began >= QUIET_SECONDS else failures + 1
+        failures = 1 if now() - began >= STABLE_SECONDS else failures + 1
         await asyncio.sleep(pause(failures))
 
 

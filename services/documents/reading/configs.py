@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from services.documents.limits import Chunk, ChunkType, extension
 from services.documents.reading.outlines import (
+    KeyPath,
     Outline,
-    Path,
     Unreadable,
     dotted,
     read_indented,
@@ -76,7 +76,7 @@ def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) ->
 
 
 class _Section(NamedTuple):
-    parent: Path
+    parent: KeyPath
     first: int
     last: int
 
@@ -85,7 +85,7 @@ class _Section(NamedTuple):
 class _Node:
     """A key with the lines that belong to it."""
 
-    path: Path
+    path: KeyPath
     first: int
     last: int = 0
     children: list[_Node] = field(default_factory=list["_Node"])

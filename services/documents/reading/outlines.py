@@ -17,7 +17,7 @@ from xml.parsers import expat
 import yaml
 
 from services.documents.limits import lines_of
-from services.redaction import Path, compile_run, end_of_run, leads_to_secret
+from services.redaction import KeyPath, compile_run, end_of_run, leads_to_secret
 
 LONGEST_VALUE = 500
 LONGEST_NAME = 100
@@ -27,7 +27,7 @@ _NAMES = frozenset({"name", "key", "id", "job_name"})
 
 
 class ConfigKey(NamedTuple):
-    path: Path
+    path: KeyPath
     line: int
 
 
@@ -39,7 +39,7 @@ class Leaf(NamedTuple):
             `start`.
     """
 
-    path: Path
+    path: KeyPath
     value: str
     line_start: int
     line_end: int
@@ -61,7 +61,7 @@ class Outline:
     comments: tuple[str, ...] = ("#",)
     n_values: int = 0  # the number of values in the file: of very many, not all are kept
 
-    def add_key(self, path: Path, line: int) -> None:
+    def add_key(self, path: KeyPath, line: int) -> None:
         """Add a key. Of several keys in one line only the first is kept, since sections begin at lines."""
         if not self.keys or line > self.keys[-1].line:
             self.keys.append(ConfigKey(path, line))
@@ -72,16 +72,16 @@ class Outline:
             self.leaves.append(leaf)
 
     @cached_property
-    def secret_objects(self) -> frozenset[Path]:
+    def secret_objects(self) -> frozenset[KeyPath]:
         """Return the paths of Kubernetes manifests of the kind Secret."""
         return frozenset(
             leaf.path[:-1] for leaf in self.leaves if leaf.path[-1:] == ("kind",) and leaf.value == "Secret"
         )
 
     @cached_property
-    def names(self) -> dict[Path, str]:
+    def names(self) -> dict[KeyPath, str]:
         """Return the names of list items and elements by path: `- name: PASSWORD`, `<add key="Password" value=…>`."""
-        names: dict[Path, str] = {}
+        names: dict[KeyPath, str] = {}
         for leaf in self.leaves:
             if leaf.path and leaf.path[-1] in _NAMES:
                 names.setdefault(leaf.path[:-1], leaf.value)
@@ -102,7 +102,7 @@ def one_name(key: str) -> str:
     return " ".join(key.split())[:LONGEST_NAME] if len(key) > LONGEST_NAME or "\n" in key else key
 
 
-def words(path: Path, names: Mapping[Path, str]) -> str:
+def words(path: KeyPath, names: Mapping[KeyPath, str]) -> str:
     """Write a path as words, `services db ports`: a list item by its name, the index of a plain value left out."""
     said: list[str] = []
     for at, name in enumerate(path):
@@ -115,7 +115,7 @@ def words(path: Path, names: Mapping[Path, str]) -> str:
     return " ".join(said)
 
 
-def dotted(path: Path) -> str:
+def dotted(path: KeyPath) -> str:
     """Write a path with dots: `services.db.ports[0]`."""
     text = ""
     for name in path:
@@ -149,7 +149,7 @@ def read_ini(text: str) -> Outline:
 class _Reader:
     def __init__(self) -> None:
         self.outline = Outline(comments=_COMMENTS)
-        self._section: Path = ()
+        self._section: KeyPath = ()
         self._blocks: list[str] = []
         self._unfinished: Leaf | None = None
         """A value that continues in the next line."""
@@ -265,13 +265,13 @@ _LONGEST_ROW = 300  # a list of plain values up to this size, in one line, is on
 class _Level:
     """A mapping or list that is still open. `key`: the parts of the last key; `plain`: it holds only plain values."""
 
-    path: Path
+    path: KeyPath
     is_list: bool
     line: int = 0
     start: int = 0
     first_leaf: int = 0
     count: int = 0
-    key: Path | None = None
+    key: KeyPath | None = None
     plain: bool = True
 
 
@@ -288,13 +288,13 @@ class _Walk:
     def wants_key(self) -> bool:
         return bool(self.levels) and not self.levels[-1].is_list and self.levels[-1].key is None
 
-    def table(self, path: Path, line: int) -> None:
+    def table(self, path: KeyPath, line: int) -> None:
         """Begin a mapping that is named by its whole path, and ends where the next one begins."""
         self.levels = [_Level(path, is_list=False)]
         if path:
             self.outline.add_key(path, line)
 
-    def key(self, names: Path, line: int) -> None:
+    def key(self, names: KeyPath, line: int) -> None:
         level = self.levels[-1]
         level.key = tuple(map(one_name, names))
         self.outline.add_key((*level.path, *level.key), line)
@@ -326,7 +326,7 @@ class _Walk:
             self.outline.n_values -= level.count
             self.outline.add(Leaf(level.path, self._text[level.start : end], line, line, level.start, end))
 
-    def _place(self) -> Path:
+    def _place(self) -> KeyPath:
         """Return the path of the value that begins here."""
         if not self.levels:
             self.documents += 1
@@ -444,7 +444,7 @@ def read_toml(text: str) -> Outline:
         raise Unreadable(str(error)) from None
     walk = _Walk(text, "#")
     walk.table((), 0)
-    tables: dict[Path, int] = {}
+    tables: dict[KeyPath, int] = {}
     for tokens in _statements(text):
         if tokens[0].text == "[":
             walk.table(_path_of_table(tokens, tables), tokens[0].line)
@@ -479,7 +479,7 @@ def _statements(text: str) -> Iterator[list[_Token]]:
         yield tokens
 
 
-def _path_of_table(tokens: list[_Token], tables: dict[Path, int]) -> Path:
+def _path_of_table(tokens: list[_Token], tables: dict[KeyPath, int]) -> KeyPath:
     """Return the path of the table that a header begins. `tables` counts the tables of each list."""
     name = _path(tokens)
     if tokens[1].text == "[":
@@ -518,7 +518,7 @@ def _add_value(walk: _Walk, tokens: list[_Token]) -> None:
     walk.value(value, first.line, last.last, first.start + first.quotes, last.start + len(last.text) - last.quotes)
 
 
-def _path(tokens: list[_Token]) -> Path:
+def _path(tokens: list[_Token]) -> KeyPath:
     """Split a dotted key: `a."b.c".d` gives a, b.c and d."""
     parts: list[str] = []
     for token in tokens:
@@ -633,7 +633,7 @@ class _XmlReader:
         self.parser.CharacterDataHandler = self._text
         self.parser.EntityDeclHandler = self._entity
         self._source = text
-        self._path: Path = ()
+        self._path: KeyPath = ()
         self._open: list[_Element] = []
         self._at = (0, 0)
         """The position in the file: in bytes, in characters."""

@@ -47,7 +47,7 @@ MAX_ENTRIES = 1000
 MAX_BYTES = 16 * 1024 * 1024
 NOT_FOUND_SECONDS = 60.0
 
-_KEPT = {Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT}
+_CACHEABLE = {Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class AnswerCache:
 
     def put(self, key: Hashable, collection: str, result: QAResult, ttl: float) -> None:
         """Store an answer for `ttl` seconds; errors and denials are not stored."""
-        if result.status not in _KEPT or ttl <= 0:
+        if result.status not in _CACHEABLE or ttl <= 0:
             return
         if result.status is Status.NOT_FOUND:
             ttl = min(ttl, self._not_found_seconds)
@@ -115,7 +115,7 @@ class AnswerCache:
             self._bytes -= entry.size
 
 
-def normalised(question: str) -> str:
+def normalise(question: str) -> str:
     """Return the question without differences of width, letter case, spaces and end punctuation.
 
     If letter case changes the meaning, it changes the plan, which is another part of the key.
@@ -289,8 +289,8 @@ T = TypeVar("T")
 RESULT_CHARS = 8000
 STORE_SECONDS = 10.0
 STORE_RETRIES = 2
-FAILURES = 5
-PAUSE_SECONDS = 60.0
+BREAKER_FAILURES = 5
+BREAKER_SECONDS = 60.0
 
 
 def with_posters(result: QAResult, scope: SearchScope) -> QAResult:
@@ -310,17 +310,17 @@ class Breaker:
     def is_open(self) -> bool:
         return clock.now() < self._open_until
 
-    def failed(self) -> None:
+    def note_failure(self) -> None:
         self._failures += 1
-        if self._failures >= FAILURES:
-            self._open_until = clock.now() + PAUSE_SECONDS
+        if self._failures >= BREAKER_FAILURES:
+            self._open_until = clock.now() + BREAKER_SECONDS
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         self._failures, self._open_until = 0, 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _PlannedQuestion:
     """A question with its plan and search scope."""
 
     scope: SearchScope
@@ -415,7 +415,7 @@ class DocumentQATool:
             return scope
         conversation = with_citations(conversation_context, scope.documents)
         resolved = await rewriting.resolve(question.strip(), conversation, self.rewriter)
-        asked = _Asked(
+        asked = _PlannedQuestion(
             scope=scope,
             resolved=resolved,
             plan=plan(resolved.query, scope.documents),
@@ -456,9 +456,9 @@ class DocumentQATool:
                 except (StoreUnavailable, TimeoutError) as error:
                     log.warning("%s: search failed (%s), tries left: %d", self.config.name, type(error).__name__, left)
                 else:
-                    self.breaker.worked()
+                    self.breaker.note_success()
                     return result
-            self.breaker.failed()
+            self.breaker.note_failure()
         return no_result(self.config, Status.RETRIEVAL_ERROR)
 
     def response(self, result: QAResult) -> str:
@@ -473,7 +473,7 @@ class DocumentQATool:
         room = most - len(tail) - 2
         return f"{result.answer[: max(room, 0)].rstrip()} …{tail}"[:most]
 
-    async def _answer_anew(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
+    async def _answer_anew(self, key: Hashable, asked: _PlannedQuestion, begun: float, purges: int) -> QAResult:
         search_began = time.perf_counter()
         vectors: list[tuple[Vectors, str] | None] = []  # made once, on demand; None: that failed
 
@@ -523,12 +523,12 @@ class DocumentQATool:
     def _phrases(self, question: str) -> Phrases:
         return phrases(in_language(self.reply_language, language_of(question)))
 
-    def _key(self, asked: _Asked) -> Hashable:
+    def _key(self, asked: _PlannedQuestion) -> Hashable:
         """Return the cache key: everything that an answer depends on."""
         resolved, embedder = asked.resolved, "" if self.embedder is None else self.embedder.id
         # Letter case matters in a plan: `ERROR` may be a level where `error` is a word.
-        understood = normalised(repr(replace(asked.plan, question="", text="")))
+        understood = normalise(repr(replace(asked.plan, question="", text="")))
         anchors = tuple((anchor.doc_id, anchor.line_start, anchor.line_end) for anchor in resolved.anchors)
-        questions = normalised(resolved.question), normalised(resolved.query), resolved.how, understood, anchors
+        questions = normalise(resolved.question), normalise(resolved.query), resolved.how, understood, anchors
         settings = self.config.name, asked.k, tuple(sorted(asked.filters.items())), self.synthesiser.id, embedder
         return asked.scope.name, asked.scope.version, *questions, *settings

@@ -128,8 +128,8 @@ _CLOCK = re.compile(r"(?:^|[T ])(\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """Functions that turn passages of published text into text and metadata.
+class PublishedReader:
+    """Functions that turn the passages of published text into text and metadata.
 
     Attributes:
         namespace: of its sources.
@@ -151,7 +151,7 @@ class KBConfig:
     Attributes:
         system_prompt, citation_format: how a model is to condense and cite passages.
         admits: returns True if an asker may use it.
-        published: for published text; None: the library is kept in collections of documents.
+        published: reads the passages, for published text; None: the library is kept in collections of documents.
         keyword_threshold: like `relevance_threshold`, if only words are compared: the least share of the question's
             words in the best passage.
     """
@@ -161,10 +161,10 @@ class KBConfig:
     system_prompt: str
     citation_format: str
     collection: Callable[[str], str]  # returns the name of the collection by scope id
-    scope: str = ""  # the meaning of a scope id, such as `a thread`; empty: there is one collection for all
+    scope_noun: str = ""  # what a scope id stands for, such as `a thread`; empty: there is one collection for all
     scope_of: Callable[[ToolContext], str] = lambda _: ""  # returns the scope id of a call; empty: it has none
     admits: Callable[[ToolContext], bool] = lambda _: True
-    published: Published | None = None
+    published: PublishedReader | None = None
     cache_ttl: float  # how long answers are kept, in seconds
     header: Mapping[str, str]  # the labels in the header of a passage, and the metadata behind each
     cited: Mapping[str, str]  # the metadata in a citation, and the format of each
@@ -185,12 +185,12 @@ class KBConfig:
 
     @property
     def requires_scope_id(self) -> bool:
-        return bool(self.scope)
+        return bool(self.scope_noun)
 
     def get_collection_name(self, scope_id: str | None) -> str:
         """Return the collection's name for a scope. Raises ValueError: `scope_id` is missing or not valid."""
-        if self.scope and not scope_id:
-            raise ValueError(f"{self.scope} is needed")
+        if self.scope_noun and not scope_id:
+            raise ValueError(f"{self.scope_noun} is needed")
         return self.collection(scope_id or "")
 
     def format_chunk_metadata(self, metadata: Metadata, score: float | None) -> str:
@@ -206,7 +206,7 @@ class KBConfig:
         return self.citation_format
 
     def cite(self, metadata: Metadata) -> str:
-        """Return the citation of a passage in a sentence that no model writes."""
+        """Return the citation of a passage, for sentences that the program and no model writes."""
         shown = self._display_values(metadata)
         return "".join(form.format(shown[key]) for key, form in self.cited.items() if shown.get(key))
 
@@ -261,7 +261,7 @@ def _about_article(passage: StoredPassage) -> Metadata:
     return {"kb_article_id": name, "title": title, "category": category, "heading": " › ".join(passage.headings)}
 
 
-async def _exchange(search: LibrarySearch, passage: StoredPassage) -> str:
+async def _pair(search: LibrarySearch, passage: StoredPassage) -> str:
     """Return the whole conversation, with notes about superseded statements."""
     try:
         pair = pair_for_model((await search.load(passage.source_id)).text, passage.anchor)
@@ -275,8 +275,8 @@ def _about_topic(passage: StoredPassage) -> Metadata:
     return {"topic": topic, "date": passage.day}
 
 
-ARTICLES = Published("kb", _section, lambda passage: (passage.source_id, passage.section), _about_article)
-TOPICS = Published("team", _exchange, lambda passage: (passage.source_id, passage.anchor), _about_topic)
+ARTICLES = PublishedReader("kb", _section, lambda passage: (passage.source_id, passage.section), _about_article)
+TOPICS = PublishedReader("team", _pair, lambda passage: (passage.source_id, passage.anchor), _about_topic)
 
 CASE_EVIDENCE = KBConfig(
     name=CASE,
@@ -293,7 +293,7 @@ everything you state. Quote error codes and messages letter by letter. Keep even
 and tell severities apart: a warning is not an error. Say which part of the question the evidence does not show.""",
     citation_format="server.log:1045 (14:32:15Z), with the line's own number and time",
     collection=protocol.case_collection,
-    scope="a thread",
+    scope_noun="a thread",
     scope_of=lambda ctx: str(ctx.thread_id or ""),
     admits=lambda ctx: ctx.asker_can_view,
     cache_ttl=HOUR,
@@ -325,7 +325,7 @@ You read a person's own runbooks. Give the procedure as numbered steps, in the d
 its author uses; leave no step out, keep every branch ("if it still fails, …") where it stands. Name the document.""",
     citation_format='"Database Timeout Runbook" section 3, with the title and section of the document',
     collection=protocol.user_collection,
-    scope="a user",
+    scope_noun="a user",
     scope_of=lambda ctx: str(ctx.asker_id),  # the owner: nobody can ask for another's
     admits=lambda ctx: not ctx.is_read_by_others,
     cache_ttl=24 * HOUR,
@@ -353,7 +353,7 @@ You read how this team answered before. Only what stands behind "Team:" is the t
 question. Keep the team's terms and practices, and say when and under which topic they answered.""",
     citation_format='topic "login-errors" (2026-01-30), with the topic and the date',
     collection=lambda team_id: f"team_{team_id}_kb",
-    scope="a team",
+    scope_noun="a team",
     scope_of=lambda ctx: ctx.team_id or str(ctx.guild_id or ""),
     published=TOPICS,
     cache_ttl=12 * HOUR,

@@ -19,7 +19,7 @@ from services.documents.asking.retrieving import (
 from services.documents.asking.rewriting import ResolvedQuestion
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import Document
-from services.documents.tools.libraries import KBConfig, Published, Status, ToolContext
+from services.documents.tools.libraries import KBConfig, PublishedReader, Status, ToolContext
 from services.knowledge import LibrarySearch
 from services.search import Hit, QueryVector
 from services.telemetry import add_people
@@ -109,7 +109,7 @@ class PublishedScope:
     """
 
     config: KBConfig
-    published: Published
+    reader: PublishedReader
     search: LibrarySearch
     sources: Sequence[str]
     scope_id: str
@@ -127,11 +127,11 @@ class PublishedScope:
         del resolved  # published text is not cited by lines, to which a follow-up could refer
         embedded = await vector()
         meaning = None if embedded is None else QueryVector(*embedded, calibrated=False)
-        hits = await self.search.find_in(self.published.namespace, plan.text, meaning)
+        hits = await self.search.find_in(self.reader.namespace, plan.text, meaning)
         shares = _verbatim(plan.identifiers, [hit.passage.with_heading for hit in hits])
         best: dict[Hashable, tuple[Hit, float]] = {}  # of each unit
         for hit, share in sorted(zip(hits, shares, strict=True), key=lambda pair: -pair[1]):
-            best.setdefault(self.published.unit(hit.passage), (hit, share))
+            best.setdefault(self.reader.unit(hit.passage), (hit, share))
         ordered = spread_by_document(list(best.values()), lambda pair: pair[0].source_id)
         passages = [await self._passage(hit, verbatim=share == 1) for hit, share in ordered[:k]]
         words_only = bool(hits) and all(hit.cosine is None for hit in hits)
@@ -140,11 +140,11 @@ class PublishedScope:
         return Findings(tuple(sort_by_score(plan, passages)), notes=notes, searched_files=names)
 
     async def _passage(self, hit: Hit, *, verbatim: bool) -> CitedPassage:
-        metadata = {"team_name": self.scope_id, **self.published.about(hit.passage)}
+        metadata = {"team_name": self.scope_id, **self.reader.about(hit.passage)}
         return CitedPassage(
             doc_id=hit.source_id,
             source=self.config.extract_source_name(metadata),
-            text=await self.published.text(self.search, hit.passage),
+            text=await self.reader.text(self.search, hit.passage),
             line_start=0,
             line_end=0,
             matched=(),

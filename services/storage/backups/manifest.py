@@ -17,22 +17,22 @@ from pydantic import ConfigDict, FailFast, Field, TypeAdapter, ValidationError
 from services.storage import data_folder
 
 FORMAT = 1
-NAME = "millrace-backup.json"
+MANIFEST_NAME = "millrace-backup.json"
 """The name of the manifest in the archive."""
-PREFIX = "data/"
+DATA_PREFIX = "data/"
 """The beginning of the path of each file in the archive."""
-MAX_BYTES = 32 * 1024 * 1024
+MAX_MANIFEST_BYTES = 32 * 1024 * 1024
 """The limit of a manifest: more than 100,000 files."""
-MAX_VALUES = 1_000_000
+MAX_MANIFEST_VALUES = 1_000_000
 """The limit of values in a manifest, five for each file. Reading it takes a hundred times the bytes of small values."""
-MAX_STEPS = 32
+MAX_PATH_STEPS = 32
 MAX_FOLDERS = 50_000
 """The limit of folders in the paths of an archive: each is made, and a short archive can name millions."""
 MAX_PATH_BYTES = 1024
 """The limit of a path: the path of the data folder itself comes before it."""
 IN_EVERY_FOLDER = {".lock", "lost+found"}
 """Names at the top of a data folder that is empty: the lock, and what the root of a disk has."""
-RESERVED = {*IN_EVERY_FOLDER, data_folder.RESTORING, data_folder.RESTORED}
+RESERVED_NAMES = {*IN_EVERY_FOLDER, data_folder.RESTORING, data_folder.RESTORED}
 """Names at the top of a data folder that no backup holds."""
 
 _MAX_NAME_BYTES = 255
@@ -81,14 +81,14 @@ def render(manifest: Manifest) -> bytes:
 
 def parse(data: bytes) -> Manifest:
     """Parse and check a manifest. Raises BadBackup."""
-    if len(data) > MAX_BYTES or data.count(b",") > MAX_VALUES:
-        raise BadBackup(f"is damaged: its {NAME} is too large; use another backup")
+    if len(data) > MAX_MANIFEST_BYTES or data.count(b",") > MAX_MANIFEST_VALUES:
+        raise BadBackup(f"is damaged: its {MANIFEST_NAME} is too large; use another backup")
     try:
         manifest = _MANIFEST.validate_json(data)
     except ValidationError as error:
         if any(each["loc"] == ("millrace_backup",) for each in error.errors(include_input=False)):
             raise BadBackup("is of another version of this program; restore it with that version") from None
-        raise BadBackup(f"is damaged: its {NAME} cannot be read; use another backup") from None
+        raise BadBackup(f"is damaged: its {MANIFEST_NAME} cannot be read; use another backup") from None
     _check([each.path for each in manifest.files], manifest.folders)
     return manifest
 
@@ -116,8 +116,8 @@ def _check(files: Sequence[str], folders: Sequence[str]) -> None:
 def is_safe_path(path: str) -> bool:
     """Return True if a path stays inside the folder, has no reserved name, and is short enough for every command."""
     steps = path.split("/")
-    if _UNSAFE.search(path) or steps[0].casefold() in RESERVED:  # some systems ignore the case
+    if _UNSAFE.search(path) or steps[0].casefold() in RESERVED_NAMES:  # some systems ignore the case
         return False
-    if len(steps) > MAX_STEPS or len(path.encode()) > MAX_PATH_BYTES:
+    if len(steps) > MAX_PATH_STEPS or len(path.encode()) > MAX_PATH_BYTES:
         return False
     return all(step not in {"", ".", ".."} and len(step.encode()) <= _MAX_NAME_BYTES for step in steps)

@@ -21,13 +21,21 @@ from typing import IO
 
 from services.storage import data_folder, files
 from services.storage.backups import manifest
-from services.storage.backups.manifest import IN_EVERY_FOLDER, MAX_BYTES, NAME, PREFIX, BadBackup, CopiedFile, Manifest
+from services.storage.backups.manifest import (
+    DATA_PREFIX,
+    IN_EVERY_FOLDER,
+    MANIFEST_NAME,
+    MAX_MANIFEST_BYTES,
+    BadBackup,
+    CopiedFile,
+    Manifest,
+)
 from services.storage.backups.writing import CopyProgress
 
 _READ_BYTES = 1024 * 1024
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-_ENCRYPTED = 0x1
-_FREE_BYTES = 16 * 1024 * 1024
+_ENCRYPTED_FLAG = 0x1
+_MIN_FREE_BYTES = 16 * 1024 * 1024
 """The space that stays free on the disk."""
 
 
@@ -50,7 +58,7 @@ def restore(file: Path, root: Path, progress: CopyProgress | None = None) -> Man
     if names:
         raise FolderInUse(names[0])
     with _open(file) as (archive, listed):
-        if listed.total_bytes + _FREE_BYTES > (free := shutil.disk_usage(root).free):
+        if listed.total_bytes + _MIN_FREE_BYTES > (free := shutil.disk_usage(root).free):
             raise BadBackup(f"needs {listed.total_bytes} bytes, and {root} has {free}; make room")
         try:
             _unpack(archive, listed, root / data_folder.RESTORING, progress or CopyProgress())
@@ -74,16 +82,16 @@ def read_manifest(file: Path) -> Manifest:
 
 @contextlib.contextmanager
 def _open(file: Path) -> Generator[tuple[zipfile.ZipFile, Manifest]]:
-    with _damage_reported():
+    with _report_damage():
         archive = zipfile.ZipFile(file)
     with archive:
-        with _damage_reported():
+        with _report_damage():
             listed = _read_manifest(archive)
         yield archive, listed
 
 
 @contextlib.contextmanager
-def _damage_reported() -> Generator[None]:
+def _report_damage() -> Generator[None]:
     """Turn the errors of `zipfile` about a damaged archive into a BadBackup."""
     try:
         yield
@@ -97,21 +105,23 @@ def _damage_reported() -> Generator[None]:
 
 def _read_manifest(archive: zipfile.ZipFile) -> Manifest:
     entries = archive.infolist()
-    own = [entry for entry in entries if entry.filename == NAME]
+    own = [entry for entry in entries if entry.filename == MANIFEST_NAME]
     if not own:
-        raise BadBackup(f"is no backup of this program: it holds no {NAME}")
+        raise BadBackup(f"is no backup of this program: it holds no {MANIFEST_NAME}")
     for entry in entries:
         file_type = stat.S_IFMT(entry.external_attr >> 16)
-        is_plain = file_type in {0, stat.S_IFREG} and not entry.flag_bits & _ENCRYPTED
+        is_plain = file_type in {0, stat.S_IFREG} and not entry.flag_bits & _ENCRYPTED_FLAG
         if not is_plain or entry.compress_type not in _COMPRESSIONS:
             raise BadBackup(f"holds something that is no plain file ({entry.filename[:80]!r}); do not use it")
-    if own[0].file_size > MAX_BYTES:
-        raise BadBackup(f"is damaged: its {NAME} is too large; use another backup")
+    if own[0].file_size > MAX_MANIFEST_BYTES:
+        raise BadBackup(f"is damaged: its {MANIFEST_NAME} is too large; use another backup")
     with archive.open(own[0]) as packed:
-        listed = manifest.parse(packed.read(MAX_BYTES))
+        listed = manifest.parse(packed.read(MAX_MANIFEST_BYTES))
     found = sorted((entry.filename, entry.file_size) for entry in entries)
-    if found != sorted([(NAME, own[0].file_size), *((PREFIX + each.path, each.size) for each in listed.files)]):
-        raise BadBackup(f"is damaged: it does not hold what its {NAME} says; use another backup")
+    if found != sorted(
+        [(MANIFEST_NAME, own[0].file_size), *((DATA_PREFIX + each.path, each.size) for each in listed.files)]
+    ):
+        raise BadBackup(f"is damaged: it does not hold what its {MANIFEST_NAME} says; use another backup")
     return listed
 
 
@@ -131,7 +141,7 @@ def _unpack(archive: zipfile.ZipFile, listed: Manifest, target: Path, progress: 
 
 
 def _read(packed: IO[bytes]) -> bytes:
-    with _damage_reported():
+    with _report_damage():
         return packed.read(_READ_BYTES)
 
 
@@ -140,8 +150,8 @@ def _unpack_file(archive: zipfile.ZipFile, copied: CopiedFile, path: Path, progr
     descriptor = os.open(path, flags, 0o600)
     try:
         hashed, left = hashlib.sha256(), copied.size
-        with _damage_reported():
-            packed = archive.open(PREFIX + copied.path)
+        with _report_damage():
+            packed = archive.open(DATA_PREFIX + copied.path)
         with packed:
             while data := _read(packed):
                 left -= len(data)
@@ -166,7 +176,7 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneResult:
     """The names of deleted backups, and of files that look like backups and are none, with the reason in brackets."""
 
     deleted: tuple[str, ...]
@@ -179,7 +189,7 @@ def series_of(name: str) -> str | None:
     return series if _DIGITS.search(name) else None
 
 
-def prune(newest: Path, keep: int) -> Pruned:
+def prune(newest: Path, keep: int) -> PruneResult:
     """Delete the oldest backups of the series of `newest` beyond `keep`, by the times in them; `newest` always stays.
 
     Each is deleted whole, by one step, after its manifest was read. Links, folders and what is no whole backup stay.
@@ -202,4 +212,4 @@ def prune(newest: Path, keep: int) -> Pruned:
         path.unlink(missing_ok=True)
     if old:
         files.sync_folder(newest.parent)
-    return Pruned(tuple(path.name for path in reversed(old)), tuple(left))
+    return PruneResult(tuple(path.name for path in reversed(old)), tuple(left))

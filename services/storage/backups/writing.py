@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from services.storage import confined, data_folder, files
 from services.storage.backups import manifest
-from services.storage.backups.manifest import NAME, PREFIX, RESERVED, CopiedFile, Manifest
+from services.storage.backups.manifest import DATA_PREFIX, MANIFEST_NAME, RESERVED_NAMES, CopiedFile, Manifest
 from services.storage.files import LEFTOVER_PREFIX
 
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -67,19 +67,19 @@ def copy_database(source: Path, target: Path) -> None:
     """
     for _ in range(_TRIES):
         before = source.stat()
-        # With empty logs the file is complete. SQLite is told that it is immutable; else SQLite would make another log,
-        # and leave it there.
-        complete = not any(_has_companion(source, suffix) for suffix in _COMPANION_SUFFIXES if suffix != "-shm")
-        complete = complete and time.time_ns() - before.st_mtime_ns > _UNCHANGED_NS
+        # With empty logs the file is complete. SQLite is told that it is immutable; else it would make another log, and
+        # leave that there.
+        is_complete = not any(_has_companion(source, suffix) for suffix in _COMPANION_SUFFIXES if suffix != "-shm")
+        is_complete = is_complete and time.time_ns() - before.st_mtime_ns > _UNCHANGED_NS
         try:
-            _copy_once(source, target, "immutable=1" if complete else "mode=ro")
+            _copy_once(source, target, "immutable=1" if is_complete else "mode=ro")
         except sqlite3.Error as error:
             problem = error
         else:
             problem = None
         # Deleted and made anew meanwhile; or written, although SQLite was told that it is immutable.
         after = source.stat()
-        written = complete and confined.signature_of(after) != confined.signature_of(before)
+        written = is_complete and confined.signature_of(after) != confined.signature_of(before)
         changed = written or not os.path.samestat(after, before)
         if not changed and problem is None:
             return
@@ -174,7 +174,7 @@ class Selection:
             self.folders.add(self.name_of(folder))
         for name in names:
             path = folder / name
-            is_skipped = folder == self.root and name in RESERVED
+            is_skipped = folder == self.root and name in RESERVED_NAMES
             if path in self._done or is_skipped or name.startswith(LEFTOVER_PREFIX):
                 continue
             yield from self._walk(path)
@@ -277,7 +277,7 @@ def _check_replaceable(file: Path) -> None:
         return
     try:
         with zipfile.ZipFile(file) as archive:
-            archive.getinfo(NAME)
+            archive.getinfo(MANIFEST_NAME)
     except (OSError, zipfile.BadZipFile, KeyError):
         raise BackupRefused("is there already, and is no backup; move it away, or name another file") from None
 
@@ -289,8 +289,8 @@ def clear_leftovers(folder: Path) -> None:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 lock_temporary(descriptor, path)
-                head = os.pread(descriptor, _ZIP_NAME_OFFSET + len(PREFIX), 0)
-                if head.startswith(_ZIP_HEAD) and head[_ZIP_NAME_OFFSET:] == PREFIX.encode():
+                head = os.pread(descriptor, _ZIP_NAME_OFFSET + len(DATA_PREFIX), 0)
+                if head.startswith(_ZIP_HEAD) and head[_ZIP_NAME_OFFSET:] == DATA_PREFIX.encode():
                     path.unlink()
             finally:
                 os.close(descriptor)
@@ -379,7 +379,7 @@ class BackupWriter:
             parents = {str(parent) for each in self.copied for parent in PurePosixPath(each.path).parents}
             folders = tuple(sorted(self.selection.folders - parents))
             written = Manifest(made_at, tuple(self.copied), folders)
-            archive.writestr(_make_entry(NAME), manifest.render(written))
+            archive.writestr(_make_entry(MANIFEST_NAME), manifest.render(written))
         return written
 
     def copy(self, archive: zipfile.ZipFile, path: Path) -> None:
@@ -405,7 +405,7 @@ class BackupWriter:
                 copy.with_name(copy.name + suffix).unlink(missing_ok=True)
 
     def _add(self, archive: zipfile.ZipFile, name: str, file: BinaryIO, size: int) -> None:
-        entry = _make_entry(PREFIX + name)
+        entry = _make_entry(DATA_PREFIX + name)
         entry.file_size = size  # decides if its header needs room for a large number
         changed = os.fstat(file.fileno()).st_mtime_ns
         hashed, left = hashlib.sha256(), size

@@ -51,7 +51,7 @@ async def test_roles_of_a_member(discord_server: DiscordServer, fetcher: RestFet
 async def test_places_are_decoded_by_whoever_knows_the_forums(discord_server: DiscordServer, logged_in: Client) -> None:
     forum, ada = discord_server.add_forum("questions"), discord_server.add_member("ada")
     post = await discord_server.forum_post(forum, ada, "a post", "help")
-    fetcher = RestFetcher(logged_in.http, place=Decoder().place)
+    fetcher = RestFetcher(logged_in.http, decode_place=Decoder().place)
     await fetcher.place(forum.id)
     found = await fetcher.place(post.id)
     assert found is not None
@@ -153,7 +153,7 @@ async def test_an_odd_message_does_not_hide_the_rest_of_a_history(
     with caplog.at_level(logging.WARNING):
         found = await fetcher.messages(channel.id)
     assert [each.text for each in found] == ["fine"]
-    assert "an odd message" in caplog.text
+    assert "a message cannot be read and is left out" in caplog.text
 
 
 async def test_an_odd_message_alone_is_a_failed_lookup(discord_server: DiscordServer, fetcher: RestFetcher) -> None:

@@ -163,6 +163,6 @@ async def test_a_client_that_was_never_connected_hangs_up_and_still_speaks_to_di
 ) -> None:
     channel = discord_server.add_channel("help")
     await logged_in.hang_up()
-    assert not logged_in.resumable
+    assert not logged_in.is_resumable
     assert discord_server.gateway.identified == 0
     assert (await logged_in.fetch_channel(channel.id)).id == channel.id

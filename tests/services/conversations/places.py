@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from model.messages import Author, Message, Place, Reference
-from services.discord.protocols import PAGE, LookupFailed
+from services.discord.protocols import PAGE_SIZE, LookupFailed
 
 EPOCH = 1_700_000_000.0
 ANNA, BEN, TESS = Author(101, "anna"), Author(102, "ben"), Author(201, "tess")
@@ -53,13 +53,13 @@ class FullList:
         self._call(f"messages before={before} after={after} around={around}")
         ids = sorted(self._of(channel_id))
         if around is not None:
-            older = [i for i in ids if i < around][-(PAGE // 2) :]
-            newer = [i for i in ids if i > around][: PAGE // 2 - (around in ids)]
+            older = [i for i in ids if i < around][-(PAGE_SIZE // 2) :]
+            newer = [i for i in ids if i > around][: PAGE_SIZE // 2 - (around in ids)]
             ids = [*older, *(i for i in ids if i == around), *newer]
         elif after is not None:
-            ids = [i for i in ids if i > after][:PAGE]
+            ids = [i for i in ids if i > after][:PAGE_SIZE]
         else:
-            ids = [i for i in ids if before is None or i < before][-PAGE:]
+            ids = [i for i in ids if before is None or i < before][-PAGE_SIZE:]
         return [self.messages_there[i] for i in ids]
 
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ async def replies(talk: Talk, *messages: Message) -> Sequence[Message]:
 
 
 async def captured(talk: Talk, *messages: Message, rules: ContextRules | None = None) -> tuple[str, list[Message]]:
-    name, found = await context_of(talk, rules).captured(talk.part(*messages))
+    name, found = await context_of(talk, rules).messages_to_capture(talk.part(*messages))
     return name, list(found)
 
 

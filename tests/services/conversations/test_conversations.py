@@ -145,7 +145,7 @@ def test_when_a_person_was_helped_takes_little() -> None:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     first = helping[0].at
-    assert team.helped(asked[0].channel_id, asked[0].author.id, first, first)
+    assert team.has_helped(asked[0].channel_id, asked[0].author.id, first, first)
     assert held / len(asked) < 500
 
 

@@ -167,7 +167,7 @@ async def test_replays_answer_from_what_was_said_alone() -> None:
     assert await history.message(1, 1) == message(1)
     assert list(await history.newest(1, 10)) == [message(1), message(2, to=1)]
     history.observe(Posted(0.0, message(3, to=1), quoted=replace(message(1), text="older")))
-    assert history.known(1, 1) == message(1)
+    assert history.in_memory(1, 1) == message(1)
 
 
 async def test_edits_change_text_and_attachments_as_far_as_they_say() -> None:
@@ -177,7 +177,7 @@ async def test_edits_change_text_and_attachments_as_far_as_they_say() -> None:
     history.observe(Edited(0.0, 1, 1, "new"))
     history.observe(Edited(0.0, 1, 1, None, (file,)))
     history.observe(Edited(0.0, 1, 99, "nobody knows this one"))
-    assert history.known(1, 1) == replace(message(1), text="new", attachments=(file,))
+    assert history.in_memory(1, 1) == replace(message(1), text="new", attachments=(file,))
 
 
 async def test_of_edits_that_come_early_so_many_are_kept_until_the_next_session(

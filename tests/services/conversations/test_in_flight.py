@@ -51,7 +51,7 @@ def test_a_team_member_who_goes_on_with_a_conversation_calls_off_what_users_aske
     parts = {message.id: talk.part(message) for message in (begun, waiting, others, staffs, later)}
     in_flight.begin(parts[begun.id])
     post = talk.says(STAFF, second=4.5)
-    in_flight.team_posted(post, (begun.id, waiting.id, staffs.id, post.id, later.id, 7))
+    in_flight.cancel_answered(post, (begun.id, waiting.id, staffs.id, post.id, later.id, 7))
     for message in (waiting, others, staffs, later):
         in_flight.begin(parts[message.id])
     errors = {message_id: part.token.error for message_id, part in parts.items() if part.token.error}
@@ -65,7 +65,7 @@ def test_what_is_asked_in_a_thread_after_the_team_posted_is_not_called_off() -> 
     before, later = talk.says(ANN, place=THREAD, second=1), talk.says(ANN, place=THREAD, second=3)
     for message in (before, later):
         in_flight.hold(message, AuthorType.COMMUNITY_USER, in_thread=True)
-    in_flight.team_posted(talk.says(STAFF, place=THREAD, second=2), ())
+    in_flight.cancel_answered(talk.says(STAFF, place=THREAD, second=2), ())
     first, second = talk.part(before), talk.part(later)
     for part in (first, second):
         in_flight.begin(part)

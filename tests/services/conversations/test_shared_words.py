@@ -27,14 +27,14 @@ def test_what_came_before_the_newest_messages_counts_no_longer(messages: list[fr
         patch.setattr(tracking, "COUNTED_MESSAGES", 3)
         every, newest = told(*messages), told(*messages[-3:])
     for word in ("cable", "lamp", "moon", "port"):
-        assert every.shared([word], [word]) == newest.shared([word], [word])
+        assert every.shared_weight([word], [word]) == newest.shared_weight([word], [word])
 
 
 def test_the_rarer_a_word_the_more_it_weighs_and_a_word_of_every_message_nothing() -> None:
     rarity = told(frozenset({"lamp", "moon"}), frozenset({"lamp"}), frozenset({"lamp"}))
-    weights = [rarity.shared([word], [word]) for word in ("lamp", "moon", "port")]
+    weights = [rarity.shared_weight([word], [word]) for word in ("lamp", "moon", "port")]
     assert weights == pytest.approx([0.0, 0.693, 1.386], abs=0.001)
-    assert rarity.shared(["lamp", "moon"], ["moon", "port"]) == weights[1]
+    assert rarity.shared_weight(["lamp", "moon"], ["moon", "port"]) == weights[1]
 
 
 def test_of_a_long_message_the_beginning_is_read() -> None:

@@ -47,7 +47,7 @@ def test_the_team_is_told_by_the_roles_that_come_along() -> None:
 def test_a_team_member_who_has_posted_is_done_in_that_place() -> None:
     talk = Talk()
     heard = typists(talk, (100, STAFF, HERE), (100, STAFF, THERE))
-    heard.posted(talk.says(STAFF, place=CHANNEL))
+    heard.note_message(talk.says(STAFF, place=CHANNEL))
     assert heard.team_types_until({HERE}) < 0
     assert heard.team_types_until({THERE}) > 100
 

@@ -137,7 +137,7 @@ def test_the_session_and_the_members_are_not_kept(clear: RecordingFilter) -> Non
 
 
 def test_the_memory_for_opted_out_messages_is_bounded(clear: RecordingFilter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recordings, "HIDDEN_REMEMBERED", 2)
+    monkeypatch.setattr(recordings, "MAX_HIDDEN_IDS", 2)
     for message_id in (1, 2, 3):
         payload(clear, "MESSAGE_CREATE", post(message_id, "!nobot"))
     assert payload(clear, "MESSAGE_REACTION_ADD", reaction(1)) is not None

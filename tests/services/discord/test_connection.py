@@ -1,8 +1,8 @@
-from services.discord.protocols import Health
+from services.discord.protocols import GatewayHealth
 
 
 def test_it_is_alive_until_it_has_been_away_for_more_than_three_minutes() -> None:
-    health = Health(1000.0)
+    health = GatewayHealth(1000.0)
     assert health.problem(1180.0) is None
     assert health.problem(1181.0) == "disconnected for 181 s"
     health.note_connected(1200.0)
@@ -11,7 +11,7 @@ def test_it_is_alive_until_it_has_been_away_for_more_than_three_minutes() -> Non
 
 
 def test_failing_to_connect_again_does_not_start_the_three_minutes_anew() -> None:
-    health = Health(1000.0)
+    health = GatewayHealth(1000.0)
     health.note_connected(1000.0)
     health.note_disconnected(1010.0)
     health.note_disconnected(1100.0)
@@ -20,7 +20,7 @@ def test_failing_to_connect_again_does_not_start_the_three_minutes_anew() -> Non
 
 
 def test_a_connection_on_which_nothing_is_heard_counts_as_dead() -> None:
-    health = Health(1000.0)
+    health = GatewayHealth(1000.0)
     health.note_connected(1000.0)
     health.note_frame(1100.0)
     assert health.problem(1280.0) is None

@@ -251,7 +251,7 @@ def test_what_is_malformed_ends_an_export_in_one_line_that_shows_nothing_of_it(
 def test_memory_is_bounded_from_one_message_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(exports, "LARGEST_VALUE", 200_000)
+    monkeypatch.setattr(exports, "MAX_VALUE_CHARS", 200_000)
     long = export(tmp_path / "a.json", *(said(each, content="x" * 10_000) for each in range(50)))
     assert len(events(long)[1]) == 50
     endless = export(tmp_path / "b.json", said(1), said(2, content="x" * 500_000), said(3))

@@ -112,7 +112,7 @@ def test_several_files_are_merged_by_time_and_repeat_no_message(tmp_path: Path) 
 
 
 def test_the_memory_for_repeated_messages_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recordings, "REMEMBERED", 2)
+    monkeypatch.setattr(recordings, "MAX_REMEMBERED_IDS", 2)
     paths = [record(tmp_path / name, *(post(each << 22) for each in (1, 2, 3, 4))) for name in ("a", "b")]
     assert ids(list(read(*paths))) == [str(each << 22) for each in (1, 2, 3, 4)]
     again = record(tmp_path / "c", post(9 << 22), post(8 << 22), post(7 << 22), post(9 << 22))

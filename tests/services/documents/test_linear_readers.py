@@ -13,7 +13,7 @@ from services.documents.reading.outlines import Outline, Unreadable, read_json, 
 from services.documents.reading.preparing import prepare
 from services.documents.reading.times import of_value
 from services.redaction import Redactor
-from services.redaction.named_secrets import PIECES
+from services.redaction.named_secrets import MAX_REPEATS
 from tests.patterns.growth import STEEP, cost, growth, peak
 
 CHARS = 200_000
@@ -61,7 +61,7 @@ def test_a_long_text_in_a_file_needs_little_memory(
 )
 def test_a_long_secret_is_hidden_whole_with_little_memory(head: str, body: str, tail: str) -> None:
     """Pitfall 64: also where one is read in pieces, at any of their borders."""
-    for times in (1, PIECES - 1, PIECES, PIECES + 1, 2 * PIECES, 20 * PIECES):
+    for times in (1, MAX_REPEATS - 1, MAX_REPEATS, MAX_REPEATS + 1, 2 * MAX_REPEATS, 20 * MAX_REPEATS):
         shown = redact(f"{head}s3cr3t{body * times}l4st{tail}" if "KEY" not in head else head + body * times + tail)
         assert not any(part in shown for part in ("s3cr3t", "l4st", "M" * 20))
         assert "[redacted: " in shown
@@ -70,7 +70,7 @@ def test_a_long_secret_is_hidden_whole_with_little_memory(head: str, body: str, 
     assert peak(lambda: redact(text)) < 20 * len(text)
 
 
-@pytest.mark.parametrize("times", [PIECES - 1, PIECES, PIECES + 1, 2 * PIECES])
+@pytest.mark.parametrize("times", [MAX_REPEATS - 1, MAX_REPEATS, MAX_REPEATS + 1, 2 * MAX_REPEATS])
 @pytest.mark.parametrize("read", [read_json, read_toml])
 def test_texts_are_read_whole_at_the_borders_of_pieces(read: Callable[[str], Outline], times: int) -> None:
     text = '"' + "\\n" * times + '"'
@@ -79,7 +79,7 @@ def test_texts_are_read_whole_at_the_borders_of_pieces(read: Callable[[str], Out
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": "b', '{"a": "b\\', '{"a": "b\n"}', '{"a": "b\\\n"}', '{"' + "\\n" * 2 * PIECES]
+    "text", ['{"a": "b', '{"a": "b\\', '{"a": "b\n"}', '{"a": "b\\\n"}', '{"' + "\\n" * 2 * MAX_REPEATS]
 )
 def test_a_text_that_never_ends_is_no_json(text: str) -> None:
     with pytest.raises(Unreadable):

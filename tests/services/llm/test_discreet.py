@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from services.llm.endpoint import Part, Reply, Request, RequestedCall, Round
+from services.llm.endpoint import ContentPart, Reply, Request, RequestedCall, Round
 from services.llm.redacting import SYSTEM_PROMPTS, RedactingEndpoint
 from services.redaction import Redactor
 
@@ -28,7 +28,9 @@ class Listening:
         self.closed = True
 
 
-def request(*, system: str = f"Task: {KEY}", user: tuple[Part, ...] = (), rounds: tuple[Round, ...] = ()) -> Request:
+def request(
+    *, system: str = f"Task: {KEY}", user: tuple[ContentPart, ...] = (), rounds: tuple[Round, ...] = ()
+) -> Request:
     return Request("generate", system, user, "Wanted", {}, "json_schema", rounds=rounds)
 
 

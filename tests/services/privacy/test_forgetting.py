@@ -30,7 +30,7 @@ from services.privacy.forgetting import (
 )
 from services.privacy.recordings import drop_llm_calls
 from services.privacy.text_match import LONG_CHARS, TextMatch
-from services.privacy.unknown_files import FolderContents
+from services.privacy.unknown_files import ConfiguredFiles
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import AuditLog, archive, read_audit
@@ -155,7 +155,7 @@ def test_drafts_for_somebody_and_those_with_their_words_end(folder: DataFolder) 
     quoted = made_draft(13, asker_id=BOB, text=f"Somebody asked:\n> {QUESTION}\nSo do this.")
     edited, decided = made_draft(14, asker_id=BOB, edited_by=ADA), made_draft(15, asker_id=BOB, decided_by=ADA)
     asked = made_draft(16, asker_id=BOB, asked_texts=("Somebody asked:", QUESTION))
-    edited_twice = made_draft(17, asker_id=BOB).edited("Words of Ada.", ADA).edited("Words of Ada!", BOB)
+    edited_twice = made_draft(17, asker_id=BOB).with_text("Words of Ada.", ADA).with_text("Words of Ada!", BOB)
     seen = made_draft(18, asker_id=BOB)
     seen = dataclasses.replace(seen, reply=dataclasses.replace(seen.reply, people=(ADA, BOB)))
     others = (quoted, edited, decided, asked, edited_twice, seen)
@@ -177,7 +177,7 @@ def test_drafts_for_somebody_and_those_with_their_words_end(folder: DataFolder) 
 def test_who_decided_is_nobody_any_more_and_what_was_decided_stays(folder: DataFolder) -> None:
     for by in (ADA, BOB, "ana"):
         AuditLog(folder.audit).note(1.0, str(by), "post draft", ADA)
-    done = forget(TeamData(folder, folder.team_raw), ADA, contents=FolderContents(ours=[folder.team_raw]))
+    done = forget(TeamData(folder, folder.team_raw), ADA, configured=ConfiguredFiles(ours=[folder.team_raw]))
     assert not any("audit" in line for line in done.left)
     assert [(each.by, each.about) for each in read_audit(folder.audit)] == [
         ("", str(ADA)),
@@ -198,13 +198,13 @@ def test_a_second_run_finds_nothing_and_writes_nothing(folder: DataFolder) -> No
     forget(TeamData(folder, folder.team_raw), ADA)
     before = kept(folder)
     done = forget(TeamData(folder, folder.team_raw), ADA)
-    assert not done.anything
+    assert not done.found_anything
     assert kept(folder) == before
 
 
 def test_whoever_is_not_known_changes_nothing(folder: DataFolder) -> None:
     before = kept(folder)
-    assert not forget(TeamData(folder, folder.team_raw), 999).anything
+    assert not forget(TeamData(folder, folder.team_raw), 999).found_anything
     assert kept(folder) == before
 
 

@@ -61,7 +61,7 @@ def folder(tmp_path: Path) -> DataFolder:
         library.decide(added(pair, topic))
     decision = corrects(PAIRS[2], "light", PAIRS[0], what="not the one whose lantern stays dark")
     library.decide(replace(decision, conflicts=(Remark(PAIRS[0].id, "wind it up twice or once"),)))
-    for topic in library.undescribed():
+    for topic in library.undescribed_topics():
         library.describe(topic, f"About {topic.name}. Ada's trouble." if topic.name == "light" else "About oil.", "key")
     return DataFolder(tmp_path)
 
@@ -96,9 +96,9 @@ def test_their_turns_leave_the_topics_and_the_descriptions_that_may_tell_of_them
         ("team:light.txt", "light: Mine too"),
         ("team:oil.txt", "About oil."),
     ]
-    assert [topic.name for topic in library.undescribed()] == ["light"]
+    assert [topic.name for topic in library.undescribed_topics()] == ["light"]
     again = take_out(folder, ADA)
-    assert not again.anything
+    assert not again.found_anything
 
 
 def test_a_conversation_of_which_the_team_said_nothing_more_leaves_its_topic(folder: DataFolder) -> None:
@@ -106,12 +106,12 @@ def test_a_conversation_of_which_the_team_said_nothing_more_leaves_its_topic(fol
     done = take_out(folder, TEAM)
     assert done.topics == 2
     assert topic_files(folder.root) == {}
-    assert opened(folder.root).undecided() is None
+    assert opened(folder.root).oldest_undecided() is None
 
 
 def test_whoever_has_no_part_in_a_topic_changes_nothing(folder: DataFolder) -> None:
     before = everything(folder)
-    assert not take_out(folder, 5).anything
+    assert not take_out(folder, 5).found_anything
     assert everything(folder) == before
 
 
@@ -148,7 +148,7 @@ def test_a_rebuild_from_the_archive_does_not_bring_the_words_back(folder: DataFo
     take_out(folder, ADA)
     rebuilt = opened(tmp_path / "rebuilt")
     store(tmp_path / "rebuilt", *archive.parse((folder.team_raw / "2026-W05.txt").read_text()))
-    while (pair := rebuilt.undecided()) is not None:
+    while (pair := rebuilt.oldest_undecided()) is not None:
         rebuilt.decide(added(pair, "all"))
     assert nothing_left(DataFolder(tmp_path / "rebuilt"))
     assert len(rebuilt.topics["all"].pairs) == 3
@@ -159,15 +159,15 @@ def test_a_library_in_use_forgets_as_well(folder: DataFolder) -> None:
     library = opened(folder.root)
     waiting = said(4, (ADA, "It says: lantern stays dark"), (TEAM, "Really?"))
     store(folder.root, waiting)
-    assert library.undecided() == waiting
+    assert library.oldest_undecided() == waiting
     old = library.topics["light"]
     take_out(folder, ADA, library)
     store(folder.root, captured(5))
-    assert library.undecided() == archive.remove_texts(waiting, ADA)
+    assert library.oldest_undecided() == archive.remove_texts(waiting, ADA)
     # Whoever was thinking about it meanwhile holds the words still.
     library.decide(added(waiting, "light"), waiting)
     library.describe(old, "Ada's trouble.", "key")
-    assert library.undecided() == captured(5)
+    assert library.oldest_undecided() == captured(5)
     library.decide(added(captured(5), "light"))
     assert nothing_left(folder)
     assert is_whole(folder.root, library)

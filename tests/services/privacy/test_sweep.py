@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from services.privacy import text_match
 from services.privacy.text_match import TextMatch, WordSequences, find_remaining_words
-from services.privacy.unknown_files import FolderContents
+from services.privacy.unknown_files import ConfiguredFiles
 from tests.services.quickly import QUICKLY
 
 SAID = "My lantern stays dark all night, though\nI wind it up twice"
@@ -23,7 +23,8 @@ SAID = "My lantern stays dark all night, though\nI wind it up twice"
 
 def held(folder: Path, *texts: str) -> list[str]:
     return [
-        line.partition(": ")[0].rpartition("/")[2] for line in find_remaining_words(folder, texts, FolderContents(), ())
+        line.partition(": ")[0].rpartition("/")[2]
+        for line in find_remaining_words(folder, texts, ConfiguredFiles(), ())
     ]
 
 
@@ -111,7 +112,7 @@ def test_documentation_and_what_is_named_already_are_passed_over(tmp_path: Path)
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(SAID)
     named = [f"{tmp_path / folder}: 6 files: none of this program's" for folder in ("logs", "state")]
-    found = find_remaining_words(tmp_path, [SAID], FolderContents(documents=[tmp_path / "docs"]), named)
+    found = find_remaining_words(tmp_path, [SAID], ConfiguredFiles(documents=[tmp_path / "docs"]), named)
     assert [line.partition(": ")[0] for line in found] == [str(tmp_path / "c"), str(tmp_path / "state/posts.jsonl")]
     assert all("still has words as they wrote them" in line for line in found)
 
@@ -123,7 +124,7 @@ def test_a_folder_or_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None
     (closed / "a").write_text(SAID)
     file.write_text(SAID)
     with readable_by_owner_only(closed, file):
-        lines = find_remaining_words(tmp_path, [SAID], FolderContents(), ())
+        lines = find_remaining_words(tmp_path, [SAID], ConfiguredFiles(), ())
     assert [line.partition(": ")[0] for line in lines] == [str(closed), str(file)]
     assert all("cannot be read" in line for line in lines)
 

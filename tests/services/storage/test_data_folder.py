@@ -82,7 +82,7 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
     assert names == {
         "lock_file": ".lock",
         "guilds": "guilds",
-        "seen": "state/seen.json",
+        "watermarks": "state/seen.json",
         "usage": "state/usage.json",
         "outcomes": "state/outcomes",
         "token_days": "state/tokens.json",
@@ -98,7 +98,7 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "shown_runbooks": "state/shown-runbooks.json",
         "tombstones": "state/gone-files.json",
         "feedback": "feedback.jsonl",
-        "documents": "documents",
+        "chroma_copies": "documents",
         "evidence": "evidence",
         "runbooks": "runbooks",
         "llm_recordings": "llm-recordings",

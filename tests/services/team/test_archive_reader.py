@@ -227,9 +227,9 @@ def test_the_oldest_that_is_ready_comes_first_and_the_others_wait(tmp_path: Path
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert reader.oldest(anything, lambda pair: pair in pairs[2:]) == pairs[2]
     assert reader.oldest(anything, lambda _pair: False) is None
-    assert reader.waiting(anything) == pairs
+    assert reader.in_memory(anything) == pairs
     assert reader.oldest(lambda pair: pair != pairs[2]) == pairs[0]
-    assert reader.waiting(lambda pair: pair != pairs[2]) == [pairs[0], pairs[1], pairs[3]]
+    assert reader.in_memory(lambda pair: pair != pairs[2]) == [pairs[0], pairs[1], pairs[3]]
 
 
 def test_what_is_not_wanted_does_not_wait(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_what_is_not_wanted_does_not_wait(tmp_path: Path) -> None:
     store(tmp_path, first, later, other)
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert reader.oldest(lambda pair: pair != later) == first
-    assert reader.waiting(anything) == [first, other]
+    assert reader.in_memory(anything) == [first, other]
     assert reader.later_capture(first) is None
 
 

@@ -4,7 +4,7 @@ import tracemalloc
 from dataclasses import replace
 
 from services.team.archive import Pair, PairTurn, Speaker, qa_id
-from services.team.captures import Capture, CapturedMessage, Captures
+from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
 
 PEOPLE = {"a": (ANN.id, Speaker.USER), "b": (BEN.id, Speaker.USER), "s": (STAFF.id, Speaker.TEAM)}
@@ -32,7 +32,7 @@ def pair(words: str | tuple[CapturedMessage, ...], conversation_id: str, second:
     return Pair(qa_id(timestamp), timestamp, timestamp, conversation_id, ids, authors, tuple(s.turn for s in each))
 
 
-def kept(captures: Captures, new: Capture) -> str:
+def kept(captures: RecentCaptures, new: Capture) -> str:
     """Join and remember; tell what was kept."""
     joined = captures.join(new)
     captures.remember(pair(joined.messages, joined.conversation_id))
@@ -40,26 +40,26 @@ def kept(captures: Captures, new: Capture) -> str:
 
 
 def test_captures_that_share_a_users_message_are_one_conversation_with_the_messages_of_both() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     assert kept(captures, capture("a1 a2 s3")) == "reply_1: a1 a2 s3"
     assert kept(captures, capture("a2 s4", "reply_2")) == "reply_1: a1 a2 s3 s4"
     assert kept(captures, capture("a2 b5 s6", "reply_2")) == "reply_1: a1 a2 s3 s4 b5 s6"
 
 
 def test_a_shared_message_of_the_team_joins_nothing() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     assert kept(captures, capture("a1 s2")) == "reply_1: a1 s2"
     assert kept(captures, capture("s2 b3 s4", "reply_2")) == "reply_2: s2 b3 s4"
 
 
 def test_chains_that_begin_with_one_message_of_the_team_lose_nothing() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     assert kept(captures, capture("s1 a2 s3")) == "reply_1: s1 a2 s3"
     assert kept(captures, capture("s1 b4 s5")) == "reply_1: s1 a2 s3 b4 s5"
 
 
 def test_two_earlier_conversations_are_not_joined_and_the_earliest_takes_what_is_new() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     assert kept(captures, capture("b2 s3")) == "reply_2: b2 s3"
     assert kept(captures, capture("a1 s4")) == "reply_1: a1 s4"
     assert kept(captures, capture("a1 b2 s5")) == "reply_2: a1 b2 s3 s5"
@@ -68,14 +68,14 @@ def test_two_earlier_conversations_are_not_joined_and_the_earliest_takes_what_is
 
 
 def test_threads_are_told_apart_by_themselves() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     assert kept(captures, capture("a1 s2", "thread_9")) == "thread_9: a1 s2"
     assert kept(captures, capture("a1 s3")) == "reply_1: a1 s3"
     assert kept(captures, capture("a1 s2 s4", "thread_9")) == "thread_9: a1 s2 s4"
 
 
 def test_what_the_team_alone_says_goes_to_the_conversation_of_its_name() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     kept(captures, capture("a1 s2"))
     kept(captures, capture("b3 s4"))
     assert kept(captures, capture("s5", "reply_1")) == "reply_1: a1 s2 s5"
@@ -85,12 +85,12 @@ def test_what_the_team_alone_says_goes_to_the_conversation_of_its_name() -> None
 
 def test_a_conversation_that_has_another_name_after_a_restart_is_the_one_that_is_in_the_archive() -> None:
     """Only its newest messages were followed: it is named after the first of these."""
-    captures = Captures([pair("a1 s2 a3 s4", "reply_1")])
+    captures = RecentCaptures([pair("a1 s2 a3 s4", "reply_1")])
     assert kept(captures, capture("a3 s4 a5 s6", "reply_3")) == "reply_1: a1 s2 a3 s4 a5 s6"
 
 
 def test_what_was_read_just_now_wins_over_what_was_captured_before_but_for_what_the_team_had_answered() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     kept(captures, capture("a1 s2 a3"))
     edited = tuple(replace(each, turn=replace(each.turn, text=f"new{each.message_id}")) for each in said("a1 s2 a3"))
     assert kept(captures, replace(capture("a1 s4"), messages=(*edited, *said("s4")))) == "reply_1: a1 new2 new3 s4"
@@ -98,7 +98,7 @@ def test_what_was_read_just_now_wins_over_what_was_captured_before_but_for_what_
 
 def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> None:
     opted_out: set[int] = set()
-    captures = Captures(withheld=lambda said: said.author_id in opted_out or "!nobot" in said.turn.text)
+    captures = RecentCaptures(withheld=lambda said: said.author_id in opted_out or "!nobot" in said.turn.text)
     kept(captures, capture("a1 b2 s3"))
     opted_out.add(BEN.id)
     assert kept(captures, capture("a1 b2 s4")) == "reply_1: a1 s3 s4"
@@ -106,13 +106,13 @@ def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> 
 
 def test_the_memory_is_built_again_from_the_archive() -> None:
     earlier = [pair("a1 s2", "reply_1", 1), pair("a1 s2 s3", "reply_1", 2), pair("a4 s5", f"thread_{THREAD.id}", 3)]
-    captures = Captures(earlier)
+    captures = RecentCaptures(earlier)
     assert len(captures) == 2
     assert kept(captures, capture("a1 s6")) == "reply_1: a1 s2 s3 s6"
 
 
 def test_the_memory_is_bounded_and_forgets_what_was_captured_longest_ago() -> None:
-    captures = Captures(kept=2)
+    captures = RecentCaptures(kept=2)
     kept(captures, capture("a1 s2"))
     kept(captures, capture("a3 s4"))
     kept(captures, capture("a1 s5"))
@@ -128,7 +128,7 @@ def test_the_memory_is_bounded_and_forgets_what_was_captured_longest_ago() -> No
 
 
 def test_a_message_whose_first_conversation_is_forgotten_belongs_to_the_next_that_holds_it() -> None:
-    captures = Captures(kept=2)
+    captures = RecentCaptures(kept=2)
     for words, conversation_id in (("b2 s3", "reply_2"), ("a1 s4", "reply_1"), ("a1 b2 s5", "reply_1")):
         captures.remember(pair(words, conversation_id))
     kept(captures, capture("a6 s7"))  # reply_2 is forgotten
@@ -137,7 +137,7 @@ def test_a_message_whose_first_conversation_is_forgotten_belongs_to_the_next_tha
 
 
 def test_a_message_that_a_conversation_has_lost_is_forgotten_with_it() -> None:
-    captures = Captures(kept=1)
+    captures = RecentCaptures(kept=1)
     captures.remember(pair("a1 b2 s3", "reply_1"))
     captures.remember(pair("a1 s3 s4", "reply_1"))
     assert kept(captures, capture("b2 s5", "reply_2")) == "reply_1: a1 b2 s3 s4 s5"
@@ -149,14 +149,14 @@ def test_a_message_that_a_conversation_has_lost_is_forgotten_with_it() -> None:
 def test_what_is_remembered_of_each_of_many_conversations_is_small() -> None:
     numbers = range(1_000, 4_000, 4)
     tracemalloc.start()
-    captures = Captures(pair(f"a{n} b{n + 1} a{n + 2} s{n + 3}", f"reply_{n}") for n in numbers)
+    captures = RecentCaptures(pair(f"a{n} b{n + 1} a{n + 2} s{n + 3}", f"reply_{n}") for n in numbers)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held / len(captures) < 1_200
 
 
 def test_a_person_who_is_forgotten_is_not_captured_again_out_of_memory() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     kept(captures, capture("a1 b2 s3"))
     captures.forget(BEN.id, "[removed]")
     assert kept(captures, capture("a1 s4")) == "reply_1: a1 [removed] s3 s4"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from services.team.archive import Pair, render
-from services.team.captures import Captures
+from services.team.captures import RecentCaptures
 from services.team.decisions import Action, Actor, Decision, DecisionLog
 from services.team.decisions import render as line_of
 from services.team.library import LibraryUnwritable, TeamLibrary, allowed_removals
@@ -63,7 +63,7 @@ def decide(library: TeamLibrary, pair: Pair, number: int, *, put_off: bool = Fal
 
 
 def decide_all(folder: Path, library: TeamLibrary, *, put_off: bool = False) -> None:
-    while (pair := library.undecided()) is not None:
+    while (pair := library.oldest_undecided()) is not None:
         decide(library, pair, [each.id for each in stored(folder)].index(pair.id), put_off=put_off)
         for topic in library.find_undescribed(list(library.topics.values())):
             library.describe(topic, f"{len(topic.pairs)} pairs", "key", put_off=put_off)
@@ -71,7 +71,7 @@ def decide_all(folder: Path, library: TeamLibrary, *, put_off: bool = False) -> 
 
 def a_day(folder: Path, acknowledged: list[str], together: int = 1) -> None:
     """Captures come, so many at a time, and are filed: those that come together with files written together."""
-    raw = RawArchive(places_in(folder).raw, Captures())
+    raw = RawArchive(places_in(folder).raw, RecentCaptures())
     library = opened(folder, chars=CHARS)
     coming = [
         replace(
@@ -125,7 +125,7 @@ def check(folder: Path, acknowledged: list[str], uncut: Uncut, together: int = 1
     decide_all(folder, library)
     assert is_whole(folder, library)
     assert topic_files(folder) == uncut.topics(stored(folder), noted(folder))
-    assert opened(folder, chars=CHARS).undecided() is None
+    assert opened(folder, chars=CHARS).oldest_undecided() is None
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_crash_at_any_byte_of_a_decision_is_mended_by_the_next_start(
         again = opened(folder)
         assert is_whole(folder, again)
         whole = written == len(line)
-        assert again.undecided() == (None if whole else pairs[1])
+        assert again.oldest_undecided() == (None if whole else pairs[1])
         aside = places_in(folder).decisions.with_name("decisions.jsonl.torn")
         assert (aside.read_bytes() if aside.exists() else b"") == (
             b"" if whole or not written else line[:written] + b"\n"
@@ -212,14 +212,14 @@ def test_a_crash_at_any_byte_of_a_capture_leaves_tier_2_whole(tmp_path: Path) ->
     for written in range(len(block)):
         week.write_bytes(sound + block[:written])
         library = opened(tmp_path)
-        assert library.undecided() is None
+        assert library.oldest_undecided() is None
         assert is_whole(tmp_path, library)
         # The next capture moves the torn end aside while the library looks on.
         ninth = replace(capture(9), conversation_id="reply_9")
-        [pair] = RawArchive(week.parent, Captures()).write([ninth], START.timestamp() + 9000)
-        assert library.undecided() == pair
+        [pair] = RawArchive(week.parent, RecentCaptures()).write([ninth], START.timestamp() + 9000)
+        assert library.oldest_undecided() == pair
     week.write_bytes(sound + block)
-    assert opened(tmp_path).undecided() == captured(2)
+    assert opened(tmp_path).oldest_undecided() == captured(2)
 
 
 # A full disk
@@ -253,13 +253,13 @@ def test_a_full_disk_is_told_and_nothing_is_lost_or_done_twice(
         assert len(noted(tmp_path)) == (writes > 0)
         if writes:
             with pytest.raises(LibraryUnwritable):  # before anything else is done
-                library.undecided()
+                library.oldest_undecided()
     # There is room again.
-    assert library.undecided() == pairs[bool(writes)]
+    assert library.oldest_undecided() == pairs[bool(writes)]
     for pair in pairs[bool(writes) :]:
         library.decide(added(pair, "gpu"))
     assert is_whole(tmp_path, library)
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     assert leftovers(tmp_path) == []
     before = everything(tmp_path)
     opened(tmp_path)
@@ -278,11 +278,11 @@ def test_what_was_put_off_is_told_when_the_disk_is_full_and_written_when_there_i
     with monkeypatch.context() as patch:
         full_after(0, patch)
         with pytest.raises(LibraryUnwritable, match=f"What was decided about {pairs[0].id} is noted at the next"):
-            library.undecided()
+            library.oldest_undecided()
         with pytest.raises(LibraryUnwritable):
             library.decide(decided(pairs[0], Action.REMOVED))
     assert noted(tmp_path) == []
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     assert noted(tmp_path) == [added(pair, "gpu") for pair in pairs]
     assert is_whole(tmp_path, library)
 
@@ -327,5 +327,5 @@ def test_a_folder_of_topics_that_went_away_is_told(tmp_path: Path, unwritable: C
         library.decide(added(captured(2), "gpu"))
     places_in(tmp_path).topics.unlink()
     places_in(tmp_path).topics.with_name("away").rename(places_in(tmp_path).topics)
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     assert is_whole(tmp_path, library)

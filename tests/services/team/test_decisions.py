@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from services.team import decisions
 from services.team.archive import REMOVED
-from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark, corrections, parse, render
+from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark, kept_by_rebuild, parse, render
 from tests.services.quickly import QUICKLY
 
 IDS = st.builds(
@@ -172,7 +172,7 @@ def test_what_operators_said_last_of_each_pair_is_what_a_rebuild_keeps() -> None
         decision(2, Action.RESTORED, Actor.OPERATOR),
         decision(3, Action.ADDED),
     ]
-    assert corrections(said) == [said[2], said[3]]
+    assert kept_by_rebuild(said) == [said[2], said[3]]
 
 
 @QUICKLY

@@ -61,22 +61,22 @@ def test_topics_are_in_order_of_name_and_one_without_a_description_says_what_was
     assert index.described == ["things"]
     text = (tmp_path / "index.txt").read_text()
     assert text.index("team:others.txt") < text.index("team:things.txt")
-    assert index.written
+    assert index.is_written
 
 
 def test_content_that_was_described_before_gets_that_description_again_and_other_content_none(tmp_path: Path) -> None:
     described(tmp_path)
     again, grown = index_in(tmp_path), THINGS.with_pair(pair(3))
     again.load({"things": THINGS, "others": OTHERS})
-    assert again.written is False  # the index is made of the topics, and compared
-    assert again.undescribed(AT) == [OTHERS]
+    assert again.is_written is False  # the index is made of the topics, and compared
+    assert again.undescribed_topics(AT) == [OTHERS]
     again.follow(["things"], {"things": grown})
-    assert again.undescribed(AT) == [OTHERS, grown]
+    assert again.undescribed_topics(AT) == [OTHERS, grown]
     again.follow(["things"], {"things": THINGS})
-    assert again.undescribed(AT) == [OTHERS]
+    assert again.undescribed_topics(AT) == [OTHERS]
     other_key = index_in(tmp_path, "another prompt")
     other_key.load({"things": THINGS})
-    assert other_key.undescribed(AT) == [THINGS]
+    assert other_key.undescribed_topics(AT) == [THINGS]
     assert other_key.entries[0].description == "About things."  # until there is a new one
 
 
@@ -99,7 +99,7 @@ def test_what_is_forgotten_has_no_description_and_gets_none_again(tmp_path: Path
     index = described(tmp_path)
     index.forget(["things"])
     assert index.described == []
-    assert index.undescribed(AT) == [OTHERS, THINGS]
+    assert index.undescribed_topics(AT) == [OTHERS, THINGS]
     index.write(AT)
     assert json.loads((tmp_path / "cache.json").read_text())["sources"] == {}
 
@@ -107,7 +107,7 @@ def test_what_is_forgotten_has_no_description_and_gets_none_again(tmp_path: Path
 def test_a_topic_that_is_gone_is_in_neither_file(tmp_path: Path) -> None:
     index = described(tmp_path)
     index.follow(["things"], {"others": OTHERS})
-    assert not index.written
+    assert not index.is_written
     index.write(AT + 60)
     assert "things" not in (tmp_path / "index.txt").read_text()
     assert "things" not in (tmp_path / "cache.json").read_text()
@@ -120,7 +120,7 @@ def test_a_damaged_cache_is_told_of_by_its_path_and_costs_the_descriptions(
     (tmp_path / "cache.json").write_text("{")
     index = index_in(tmp_path)
     index.load({"things": THINGS})
-    assert index.undescribed(AT) == [THINGS]
+    assert index.undescribed_topics(AT) == [THINGS]
     assert caplog.messages[0].startswith(f"{tmp_path / 'cache.json'} is not a cache of schema_version ")
 
 
@@ -130,5 +130,5 @@ def test_what_an_earlier_cache_holds_is_known_as_well(tmp_path: Path) -> None:
     index = index_in(tmp_path)
     index.load({"things": THINGS}, tmp_path / "earlier.json")
     assert index.described == []
-    assert index.undescribed(AT) == []
+    assert index.undescribed_topics(AT) == []
     assert index.described == ["things"]

@@ -46,8 +46,8 @@ def test_pairs_are_decided_about_one_after_another_oldest_first(tmp_path: Path) 
     store(tmp_path, ONE, TWO, THREE)
     library = opened(tmp_path)
     seen: list[Pair] = []
-    while (pair := library.undecided()) is not None:
-        assert library.undecided() == pair
+    while (pair := library.oldest_undecided()) is not None:
+        assert library.oldest_undecided() == pair
         seen.append(pair)
         assert library.decide(added(pair, "gpu")) == {"gpu"}
     assert seen == [ONE, TWO, THREE]
@@ -56,10 +56,10 @@ def test_pairs_are_decided_about_one_after_another_oldest_first(tmp_path: Path) 
     later = captured(24 * 8)
     store(tmp_path, captured(4), later)
     for pair in (captured(4), later):
-        assert library.undecided() == pair
+        assert library.oldest_undecided() == pair
         library.decide(decided(pair, Action.SKIPPED))
-    assert library.undecided() is None
-    assert opened(tmp_path).undecided() is None
+    assert library.oldest_undecided() is None
+    assert opened(tmp_path).oldest_undecided() is None
 
 
 def test_a_decision_is_written_with_topic_index_and_state(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_le
     library = opened(tmp_path)
     before = everything(tmp_path)
     for pair in pairs[:2]:
-        assert library.undecided() == pair
+        assert library.oldest_undecided() == pair
         library.decide(added(pair, "gpu"), put_off=True)
         assert library.is_behind
         assert everything(tmp_path) == before
@@ -90,7 +90,7 @@ def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_le
     assert is_whole(tmp_path, library)
     for pair in pairs[3:]:
         library.decide(added(pair, "net"), put_off=True)
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     assert not library.is_behind
     assert is_whole(tmp_path, library)
     assert noted(tmp_path)[3:] == [added(pair, "net") for pair in pairs[3:]]
@@ -139,14 +139,14 @@ def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
     library.decide(added(ONE, "gpu"))
     library.describe(library.topics["gpu"], "About GPUs.", "key")
     before = everything(tmp_path)
-    assert opened(tmp_path).undecided() == TWO
+    assert opened(tmp_path).oldest_undecided() == TWO
     assert everything(tmp_path) == before
 
 
 def test_opening_an_empty_folder_writes_nothing(tmp_path: Path) -> None:
     library = opened(tmp_path)
-    assert library.undecided() is None
-    assert (library.index(), library.undescribed(), library.pairs_of_topic("gpu")) == ((), [], [])
+    assert library.oldest_undecided() is None
+    assert (library.index(), library.undescribed_topics(), library.pairs_of_topic("gpu")) == ((), [], [])
     assert everything(tmp_path) == {}
 
 
@@ -156,11 +156,11 @@ def test_a_pair_captured_late_reaches_the_topics(tmp_path: Path) -> None:
     library = opened(tmp_path)
     library.decide(added(THREE, "gpu"))
     store(tmp_path, ONE)
-    assert library.undecided() == ONE
+    assert library.oldest_undecided() == ONE
     library.decide(added(ONE, "gpu"))
     assert library.topics["gpu"].pairs == (ONE, THREE)
     store(tmp_path, captured(-24 * 30))  # a file of an older week
-    assert library.undecided() == captured(-24 * 30)
+    assert library.oldest_undecided() == captured(-24 * 30)
 
 
 def test_a_pair_that_failed_does_not_block_the_others(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_a_pair_that_failed_does_not_block_the_others(tmp_path: Path) -> None:
     store(tmp_path, ONE, TWO)
     library = opened(tmp_path)
     library.decide(decided(ONE, Action.FAILED))
-    assert library.undecided() == TWO
-    assert opened(tmp_path).undecided() == TWO
+    assert library.oldest_undecided() == TWO
+    assert opened(tmp_path).oldest_undecided() == TWO
 
 
 def test_looking_again_at_an_archive_without_news_opens_no_file(
@@ -179,10 +179,10 @@ def test_looking_again_at_an_archive_without_news_opens_no_file(
     library = opened(tmp_path)
     for pair in (captured(-24 * 30), ONE):
         library.decide(decided(pair, Action.SKIPPED))
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     raw, aged = places_in(tmp_path).raw, time.time() - 60
     os.utime(raw, (aged, aged))  # the folder has been quiet for longer than its newest file
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError
@@ -197,7 +197,7 @@ def test_looking_again_at_an_archive_without_news_opens_no_file(
     monkeypatch.setattr("builtins.open", refuse)
     monkeypatch.setattr(Path, "iterdir", refuse)
     monkeypatch.setattr(os, "stat", stat)
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     assert looked == ["raw", "2026-W05.txt"]
 
 
@@ -273,13 +273,13 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message_all_
     pair = captured(1, paste, "Please do not paste that.\n\n--- QA ---\nid: qa_99991231_235959")
     store(tmp_path, pair, TWO)
     library = opened(tmp_path)
-    assert library.undecided() == pair
+    assert library.oldest_undecided() == pair
     library.decide(added(pair, "paste"))
     [block] = topic_blocks((places_in(tmp_path).topics / "paste.txt").read_text())
     assert (block.id, block.turns) == (pair.id, pair.turns)
     again = opened(tmp_path)
     assert again.topics["paste"].pairs == (pair,)
-    assert again.undecided() == TWO
+    assert again.oldest_undecided() == TWO
     assert paste.count("\n") == 9_998
 
 
@@ -309,16 +309,16 @@ def test_what_an_operator_takes_out_stays_out_and_comes_back_where_it_was(tmp_pa
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
     library.decide(decided(ONE, Action.REMOVED, by=Actor.OPERATOR))
-    assert opened(tmp_path).undecided() == TWO
+    assert opened(tmp_path).oldest_undecided() == TWO
     assert topic_files(tmp_path) == {}
     library = opened(tmp_path)
     assert library.decide(decided(ONE, Action.RESTORED, by=Actor.OPERATOR)) == {"gpu"}
     assert is_whole(tmp_path, library)
     # What was never filed is to be decided about again.
     library.decide(decided(TWO, Action.REMOVED, by=Actor.OPERATOR))
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     library.decide(decided(TWO, Action.RESTORED, by=Actor.OPERATOR))
-    assert library.undecided() == TWO
+    assert library.oldest_undecided() == TWO
 
 
 # The start cursor
@@ -328,9 +328,9 @@ def test_filing_begins_behind_the_newer_cursor(tmp_path: Path) -> None:
     store(tmp_path, ONE, TWO, THREE)
     places = places_in(tmp_path)
     places.state.write_text(f'{{"last_processed_qa_id": "{ONE.id}"}}')
-    assert opened(tmp_path).undecided() == TWO
-    assert opened(tmp_path, cursor=TWO.id).undecided() == THREE
-    assert opened(tmp_path, cursor="qa_20260101_000000").undecided() == TWO
+    assert opened(tmp_path).oldest_undecided() == TWO
+    assert opened(tmp_path, cursor=TWO.id).oldest_undecided() == THREE
+    assert opened(tmp_path, cursor="qa_20260101_000000").oldest_undecided() == TWO
 
 
 def test_the_state_file_counts_as_it_was_before_there_were_decisions(tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_the_state_file_counts_as_it_was_before_there_were_decisions(tmp_path: P
     library = opened(tmp_path)
     library.decide(added(THREE, "gpu"))
     assert read_state(places_in(tmp_path).state).last_processed_qa_id == THREE.id
-    assert opened(tmp_path).undecided() == TWO
+    assert opened(tmp_path).oldest_undecided() == TWO
 
 
 @pytest.mark.parametrize("where", ["configured", "state"])
@@ -377,11 +377,11 @@ def test_a_topic_whose_name_cannot_grow_any_more_goes_on_in_its_last_file(tmp_pa
 
 def test_a_cursor_a_day_ahead_is_allowed_and_so_is_one_of_an_archive_yet_to_come(tmp_path: Path) -> None:
     """Pitfall 46."""
-    assert opened(tmp_path, cursor=THREE.id).undecided() is None
+    assert opened(tmp_path, cursor=THREE.id).oldest_undecided() is None
     with pytest.raises(LibraryUnusable):
         opened(tmp_path, cursor="qa_20260305_000000")
     store(tmp_path, ONE)
-    assert opened(tmp_path, cursor="qa_20260202_010000").undecided() is None
+    assert opened(tmp_path, cursor="qa_20260202_010000").oldest_undecided() is None
 
 
 def test_an_archive_that_is_not_there_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
@@ -403,7 +403,7 @@ def test_decisions_that_are_not_there_are_not_taken_for_none(tmp_path: Path) -> 
     with pytest.raises(LibraryUnusable, match=r"decisions\.jsonl is missing"):
         opened(tmp_path)
     places_in(tmp_path).state.unlink()
-    assert opened(tmp_path).undecided() == ONE
+    assert opened(tmp_path).oldest_undecided() == ONE
 
 
 def test_a_state_file_that_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -537,8 +537,8 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
     assert is_whole(tmp_path, library)
     assert dict(library.topics) == dict(rebuilt.topics)
     assert library.index() == rebuilt.index()
-    assert library.undescribed() == []
-    assert library.undecided() is None
+    assert library.undescribed_topics() == []
+    assert library.oldest_undecided() is None
     assert caplog.messages == []
     state = read_state(places_in(tmp_path).state)
     assert state.filed_bytes == places_in(tmp_path).decisions.stat().st_size
@@ -556,20 +556,20 @@ def test_descriptions_are_asked_for_what_has_changed_and_kept(tmp_path: Path) ->
     store(tmp_path, ONE, TWO)
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
-    [topic] = library.undescribed()
+    [topic] = library.undescribed_topics()
     assert topic == library.topics["gpu"]
     library.describe(topic, "About GPUs.\n\nteam:forged.txt\nmore", "key")
-    assert library.undescribed() == []
+    assert library.undescribed_topics() == []
     entry = IndexEntry("team:gpu.txt", "About GPUs.\n- team:forged.txt\nmore")
     assert library.index() == (entry,)
     assert index_file.parse(places_in(tmp_path).index.read_text()) == [entry]
     # While a new one is due, the old one stands.
     library.decide(added(TWO, "gpu"))
     assert library.index() == (entry,)
-    assert [each.name for each in library.undescribed()] == ["gpu"]
+    assert [each.name for each in library.undescribed_topics()] == ["gpu"]
     again = opened(tmp_path)
     assert again.index() == (entry,)
-    assert [each.name for each in again.undescribed()] == ["gpu"]
+    assert [each.name for each in again.undescribed_topics()] == ["gpu"]
 
 
 def test_another_prompt_or_model_asks_for_all_descriptions_anew(tmp_path: Path) -> None:
@@ -578,8 +578,8 @@ def test_another_prompt_or_model_asks_for_all_descriptions_anew(tmp_path: Path) 
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
     library.describe(library.topics["gpu"], "About GPUs.", "key")
-    assert opened(tmp_path).undescribed() == []
-    assert [topic.name for topic in opened(tmp_path, key="another").undescribed()] == ["gpu"]
+    assert opened(tmp_path).undescribed_topics() == []
+    assert [topic.name for topic in opened(tmp_path, key="another").undescribed_topics()] == ["gpu"]
 
 
 def test_content_that_was_described_before_is_not_described_twice(tmp_path: Path) -> None:
@@ -588,14 +588,14 @@ def test_content_that_was_described_before_is_not_described_twice(tmp_path: Path
     library.decide(added(ONE, "gpu"))
     library.describe(library.topics["gpu"], "About GPUs.", "key")
     library.decide(added(ONE, "graphics"))
-    assert library.undescribed() == []
+    assert library.undescribed_topics() == []
     assert library.index() == (IndexEntry("team:graphics.txt", "About GPUs."),)
     # A description of what a topic held a moment ago is kept, and another asked for.
     old = library.topics["graphics"]
     store(tmp_path, TWO)
     library.decide(added(TWO, "graphics"))
     library.describe(old, "Old.", "key")
-    assert [topic.name for topic in library.undescribed()] == ["graphics"]
+    assert [topic.name for topic in library.undescribed_topics()] == ["graphics"]
     library.describe(replace(old, name="gone"), "Nothing.", "key")
     assert [entry.id for entry in library.index()] == ["team:graphics.txt"]
 
@@ -606,11 +606,11 @@ def test_one_damaged_record_of_the_cache_costs_one_description(tmp_path: Path) -
     library = opened(tmp_path)
     library.decide(added(ONE, "gpu"))
     library.decide(added(TWO, "net"))
-    for topic in library.undescribed():
+    for topic in library.undescribed_topics():
         library.describe(topic, f"About {topic.name}.", "key")
     cache = places_in(tmp_path).cache
     cache.write_text(cache.read_text().replace('"source_type":"file"', '"source_type":5', 1))
-    assert [topic.name for topic in opened(tmp_path).undescribed()] == ["gpu"]
+    assert [topic.name for topic in opened(tmp_path).undescribed_topics()] == ["gpu"]
 
 
 def test_until_there_is_a_description_the_first_question_stands_in(tmp_path: Path) -> None:
@@ -665,7 +665,7 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
         for what, number, topic, others in steps:
             match what:
                 case "describe":
-                    for each in library.undescribed():
+                    for each in library.undescribed_topics():
                         library.describe(each, f"{len(each.text)}", "key")
                 case "reopen":
                     library = opened(folder, chars=400)
@@ -674,7 +674,7 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
             assert is_whole(folder, library)
         before, index = everything(folder), library.index()
         again = opened(folder, chars=400)
-        assert again.undecided() == library.undecided()
+        assert again.oldest_undecided() == library.oldest_undecided()
         assert again.index() == index
         assert everything(folder) == before
 
@@ -693,32 +693,32 @@ def test_a_pair_that_has_just_been_stored_is_at_hand_until_it_is_decided_about(t
     store(tmp_path, captured(1))
     library = opened(tmp_path)
     assert at_hand(library) is None  # nobody has looked yet
-    assert library.undecided() == captured(1)
+    assert library.oldest_undecided() == captured(1)
     assert at_hand(library) == captured(1)
     library.decide(added(captured(1), "things"), captured(1))
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     assert at_hand(library) is None
     library.add_block(block_of(tmp_path, captured(2)))
     assert at_hand(library) == captured(2)
     library.decide(added(captured(2), "things"), captured(2))
     assert at_hand(library) is None
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
 
 
 def test_a_pair_behind_the_start_cursor_is_not_at_hand(tmp_path: Path) -> None:
     store(tmp_path, captured(1))
     library = opened(tmp_path, cursor=captured(3).id)
-    assert library.undecided() is None
+    assert library.oldest_undecided() is None
     library.add_block(block_of(tmp_path, captured(2)))
     assert at_hand(library) is None
     library.add_block(block_of(tmp_path, captured(4)))
-    assert at_hand(library) == library.undecided() == captured(4)
+    assert at_hand(library) == library.oldest_undecided() == captured(4)
 
 
 def test_who_tells_a_library_at_work_of_a_pair_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(tmp_path, captured(1))
     library = opened(tmp_path)
-    assert library.undecided() == captured(1)
+    assert library.oldest_undecided() == captured(1)
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(_path: Path, _data: bytes) -> None:
@@ -735,7 +735,7 @@ def test_who_tells_a_library_at_work_of_a_pair_does_not_wait(tmp_path: Path, mon
     worker.join(30)
     monkeypatch.undo()
     assert at_hand(library) is None
-    assert library.undecided() == captured(2)
+    assert library.oldest_undecided() == captured(2)
 
 
 def test_what_a_removed_pair_had_replaced_is_back_and_goes_again_when_that_is_restored(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from services.team import corrections
-from services.team.archive import Pair, PairTurn, Speaker, is_exchange, part_of
+from services.team import removals
+from services.team.archive import Pair, PairTurn, Speaker, is_exchange, piece_of
 from services.team.archive import render as archived
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark, parse, render
-from services.team.library import TeamLibrary, merge_decisions, parts_by_topic
+from services.team.library import TeamLibrary, merge_decisions, pieces_by_topic
 from services.team.topics import Placement, Topic, fold
 from tests.services.team.pairs import (
     added,
@@ -126,9 +126,9 @@ def test_pieces_go_into_the_first_files_with_room(tmp_path: Path) -> None:
     assert noted(tmp_path)[-1].pieces == (FiledPiece(("11", "13"), "gpu-2"), FiledPiece(("12", "14"), "net"))
     assert noted(tmp_path)[-1].topic == "gpu-2"
     library.decide(decided(MIXED, Action.REMOVED, by=Actor.OPERATOR))
-    corrections.restore(library, MIXED.id, "2026-03-01T00:00:00.000Z")
+    removals.restore(library, MIXED.id, "2026-03-01T00:00:00.000Z")
     assert list(texts(library)) == ["gpu", "gpu-2", "net"]
-    said = corrections.remove(library, MIXED.id, "2026-03-01T00:00:00.000Z")
+    said = removals.remove(library, MIXED.id, "2026-03-01T00:00:00.000Z")
     assert said == f"{MIXED.id} is removed from gpu-2 and net."
     assert is_whole(tmp_path, library)
 
@@ -161,17 +161,17 @@ def test_what_somebody_wrote_is_forgotten_in_every_piece(tmp_path: Path) -> None
 
 def test_the_messages_of_each_topic_are_filed_apart(caplog: pytest.LogCaptureFixture) -> None:
     said = ((["11", "13"], "gpu"), (["12", "t9"], "net"), (["14"], "net"), (["15"], "thanks"), (["11", "13"], ""))
-    parts = parts_by_topic(MIXED, said)
+    parts = pieces_by_topic(MIXED, said)
     assert {topic: part.message_ids for topic, part in parts.items()} == {"gpu": (11, 13), "net": (12, 14)}
     assert "not messages of it: ['t9']" in caplog.text
     assert "as a whole" not in caplog.text
-    assert parts_by_topic(MIXED, [(["11"], "gpu"), (["99"], "net")]) == {}
+    assert pieces_by_topic(MIXED, [(["11"], "gpu"), (["99"], "net")]) == {}
     assert "it is filed as a whole" in caplog.text
-    assert parts_by_topic(MIXED, []) == {}
+    assert pieces_by_topic(MIXED, []) == {}
 
 
 def test_one_decision_holds_what_was_decided_about_the_parts() -> None:
-    parts = parts_by_topic(MIXED, [(["11", "13"], "gpu"), (["12", "14"], "net")])
+    parts = pieces_by_topic(MIXED, [(["11", "13"], "gpu"), (["12", "14"], "net")])
     gpu = replace(decided(MIXED, Action.ADDED, "gpu", remove_ids=(OTHER.id,)), conflicts=(Remark(LATER.id, "x"),))
     net = decided(MIXED, Action.ADDED, "net", remove_ids=(LATER.id, OTHER.id))
     both = merge_decisions(MIXED, parts, [gpu, net])
@@ -185,9 +185,9 @@ def test_one_decision_holds_what_was_decided_about_the_parts() -> None:
 
 
 def test_a_part_has_its_messages_only() -> None:
-    part = part_of(MIXED, {12, 14})
+    part = piece_of(MIXED, {12, 14})
     assert part is not None
     assert (part.id, part.author_ids) == (MIXED.id, (BEN, KIM))
     assert is_exchange(part.kind, part.turns)
-    assert part_of(MIXED, {99}) is None
-    assert part_of(MIXED, None) is MIXED
+    assert piece_of(MIXED, {99}) is None
+    assert piece_of(MIXED, None) is MIXED

@@ -12,7 +12,7 @@ import pytest
 
 from model.outcomes import OutcomeKind
 from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, CapturedMessage, Captures, PairLinks, pair_link_line
+from services.team.captures import Capture, CapturedMessage, PairLinks, RecentCaptures, pair_link_line
 from sinks.team import RawArchive
 from tests.services.storage.power import Machine
 from tests.talk import ANN, STAFF, Talk
@@ -44,7 +44,7 @@ def line(qa_id: str, **ids: str) -> str:
 async def test_a_stored_pair_leads_to_the_last_message_of_the_team_in_it(tmp_path: Path) -> None:
     """Pitfall 62: what the team said is quoted with a link."""
     places = tmp_path / "places.jsonl"
-    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
+    outcome = await RawArchive(tmp_path / "raw", RecentCaptures([]), places=places).keep(capture())
     assert outcome.qa_id is not None
     assert PairLinks(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
     assert set(json.loads(places.read_text())) == {"qa_id", "guild_id", "channel_id", "message_id"}
@@ -88,14 +88,14 @@ def test_no_addresses_are_kept_in_memory(tmp_path: Path) -> None:
 async def test_a_line_that_a_crash_cut_off_costs_its_own_link_alone(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
     places.write_text(line("qa_1")[:30])
-    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
+    outcome = await RawArchive(tmp_path / "raw", RecentCaptures([]), places=places).keep(capture())
     assert outcome.qa_id is not None
     assert PairLinks(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
 
 
 async def test_a_place_that_the_disk_takes_in_part_is_not_kept_in_part(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
-    raw = RawArchive(tmp_path / "raw", Captures([]), places=places)
+    raw = RawArchive(tmp_path / "raw", RecentCaptures([]), places=places)
     (pair,) = raw.write([capture()], 1_767_225_600.0)
     machine = Machine()
     assert machine.run(lambda: raw.write([capture()], 1_767_225_601.0))
@@ -103,7 +103,7 @@ async def test_a_place_that_the_disk_takes_in_part_is_not_kept_in_part(tmp_path:
     before = places.read_bytes()
     last = len(machine.calls) - machine.calls[::-1].index("write") - 1
     assert not Machine(last, 10).run(lambda: raw.write([capture()], 1_767_225_602.0))
-    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
+    outcome = await RawArchive(tmp_path / "raw", RecentCaptures([]), places=places).keep(capture())
     assert outcome.qa_id is not None
     assert places.read_bytes().startswith(before)
     assert {PairLinks(places).address(each) for each in (pair.id, outcome.qa_id)} == {
@@ -115,6 +115,6 @@ async def test_a_pair_whose_place_cannot_be_noted_is_stored_without(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=tmp_path).keep(capture())
+    outcome = await RawArchive(tmp_path / "raw", RecentCaptures([]), places=tmp_path).keep(capture())
     assert outcome.result is OutcomeKind.CAPTURED
     assert f"answers from {outcome.qa_id} will have no link" in caplog.text

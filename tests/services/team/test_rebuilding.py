@@ -12,7 +12,7 @@ from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.decisions import Action, Actor, Decision
 from services.team.opening import open_library
-from services.team.rebuilding import SUPERSEDED, WORDLESS, LibraryBuild, RebuildPlan, Task, keep_in_topic, plan
+from services.team.rebuilding import SUPERSEDED, WORDLESS, LibraryBuild, RebuildPlan, RebuildTask, keep_in_topic, plan
 from services.team.topics import Placement
 from tests.services.team.pairs import added, captured, decided, opened, places_in, store
 
@@ -38,7 +38,7 @@ def test_of_each_conversation_the_capture_with_the_most_messages_is_worked_throu
     early_talk = replace(FOUR, said_at="2020-01-01T00:00:00.000000Z")
     long, short = fuller(ONE, 5), captured(6, conversation=1)
     found = plan([ONE, TWO, early_talk, long, replace(short, conversation_id=ONE.conversation_id)], [])
-    assert (found.read, found.kept) == (5, 3)
+    assert (found.pair_count, found.conversation_count) == (5, 3)
     assert ids(found) == [early_talk.id, TWO.id, long.id]
     assert dict(found.left_out) == {ONE.id: SUPERSEDED, short.id: SUPERSEDED}
 
@@ -55,7 +55,7 @@ def test_what_an_operator_removed_stays_out_and_is_not_replaced_by_a_part_of_it(
     whole = fuller(ONE, 5)
     found = plan([ONE, TWO, whole], [added(ONE, "a"), added(whole, "a"), operator(whole, Action.REMOVED)])
     assert ids(found) == [TWO.id]
-    assert [each.action for each in found.corrections] == [Action.REMOVED]
+    assert [each.action for each in found.kept_decisions] == [Action.REMOVED]
 
 
 def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic() -> None:
@@ -67,15 +67,15 @@ def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic
         operator(TWO, Action.RESTORED),
     ]
     found = plan([ONE, TWO], before)
-    assert found.tasks == (Task(ONE, "a", "a"), Task(TWO))
-    placement = Placement(found.corrections)
+    assert found.tasks == (RebuildTask(ONE, "a", "a"), RebuildTask(TWO))
+    placement = Placement(found.kept_decisions)
     assert (placement.decided, placement.topic_of, placement.withdrawn) == (set(), {}, set())
 
 
 def test_a_curator_that_would_leave_out_what_was_restored_is_overruled() -> None:
-    task = Task(ONE, "a")
+    task = RebuildTask(ONE, "a")
     assert keep_in_topic(task, added(ONE, "b")) is None
-    assert keep_in_topic(Task(ONE), decided(ONE, Action.SKIPPED)) is None
+    assert keep_in_topic(RebuildTask(ONE), decided(ONE, Action.SKIPPED)) is None
     overruled = keep_in_topic(task, decided(ONE, Action.SKIPPED))
     assert overruled is not None
     assert (overruled.action, overruled.by, overruled.topic) == (Action.RESTORED, Actor.OPERATOR, "a")
@@ -83,9 +83,9 @@ def test_a_curator_that_would_leave_out_what_was_restored_is_overruled() -> None
 
 def test_what_nobody_can_tell_anything_of_stays_where_it_was() -> None:
     failed = decided(ONE, Action.FAILED)
-    assert keep_in_topic(Task(ONE), failed) is None
-    assert keep_in_topic(Task(ONE, None, "a"), decided(ONE, Action.SKIPPED)) is None
-    kept = keep_in_topic(Task(ONE, None, "a"), failed)
+    assert keep_in_topic(RebuildTask(ONE), failed) is None
+    assert keep_in_topic(RebuildTask(ONE, None, "a"), decided(ONE, Action.SKIPPED)) is None
+    kept = keep_in_topic(RebuildTask(ONE, None, "a"), failed)
     assert kept is not None
     assert (kept.action, kept.topic, kept.qa_id) == (Action.ADDED, "a", ONE.id)
 
@@ -110,7 +110,7 @@ def test_a_conversation_of_which_nothing_is_left_is_skipped_unseen() -> None:
     turns = tuple(PairTurn(turn.speaker, REMOVED) for turn in ONE.turns)
     found = plan([replace(ONE, turns=turns), TWO], [])
     assert ids(found) == [TWO.id]
-    assert (found.left_out, found.wordless) == (((ONE.id, WORDLESS),), 1)
+    assert (found.left_out, found.wordless_count) == (((ONE.id, WORDLESS),), 1)
 
 
 def test_a_block_that_stands_there_twice_is_worked_through_once() -> None:
@@ -232,7 +232,7 @@ def test_descriptions_of_the_live_library_are_at_hand(tmp_path: Path) -> None:
     build.begin(plan([ONE], []), "key", NOW)
     built = open_library(build.paths, describer_key="key", described_in=build.live.cache, time=lambda: 0.0)
     built.decide(added(ONE, "b"))
-    assert built.undescribed() == []
+    assert built.undescribed_topics() == []
     assert [(entry.id, entry.description) for entry in built.index()] == [("team:b.txt", "About a.")]
 
 

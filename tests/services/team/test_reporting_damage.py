@@ -17,7 +17,7 @@ def test_a_malformed_block_is_reported_once_with_its_line_however_often_the_arch
     path.write_text(f"{sound}--- QA ---\nid: nonsense\nUser: a\n\n{archive.render(captured(2))}")
     for _ in range(2):
         library = opened(tmp_path)
-        while (pair := library.undecided()) is not None:
+        while (pair := library.oldest_undecided()) is not None:
             library.decide(added(pair, "light"))
         assert len(archive_files.pairs_in(path.parent)) == 2
     (line,) = [message for message in caplog.messages if "skipped" in message]

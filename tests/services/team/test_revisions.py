@@ -10,7 +10,7 @@ import pytest
 from services.team import REMOVED
 from services.team.archive import PairTurn, Speaker, render, week_file
 from services.team.archive_files import last_captures
-from services.team.captures import Captures, Revision, apply_revisions
+from services.team.captures import RecentCaptures, Revision, apply_revisions
 from tests.services.team.test_captures import capture, kept, pair, said
 from tests.talk import ANN, BEN
 
@@ -116,7 +116,7 @@ def test_the_description_of_an_image_stays_while_the_words_do(text: str, wanted:
 
 
 def test_a_capture_on_its_way_is_stored_as_its_messages_read_by_then() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     captures.revise([Revision(2), Revision(3, "new3")])
     assert kept(captures, capture("a1 s2 s3")) == "reply_1: a1 new3"
     assert captures.is_withheld(said("s2")[0])
@@ -124,13 +124,13 @@ def test_a_capture_on_its_way_is_stored_as_its_messages_read_by_then() -> None:
 
 
 def test_what_is_stored_already_stays_in_its_place() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     kept(captures, capture("a1 s2"))
     captures.revise([Revision(2)])
     assert kept(captures, capture("a1 s3")) == f"reply_1: a1 {REMOVED} s3"
 
 
-def doubted(captures: Captures, words: str) -> str:
+def doubted(captures: RecentCaptures, words: str) -> str:
     """Join and remember; tell what is doubted."""
     joined = captures.join(capture(words))
     ids = tuple(each.message_id for each in joined.messages if each.is_doubted)
@@ -139,24 +139,24 @@ def doubted(captures: Captures, words: str) -> str:
 
 
 def test_a_doubt_comes_before_the_capture_and_stays_when_the_conversation_goes_on() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     captures.revise([Revision(2, is_doubt=True), Revision(1, is_doubt=True), Revision(2, "new2")])
     assert doubted(captures, "a1 s2 s3") == "new2", "what a user says is not doubted"
     assert doubted(captures, "a1 s2 s3 a4 s5") == "new2"
-    again = Captures([pair("a1 s2", "reply_1")])
+    again = RecentCaptures([pair("a1 s2", "reply_1")])
     again.revise([Revision(2, is_doubt=True)])
     assert doubted(again, "a1 s2 s3") == "s2", "it was stored before"
 
 
 def test_a_person_who_is_forgotten_leaves_no_edit_behind() -> None:
-    captures = Captures()
+    captures = RecentCaptures()
     captures.revise([Revision(1, "my name", ANN.id)])
     captures.forget(ANN.id, REMOVED)
     assert kept(captures, capture("a1 s2")) == "reply_1: a1 s2"
 
 
 def test_it_is_known_which_messages_were_stored_lately() -> None:
-    captures = Captures([pair("a1 s2", "reply_1"), pair("a3 s4", "thread_9")])
+    captures = RecentCaptures([pair("a1 s2", "reply_1"), pair("a3 s4", "thread_9")])
     assert [captures.holds([number]) for number in (2, 3, 5)] == [True, True, False]
 
 

@@ -208,7 +208,7 @@ def test_an_answer_to_somebody_whose_words_are_not_there_is_not_quoted_below_tho
 
 def test_a_piece_of_a_pair_says_to_whom_it_is_as_the_pair_did() -> None:
     said = talk((ANN, ASKED), (BEN, OTHER), (KIM, ANSWER), (KIM, "So."), to=(UNKNOWN, UNKNOWN, ANN, BEN))
-    pieces = [archive.part_of(said, messages) for messages in (None, {0, 2}, {0, 2, 3}, {1, 2}, {9})]
+    pieces = [archive.piece_of(said, messages) for messages in (None, {0, 2}, {0, 2, 3}, {1, 2}, {9})]
     assert [piece and piece.addressee_ids for piece in pieces] == [
         (UNKNOWN, UNKNOWN, ANN, BEN),
         (),

@@ -21,7 +21,7 @@ def test_a_thousand_identifies_a_day_are_never_reached() -> None:
     identifies, at, sent = IdentifyLimiter(), 0.0, list[float]()
     while at < 3 * 86_400:
         at += identifies.wait(at)
-        identifies.spent(at)
+        identifies.note_sent(at)
         sent.append(at)
         at += 6.0  # op 9 over and over: five seconds, and a little
     busiest = max(sum(start <= other < start + 86_400 for other in sent) for start in sent)

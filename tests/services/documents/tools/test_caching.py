@@ -14,7 +14,7 @@ import pytest
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
 from services.documents.store.document_store import DocumentStore
 from services.documents.tools import libraries
-from services.documents.tools.core import AnswerCache, DocumentQATool, normalised
+from services.documents.tools.core import AnswerCache, DocumentQATool, normalise
 from services.documents.tools.libraries import QAResult, Status
 from services.documents.tools.scopes import FileShelf
 from services.search.embedding import EmbeddingFailed, Vectors
@@ -154,8 +154,8 @@ async def test_a_thousand_random_writes_and_reads_never_meet_a_stale_answer(stor
 
 
 def test_what_makes_no_difference_is_taken_out_of_questions() -> None:
-    assert normalised("  Ｗhat   IS\tit ?!") == normalised("what is it")
-    assert normalised("what is it") != normalised("what was it")
+    assert normalise("  Ｗhat   IS\tit ?!") == normalise("what is it")
+    assert normalise("what is it") != normalise("what was it")
 
 
 async def test_an_answer_found_without_the_embedder_that_there_is_is_not_kept(store: DocumentStore) -> None:

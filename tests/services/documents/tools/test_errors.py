@@ -233,12 +233,12 @@ async def test_files_are_read_while_what_is_published_cannot_be_brought_up_to_da
 async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:
     breaker = Breaker()
     for _ in range(4):
-        breaker.failed()
-    breaker.worked()
+        breaker.note_failure()
+    breaker.note_success()
     for _ in range(4):
-        breaker.failed()
+        breaker.note_failure()
     assert not breaker.is_open
-    breaker.failed()
+    breaker.note_failure()
     assert breaker.is_open
 
 

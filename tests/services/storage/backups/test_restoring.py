@@ -20,7 +20,7 @@ import pytest
 
 from services.storage import files
 from services.storage.backups import manifest, restoring
-from services.storage.backups.manifest import NAME, BadBackup, CopiedFile, Manifest
+from services.storage.backups.manifest import MANIFEST_NAME, BadBackup, CopiedFile, Manifest
 from services.storage.backups.restoring import FolderInUse, restore
 from services.storage.backups.writing import CopyProgress, back_up
 from services.storage.data_folder import lock
@@ -57,7 +57,7 @@ def archive(file: Path, *entries: tuple[zipfile.ZipInfo | str, bytes], claimed: 
             packed.writestr(entry, data)
         named = [(entry if isinstance(entry, str) else entry.filename, data) for entry, data in entries]
         copied = tuple(CopiedFile(name[5:], len(data), 0, sha256(data).hexdigest()) for name, data in named)
-        packed.writestr(NAME, manifest.render(claimed or Manifest(MADE_AT, copied)))
+        packed.writestr(MANIFEST_NAME, manifest.render(claimed or Manifest(MADE_AT, copied)))
     file.write_bytes(made.getvalue())
     return file
 
@@ -149,7 +149,7 @@ def test_what_is_encrypted_or_packed_otherwise_is_refused(file: Path) -> None:
         [("data/a", b"xx")],
         [("a", b"x")],
         [("data/a", b"x"), ("data/a", b"x")],
-        [("data/a", b"x"), (NAME, b"{}")],
+        [("data/a", b"x"), (MANIFEST_NAME, b"{}")],
     ],
 )
 def test_entries_that_are_not_what_the_backup_says_are_refused(file: Path, entries: list[tuple[str, bytes]]) -> None:
@@ -183,7 +183,7 @@ def test_an_entry_that_unpacks_to_more_than_it_says_is_cut_off(file: Path) -> No
 
 
 def test_a_manifest_that_is_a_bomb_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restoring, "MAX_BYTES", 10)
+    monkeypatch.setattr(restoring, "MAX_MANIFEST_BYTES", 10)
     refused(archive(file, ("data/a", b"x")), "is too large")
 
 

@@ -99,7 +99,7 @@ def _conflicts(added: Iterable[Decision], in_force: Mapping[Decimal, Pair]) -> I
                 yield OpenConflict(in_force[decision.key], other, remark.what)
 
 
-class CorrectionRefused(Exception):
+class RemovalRefused(Exception):
     """Nothing can be corrected: one readable line that says why, and what to do instead."""
 
 
@@ -113,13 +113,13 @@ def _note_nothing(_pair_id: str) -> None:
 
 def remove(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_nothing) -> str:
     """Take a pair out of its topic for good, and keep later captures of its conversation out; what it had replaced is
-    back. Returns a line about it. Raises CorrectionRefused, and as `decide` and `note`.
+    back. Returns a line about it. Raises RemovalRefused, and as `decide` and `note`.
     """
     pair = find_pair(library, pair_id)
     placement = library.fold.placement
     if pair.key in placement.withdrawn:
-        raise CorrectionRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
-    topic, topics = placement.topic_of.get(pair.key), placement.parts(pair.key)
+        raise RemovalRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
+    topic, topics = placement.topic_of.get(pair.key), placement.messages_by_topic(pair.key)
     earlier = _removed_earlier(library, pair)
     note(pair.id)
     before = set(library.fold.active)
@@ -141,16 +141,16 @@ def restore(library: TeamLibrary, pair_id: str, at: str, note: Note = _note_noth
     placement = library.fold.placement
     last_topic = placement.last_topic.get(pair.key)
     if (topic := placement.topic_of.get(pair.key)) is not None:
-        raise CorrectionRefused(f"{pair.id} is in {topic} already")
+        raise RemovalRefused(f"{pair.id} is in {topic} already")
     if pair.key not in placement.withdrawn and last_topic is None:
-        raise CorrectionRefused(f"{pair.id} is in no topic to go back to; --regen decides about all of them again")
+        raise RemovalRefused(f"{pair.id} is in no topic to go back to; --regen decides about all of them again")
     if (later := library.fold.later_capture(pair)) is not None:
-        raise CorrectionRefused(
+        raise RemovalRefused(
             f"{later.id}, a later capture of the same conversation, replaces {pair.id}; "
             f"remove that first: --kb remove {later.id}"
         )
     if (again := placement.removed_again.get(pair.key)) is not None:
-        raise CorrectionRefused(
+        raise RemovalRefused(
             f"{again.qa_id} is a later capture of the same conversation; --kb restore {again.qa_id} takes both back"
         )
     tied = next((each.replaces for each in placement.removed_again.values() if each.key == pair.key), ())
@@ -166,11 +166,11 @@ def _removed_earlier(library: TeamLibrary, pair: Pair) -> tuple[str, ...]:
 
 
 def find_pair(library: TeamLibrary, pair_id: str) -> Pair:
-    """Return a pair of the archive. Raises CorrectionRefused: there is none; OSError."""
+    """Return a pair of the archive. Raises RemovalRefused: there is none; OSError."""
     try:
         pair = library.pair(pair_id)
     except archive.BadId as error:
-        raise CorrectionRefused(str(error)) from None
+        raise RemovalRefused(str(error)) from None
     if pair is None:
-        raise CorrectionRefused(f"{library.paths.raw} holds no conversation {pair_id}; --kb show TOPIC shows the ids")
+        raise RemovalRefused(f"{library.paths.raw} holds no conversation {pair_id}; --kb show TOPIC shows the ids")
     return pair

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clock import now
 from model.conversations import Conversation
-from operators.curating import Prefetcher, PrefetchServices
+from operators.prefetching import Prefetcher, PrefetchServices
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.knowledge.index_file import IndexEntry
 from services.llm.endpoint import BadOutput

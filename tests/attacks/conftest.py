@@ -1,0 +1,3 @@
+from tests.readers import idle_readers, kept_readers
+
+__all__ = ["idle_readers", "kept_readers"]
