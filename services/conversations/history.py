@@ -237,7 +237,14 @@ class History:
         """Return a channel or thread. An unknown one counts as a channel, which is not public if Discord lists the
         places that the bot can view.
         """
-        return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL, public=not self.is_unlisted(place_id))
+        found = self._places.get(place_id)
+        if found is None:
+            return Place(place_id, PlaceKind.CHANNEL, public=not self.is_unlisted(place_id))
+        channel = None if found.parent_id is None or found.invited_only else self._places.get(found.parent_id)
+        # Of archived threads Discord does not say that their channel was hidden.
+        if channel is not None and (found.public, found.viewable) != (channel.public, channel.viewable):
+            return replace(found, public=channel.public, viewable=channel.viewable)
+        return found
 
     def is_unlisted(self, place_id: int) -> bool:
         """Return True if Discord has not listed a place, as it should have: it may be private, or in any channel."""

@@ -478,8 +478,10 @@ enable activate / disable deactivate; install / uninstall remove; add create / r
 open / close; allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
 connect / disconnect; subscribe / unsubscribe; login / logout; minimum min / maximum max; before / after
-backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset; lock / unlock
-cancel / renew; attach / detach; ban / unban
+backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
+lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
+public / private; join / leave; merge / split; expand / collapse; promote / demote
+particleon / particleoff; particlein / particleout; particleup / particledown
 windows / linux / macos mac / android / ios
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -490,6 +492,46 @@ aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver;
 def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     groups = _EXCLUSIVE.replace("\n", ";").split(";")
     return tuple(tuple(frozenset(terms(side)) for side in each.split("/")) for each in groups if each)
+
+
+_PARTICLE = lazy_pattern(
+    r"\b(?:(?P<turn>turn|switch|power)|log|sign|opt|check|scale|zoom|roll|move|page|scroll|spin|plug|clock|fade)"
+    r"(?:s|ed|ing|ged|ging|ted|ting)?(?:\s+[\w-]+){0,6}?\s+(?P<way>on|off|in|out|up|down)\b",
+    re.IGNORECASE,
+)
+"""A verb and its particle, such as "turn … off", which `terms` leaves out."""
+_FROM_OR_TO = lazy_pattern(
+    r"\b(?P<way>from|to|into)\s+(?:(?:an?|the|my|our|your|their|its|another|some)\s+)?(?P<what>[\w.#+-]+)",
+    re.IGNORECASE,
+)
+
+
+def particles_in(question: str) -> frozenset[str]:
+    """Return the particles of verbs in a question: on, off, in, out, up, down."""
+    return frozenset(found["way"].lower() for found in _PARTICLE.finditer(question))
+
+
+def directions_in(question: str) -> frozenset[str]:
+    """Return words for from what to what a question goes, such as "from postgres" and "to mysql"; none if it does not
+    go from one to another.
+    """
+    found = [(each["way"].lower().removeprefix("in"), each["what"].lower()) for each in _FROM_OR_TO.finditer(question)]
+    return frozenset(f"{way} {what}" for way, what in found) if any(way == "from" for way, _ in found) else frozenset()
+
+
+def _implied_terms(question: str) -> set[str]:
+    """Return terms for the particles of a question."""
+    implied = [f"particle{way}" for way in particles_in(question)]
+    turned = [found["way"].lower() for found in _PARTICLE.finditer(question) if found["turn"]]
+    implied += [{"on": "enable", "off": "disable"}[way] for way in turned if way in {"on", "off"}]
+    return set(terms(" ".join(implied)))
+
+
+def _goes_the_other_way(question: str, earlier: str) -> bool:
+    mine, its = directions_in(question), directions_in(earlier)
+    return any(f"from {each.removeprefix('to ')}" in its for each in mine if each.startswith("to ")) or any(
+        f"to {each.removeprefix('from ')}" in its for each in mine if each.startswith("from ")
+    )
 
 
 _HIDES_WORD = lazy_pattern(
@@ -504,14 +546,15 @@ _WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.I
 
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
-    one: an opposite (disable, enable) or another act (restore, back up), a system, a number such as a version, or
-    "without". True, too, if the earlier one names both of two opposites and the question one of them, or if a
-    word of it has letters of two alphabets or signs that nobody sees.
+    one: an opposite (disable, enable; turn on, turn off) or another act (restore, back up), a system, a number such as
+    a version, "without", or another direction (from A to B, from B to A). True, too, if the earlier one names both of
+    two opposites and the question one of them, or if a word of it has letters of two alphabets or signs that nobody
+    sees.
     """
     question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     text = f"{earlier}\n{answer}"
-    new, old = set(terms(question)), set(terms(earlier))
-    own, other = new - set(terms(text)), old - new
+    new, old = (set(terms(each)) | _implied_terms(each) for each in (question, earlier))
+    own, other = new - set(terms(text)) - old, old - new
     for group in _exclusive_terms():
         asked, said, before = ([at for at, side in enumerate(group) if side & words] for words in (own, other, old))
         now = [at for at, side in enumerate(group) if side & new]
@@ -525,7 +568,7 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
     left_out = _left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question)
-    return bool(left_out or _HIDES_WORD.search(earlier))
+    return bool(left_out or _HIDES_WORD.search(earlier) or _goes_the_other_way(question, earlier))
 
 
 def asks_only_among_others(question: str, earlier: str) -> bool:
@@ -534,17 +577,32 @@ def asks_only_among_others(question: str, earlier: str) -> bool:
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
-    asking, others = asking_sentences(earlier)
+    asking, others = sentences_with_matter(earlier)
     wanted = set(terms(question))
-    asked = [words for each in asking if len(words := set(terms(each))) >= _MIN_TERMS_ASKED]
+    asked = [set(terms(each)) for each in asking]
     shared = [bool(words & wanted) for words in asked]
     if any(shared):
         return not all(shared)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 
-_MIN_TERMS_ASKED = 2
-"""A sentence with fewer words of its own, such as "What is wrong?", asks about what the others say."""
+def sentences_with_matter(question: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what `asking_sentences` does, without sentences that ask about what the others say ("What is wrong?")."""
+    asking, others = asking_sentences(question)
+    return [each for each in asking if set(terms(each)) - _ask_nothing()], others
+
+
+@lru_cache(maxsize=1)
+def _ask_nothing() -> frozenset[str]:
+    """Return the terms that name no matter."""
+    return frozenset(terms(_ASK_NOTHING))
+
+
+_ASK_NOTHING = """
+advice anybody anyone best correct explain fix happen happening help hint idea know mean missing miss normal possible
+possibly problem issue proper properly recommend reason resolve right safe solution solve somebody someone suggest
+suggestion thought tip way work wrong able please thanks ideas ways works issues problems knows helps anyones
+"""
 
 
 def _numbers_in(text: str) -> set[str]:

@@ -237,8 +237,8 @@ class ArchiveReader:
         latest = self._latest.get(pair.conversation_id, pair)
         return latest if latest.key > pair.key else None
 
-    def add_block(self, block: StoredBlock) -> None:
-        """Take over a block that was just appended, if it follows the last block that was read. Others are read from
+    def add_block(self, block: StoredBlock) -> bool:
+        """Take over a block that was just appended, if it follows the last block that was read. False: it is read from
         the disk later.
         """
         # So is the first block of a new week: the file before may hold unread blocks.
@@ -247,6 +247,8 @@ class ArchiveReader:
             position.offset += len(block.text.encode())
             position.line += block.text.count("\n")
             self._wait([block.pair])
+            return True
+        return False
 
     def rewind(self) -> None:
         """Start reading from the beginning again, as skipped pairs may be wanted now."""

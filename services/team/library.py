@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from model.bounded import BoundedDict
 from model.processes import UserError
 from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
 from services.storage import files
@@ -386,6 +387,7 @@ def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool
 
 # The library
 
+MOST_AHEAD_OF_READER = 1_000
 MOST_PUT_OFF = 64
 """The most decisions and descriptions that are put off together."""
 
@@ -422,6 +424,10 @@ class TeamLibrary:
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
     _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
+    # Captures that are read later, the last of each conversation.
+    _ahead: BoundedDict[str, Pair] = field(
+        default_factory=lambda: BoundedDict[str, Pair](MOST_AHEAD_OF_READER), init=False
+    )
     # Decisions that were put off and are not in the log yet.
     _unlogged: list[Decision] = field(default_factory=list[Decision], init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
@@ -449,12 +455,14 @@ class TeamLibrary:
     def later_undecided(self, pair: Pair) -> Pair | None:
         """Return a later capture of the same conversation that is undecided too, if one is in memory."""
         with self._lock:
-            return self.reader.later_capture(pair)
+            ahead = self._ahead.get(pair.conversation_id, pair)
+            return self.reader.later_capture(pair) or (ahead if ahead.key > pair.key else None)
 
     def outdated_pair(self) -> tuple[Pair, Pair] | None:
         """Return a pair in a topic, and an undecided later capture in memory that has changed it (`has_changed`)."""
         with self._lock:
-            for pair in self.reader.in_memory(self.fold.placement.is_undecided):
+            is_undecided = self.fold.placement.is_undecided
+            for pair in (*self.reader.in_memory(is_undecided), *filter(is_undecided, list(self._ahead.values()))):
                 for held in self.fold.captures(pair):
                     if held.key < pair.key and has_changed(pair, held):
                         return held, pair
@@ -471,12 +479,17 @@ class TeamLibrary:
             return self.reader.in_memory(self.fold.placement.is_undecided)
 
     def add_block(self, block: StoredBlock) -> None:
-        """Take over a block that was just appended to the archive. Never waits: a busy library reads it later."""
+        """Take over a block that was just appended to the archive. Never waits: a busy library reads it later, and so
+        does one that has others to read before; that something in it was taken back is known at once.
+        """
+        taken = False
         if self._lock.acquire(blocking=False):
             try:
-                self.reader.add_block(block)
+                taken = self.reader.add_block(block)
             finally:
                 self._lock.release()
+        if not taken:
+            self._ahead[block.pair.conversation_id] = block.pair
 
     def pairs_of_topic(self, topic: str) -> Sequence[Pair]:
         """Return the pairs of the topic and its continuations."""
@@ -689,6 +702,7 @@ class TeamLibrary:
             self._forgotten.add(author_id)
             self.flush()
             # What it has in memory may be such texts: it reads everything again.
+            self._ahead.clear()
             theirs = self._taken_part_in(author_id)
             self._forgotten_pairs |= theirs
             with _reporting_write_errors("Its words stay in the decisions until this is done again"):

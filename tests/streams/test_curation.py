@@ -29,6 +29,7 @@ from services.team.library import TeamLibrary, has_changed
 from sinks.team import RawArchive
 from streams.curation import CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
+from tests.services.team.test_library import block_of
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
 TICK = 300.0
@@ -771,6 +772,26 @@ def test_what_is_doubted_has_changed_once() -> None:
     doubted = replace(pair(2), doubted_ids=pair(2).message_ids[-1:])
     assert has_changed(doubted, replace(doubted, doubted_ids=()))
     assert not has_changed(doubted, doubted)
+
+
+@pytest.mark.parametrize("is_filed", [True, False])
+async def test_what_is_taken_back_is_known_at_once_though_many_wait_to_be_read(tmp_path: Path, is_filed: bool) -> None:
+    """As after an import, or a restart while the endpoint is down."""
+    store(tmp_path, pair(1))
+    if is_filed:
+        await Team(tmp_path).closes()
+    store(tmp_path, *(pair(number) for number in range(2, 40)))
+    team = Team(tmp_path, ScriptedCurator(seconds=600), finish_all=False)
+    await asyncio.sleep(1)
+    taken = pair(1) if is_filed else pair(30)
+    team.library.add_block(block_of(tmp_path, taken_back(taken, 50)))
+    team.captures.on_next(None)
+    await asyncio.sleep(600 * 100)
+    mine = [action for qa_id, action in team.decided if qa_id == taken.id]
+    assert mine == ([Action.ADDED, Action.REMOVED] if is_filed else [Action.SKIPPED])
+    at = [qa_id for qa_id, _ in team.decided].index(taken.id, 1) if is_filed else 0
+    assert at < 4
+    await team.closes()
 
 
 def doubted(at: Pair, number: int) -> Pair:

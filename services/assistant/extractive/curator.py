@@ -15,7 +15,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.search import STOP_WORDS, asking_sentences, stem, terms
+from services.search import (
+    STOP_WORDS,
+    asking_sentences,
+    directions_in,
+    particles_in,
+    sentences_with_matter,
+    stem,
+    terms,
+)
 from services.storage import in_thread
 from services.team import Actor, Remark, exchanges_of
 
@@ -76,7 +84,8 @@ class Subject:
         asked_count: the number of the users' terms; if nobody asked, of the team's.
         answered_terms: the terms of the team.
         asked_details, answered_details: what each side's words have of `_DETAIL`; a word that comes again is followed
-            by its count.
+            by its count. What is asked has its particles ("turn on") and directions ("from A to B") besides.
+        matters: the number of sentences that ask for something.
         is_certain: whether it is known of each question whom the team answered (`Exchange.asker_known`), and nobody
             has doubted an answer.
         shows: whether the team's words show code or a link, which are in no terms.
@@ -90,6 +99,7 @@ class Subject:
     asked_count: int
     answered_terms: tuple[str, ...]
     asked_details: tuple[str, ...]
+    matters: int
     answered_details: tuple[str, ...]
     is_certain: bool
     shows: bool
@@ -119,12 +129,14 @@ def subject_of(pair: Pair) -> Subject:
     both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)
     words = [content_words(sentence) for sentence in (*asking, *others)]
+    ways = sorted(particles_in(users) | directions_in(users))
     return Subject(
         both,
         tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
         len(asked),
         tuple(answered),
-        _details(each.question for each in found),
+        (*_details(each.question for each in found), *map(sys.intern, ways)),
+        len(sentences_with_matter(users)[0]),
         _details(each.answer for each in found),
         not pair.doubted_ids and all(each.asker_known for each in found),
         any(_SHOWN.search(each.answer) for each in found),
@@ -276,6 +288,7 @@ _SAME_ANSWER = 0.8
 _SAME_MATTER = 0.6
 _SAME_QUESTION = 0.8
 _SHORTER = "a newer and shorter answer to the same question"
+_MORE = "a newer answer to a question that asks more"
 
 
 class ExtractiveCurator:
@@ -312,16 +325,18 @@ class ExtractiveCurator:
         # What was taught in so many words replaces the answer to the same question, whatever that says.
         is_deliberate = not pair.kind.is_on_discord
         # What is doubted, or to an unknown asker, is never quoted, so it must not stand for an answer that may be.
-        said_before = (_says_all_of(old, new) for _, old in olds if old.is_certain or not new.is_certain)
+        said_before = (_says_no_more(new, old) for _, old in olds if old.is_certain or not new.is_certain)
         if not is_deliberate and any(said_before):
             return IntegrationResult(skip=True, remove_ids=[])
         if not new.is_certain:
             return IntegrationResult(skip=False, remove_ids=[])
-        repeats = [old_id for old_id, old in olds if _asks_all_of(new, old) and _says_all_of(new, old)]
+        repeats = [old_id for old_id, old in olds if _repeats(new, old)]
         same = {old_id: old for old_id, old in olds if old_id not in repeats and _asks_the_same(new, old)}
-        replaced = [old_id for old_id, old in same.items() if is_deliberate or new.corrects or _is_as_full(new, old)]
-        # Whoever asks again must not cost the full answer: "as I said yesterday" is none.
-        conflicts = [Remark(each, _SHORTER) for each in same if each not in replaced]
+        # Whoever asks again must not cost the full answer: "as I said yesterday" is none. Nor must whoever asks more.
+        asks_more = [] if new.corrects else [old_id for old_id, old in same.items() if not new.asked <= old.asked]
+        as_full = [old_id for old_id, old in same.items() if new.corrects or _is_as_full(new, old)]
+        replaced = [each for each in same if is_deliberate or (each in as_full and each not in asks_more)]
+        conflicts = [Remark(each, _MORE if each in asks_more else _SHORTER) for each in same if each not in replaced]
         return IntegrationResult(skip=False, remove_ids=repeats + replaced, conflicts=conflicts)
 
     def _topic_for(self, pair: Pair) -> str:
@@ -352,6 +367,23 @@ def _says_all_of(one: Subject, other: Subject) -> bool:
     )
 
 
+def _says_no_more(new: Subject, old: Subject) -> bool:
+    """Return True if an older conversation says all that a newer one does. A newer answer to the same question says
+    more if it has a word of its own; so does one that says that something has changed.
+    """
+    is_same = _asks_the_same(new, old) or (_asks_all_of(new, old) and _asks_all_of(old, new))
+    has_own_word = is_same and not new.answered <= old.answered
+    return _says_all_of(old, new) and not has_own_word and not new.corrects
+
+
+def _repeats(new: Subject, old: Subject) -> bool:
+    """Return True if a newer conversation asks and says all that an older one does; every word of the answer, if it
+    asks more.
+    """
+    asks_as_much = new.asked == old.asked and new.matters == old.matters
+    return _asks_all_of(new, old) and _says_all_of(new, old) and (asks_as_much or old.answered <= new.answered)
+
+
 def _asks_all_of(new: Subject, old: Subject) -> bool:
     return old.asked <= new.asked and {*new.asked_details} == {*old.asked_details}
 
@@ -366,6 +398,7 @@ def _asks_the_same(new: Subject, old: Subject) -> bool:
         and share(old.asked, new.asked) >= _SAME_QUESTION
         and (new.asked <= old.asked or old.asked <= new.asked)
         and {*new.asked_details} == {*old.asked_details}
+        and new.matters == old.matters
     )
 
 

@@ -340,3 +340,17 @@ def test_what_comes_after_a_pause_is_not_known_to_be_complete() -> None:
     assert timeline.newest(1) is None
     assert (timeline.covers(5), timeline.covers(6)) == (True, False)
     assert list(timeline.after(9)) == [None]
+
+
+def test_an_archived_thread_is_as_public_as_its_channel_is_now() -> None:
+    """Discord does not report archived threads when their channel is hidden."""
+    history, channel = History(None), Place(20, PlaceKind.CHANNEL)
+    for each in (channel, Place(30, PlaceKind.THREAD, parent_id=20, archived=True)):
+        history.observe(PlaceSeen(1.0, each))
+    assert history.place(30).public
+    history.observe(PlaceSeen(2.0, replace(channel, public=False, viewable=False)))
+    assert (history.place(30).public, history.place(30).viewable) == (False, False)
+    history.observe(PlaceSeen(3.0, replace(channel, public=True)))
+    invited = Place(31, PlaceKind.THREAD, parent_id=20, public=False, viewable=False, invited_only=True)
+    history.observe(PlaceSeen(4.0, invited))
+    assert not history.place(31).public

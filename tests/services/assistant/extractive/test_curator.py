@@ -190,6 +190,39 @@ async def test_the_answer_to_another_question_costs_no_answer(asked: str) -> Non
     assert await integrated((asked, fuller), ENABLES) == IntegrationResult(skip=False, remove_ids=[])
 
 
+TURNED = "Open the settings page of the project and choose {} in the list of actions, then restart the service."
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("How do I turn on the alarm in the panel?", "How do I turn off the alarm in the panel?"),
+        ("How do I opt in to tracking for the project?", "How do I opt out of tracking for the project?"),
+        (
+            "How do I move the mill data from Postgres to MySQL?",
+            "How do I move the mill data from MySQL to Postgres?",
+        ),
+        ("How do I reset the cache on the server?", "How do I reset the cache on the server? How do I move it?"),
+        (
+            "How do I enable the wheel option in the panel?",
+            "How do I enable the wheel option in the panel or the lever?",
+        ),
+    ],
+)
+async def test_a_question_that_differs_in_a_particle_direction_or_matter_costs_no_answer(
+    first: str, second: str
+) -> None:
+    result = await integrated((second, TURNED.format("Wheel")), (first, TURNED.format("Lever")))
+    assert (result.skip and "?" not in second[:-1], result.remove_ids) == (False, [])
+
+
+@pytest.mark.parametrize("begin", ["", "That has changed. "])
+async def test_a_newer_answer_to_the_same_question_with_another_word_replaces_the_older_one(begin: str) -> None:
+    asked = "How do I reset the cache on the server?"
+    result = await integrated((asked, begin + TURNED.format("Refresh")), (asked, TURNED.format("Wipe")))
+    assert (result.skip, result.remove_ids) == (False, [pair(0).id])
+
+
 async def test_another_question_leaves_a_topic_as_it_is() -> None:
     assert await integrated(PORTS, SKIPS) == IntegrationResult(skip=False, remove_ids=[])
 
