@@ -95,7 +95,8 @@ async def test_a_message_of_the_team_is_filed_at_once(tmp_path: Path, monkeypatc
     kinds = (*conversations.KINDS, TIP)
     for module in (conversations, tracking):
         monkeypatch.setattr(module, "KINDS", kinds)
-    monkeypatch.setattr(conversations, "_ID", re.compile("(?:thread|reply|taught|tip)_[0-9]+"))
+    prefixes = "|".join(each.prefix for each in kinds)
+    monkeypatch.setattr(conversations, "_ID", re.compile(f"(?:{prefixes})[0-9]+"))
     world = await World.begin(tmp_path, team=True)
     world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD))
     world.says(TESS, "!tip The relay listens on port 7070.")
