@@ -481,7 +481,7 @@ connect / disconnect; subscribe / unsubscribe; login / logout; minimum min / max
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
 public / private; join / leave; merge / split; expand / collapse; promote / demote
-particleon / particleoff; particlein / particleout; particleup / particledown
+particleon / particleoff; particlein / particleout; particleup / particledown; quantityall / quantityone / quantityother
 windows / linux / macos mac / android / ios
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -506,6 +506,14 @@ _FROM_OR_TO = lazy_pattern(
 )
 
 
+_QUANTITY = re.compile(
+    r"\b(?:(?P<all>all|every|everybody|everyone|everything|whole|entire)|(?P<one>one|single|nobody|me|my|mine|myself|own)"
+    r"|(?P<other>(?:another|other)\s+(?:member|user|person|people|account)|(?:someone|somebody)\s+else))s?\b",
+    re.IGNORECASE,
+)
+"""How much or whose something is, which `terms` leaves out."""
+
+
 def particles_in(question: str) -> frozenset[str]:
     """Return the particles of verbs in a question: on, off, in, out, up, down."""
     return frozenset(found["way"].lower() for found in _PARTICLE.finditer(question))
@@ -520,8 +528,9 @@ def directions_in(question: str) -> frozenset[str]:
 
 
 def _implied_terms(question: str) -> set[str]:
-    """Return terms for the particles of a question."""
+    """Return terms for the particles of a question, and for how much or whose something is."""
     implied = [f"particle{way}" for way in particles_in(question)]
+    implied += [f"quantity{found.lastgroup}" for found in _QUANTITY.finditer(question)]
     turned = [found["way"].lower() for found in _PARTICLE.finditer(question) if found["turn"]]
     implied += [{"on": "enable", "off": "disable"}[way] for way in turned if way in {"on", "off"}]
     return set(terms(" ".join(implied)))

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         captured_messages,
         leave_out,
         pair_link_line,
+        revise_pending,
         with_doubts,
     )
     from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
