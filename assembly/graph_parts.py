@@ -25,7 +25,7 @@ from assembly.answering import (
 from assembly.data_folder import RunState
 from assembly.documents import Documents, documents_for, evidence_rules
 from assembly.team import curation_parts, curation_rules, image_services
-from clock import now
+from clock import now, run_blocking
 from dataflow.metering import Gauge
 from model.outcomes import Outcome, Result
 from model.servers import Servers
@@ -55,7 +55,17 @@ from services.knowledge import Library, LibrarySearch, Source, owner_of, pair_id
 from services.llm import AttachedImages, ImageSource, Limiter, StructuredLLM
 from services.redaction import Redactor
 from services.storage import DataFolder, in_thread
-from services.team import Capture, Pair, PairLinks, RecentCaptures, Revision, TeachingResult, archive_files
+from services.team import (
+    Capture,
+    Pair,
+    PairLinks,
+    PendingFolder,
+    RecentCaptures,
+    Revision,
+    TeachingResult,
+    archive_files,
+    revise_pending,
+)
 from settings import DiscordSettings, Settings
 from sinks.drafts import DraftSink
 from sinks.evidence import FileNotes
@@ -181,8 +191,13 @@ def capture_parts(
         raw, captures, on_stored=on_stored, places=places, is_rehearsal=curation is None and is_rehearsal
     )
 
+    pending = PendingFolder(DataFolder(settings.app.data_dir).pending)
+
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
-        return await archive.revise(revisions)
+        pairs = await archive.revise(revisions)
+        if not archive.is_rehearsal:
+            await run_blocking(revise_pending, pending, captures, {each.message_id for each in revisions})
+        return pairs
 
     if curation is None:
         return CaptureParts(keep=archive.keep, revise=revise, recent_captures=captures)

@@ -209,11 +209,7 @@ def summarise_images(
 
 def without_withheld(waiting: PendingCapture, withheld: Callable[[CapturedMessage], bool]) -> PendingCapture:
     """Return a capture without `withheld` messages, and without their images."""
-    messages = leave_out(waiting.capture.messages, withheld)
-    ids = {each.message_id for each in messages}
-    refs = tuple(ref for ref in waiting.image_refs if ref.message_id in ids)
-    images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
-    return replace(waiting, capture=replace(waiting.capture, messages=messages), image_refs=refs, images=images)
+    return waiting.with_messages(leave_out(waiting.capture.messages, withheld))
 
 
 def without_withdrawn(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reactivex import Observable
 
 from dataflow.basics import concat_map_iterable
+from model.bounded import BoundedDict
 from model.messages import Author, AuthorType, Message, Part
 from services.conversations import ConversationTracker, History, People
 from services.discord import render
@@ -17,6 +18,11 @@ HEARD_SECONDS = 600.0
 """A message without a Discord reply may be about an answer given so long before, as in conversations (`answer_gap`)."""
 ASKER_SECONDS = 3_600.0
 """An asker may come back for so long after the answer. Their question is looked for as long before the answer."""
+MOST_BY_STRANGER, DAY_SECONDS = 5, 86_400.0
+"""At most so many doubts of a user in a day count that are about answers to others: else one account could have every
+answer of the team quoted no more.
+"""
+KEPT_PEOPLE = 10_000
 MOST_READ = 200
 """At most so many earlier messages of the place are read."""
 
@@ -45,14 +51,31 @@ def doubts(
     - or it mentions a member of the team who has answered in the ten minutes before, and doubts that clearly;
     - or it is by another member of the team, begins with a correction, and nothing else was said since the answer.
 
+    Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
+
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
     sent it.
     """
+    recent = BoundedDict[int, tuple[float, ...]](KEPT_PEOPLE)  # by user, the times of doubts about answers to others
 
     def found(part: Part) -> Iterable[Doubt]:
         by_team = part.author_type is AuthorType.TEAM_MEMBER
-        doubted = (doubted_by(message, part.guild_id, by_team=by_team) for message in part.messages)
-        return [Doubt(part.place.id, message_id) for message_id in dict.fromkeys(doubted) if message_id is not None]
+        doubted = [(each, doubted_by(each, part.guild_id, by_team=by_team)) for each in part.messages]
+        ids = (found for each, found in doubted if found is not None and (by_team or counts(each, found)))
+        return [Doubt(part.place.id, message_id) for message_id in dict.fromkeys(ids)]
+
+    def counts(message: Message, answer_id: int) -> bool:
+        """Return True if a user's doubt counts; note it, if what was answered is another's question."""
+        answer = history.in_memory(message.channel_id, answer_id)
+        asked = None if answer is None or answer.reply_to is None else answer.reply_to.message_id
+        question = None if asked is None else history.in_memory(message.channel_id, asked)
+        is_own = question is not None and question.author.id == message.author.id
+        said = text_of(message)
+        if is_own or answer_to_asker(message, said, set()) == answer_id:
+            return True
+        times = tuple(at for at in recent.get(message.author.id, ()) if message.at - at < DAY_SECONDS)
+        recent[message.author.id] = (*times, message.at)[:MOST_BY_STRANGER]
+        return len(times) < MOST_BY_STRANGER
 
     def doubted_by(message: Message, guild_id: int | None, *, by_team: bool) -> int | None:
         said, reply = text_of(message), message.reply_to

@@ -50,6 +50,7 @@ from services.team.captures import (
     captured_messages,
     leave_out,
     pair_link_line,
+    revise_pending,
     with_doubts,
 )
 from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -466,6 +466,13 @@ class PendingCapture:
         """The name of the file, made of the ids of the first and last message."""
         return f"{self.capture.messages[0].message_id}-{self.capture.messages[-1].message_id}.capture"
 
+    def with_messages(self, messages: tuple[CapturedMessage, ...]) -> PendingCapture:
+        """Return the capture with these messages, and with their images alone."""
+        ids = {each.message_id for each in messages}
+        refs = tuple(ref for ref in self.image_refs if ref.message_id in ids)
+        images = {picture: image for picture, image in self.images.items() if picture.message_id in ids}
+        return replace(self, capture=replace(self.capture, messages=messages), image_refs=refs, images=images)
+
 
 _Id = Annotated[int, Field(strict=False, ge=0, lt=10**20)]  # a string, as no JSON number is safe with so many digits
 
@@ -623,6 +630,19 @@ class PendingFolder:
                 aside = files.move_aside(path, ".damaged")
                 log.warning("%s holds no capture: %s; set aside as %s", path, error, aside.name)
         return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
+
+
+def revise_pending(folder: PendingFolder, captures: RecentCaptures, message_ids: Collection[int]) -> None:
+    """Write the waiting captures that hold one of these messages as they read now: what is known of edits, deletions
+    and doubts is lost with a restart. Blocking. Raises OSError.
+    """
+    for waiting in folder.all():
+        if any(each.message_id in message_ids for each in waiting.capture.messages):
+            revised = waiting.with_messages(captures.with_revisions(waiting.capture).messages)
+            if revised.capture.is_exchange:
+                folder.keep(revised)
+            if not revised.capture.is_exchange or revised.name != waiting.name:
+                folder.drop(waiting)
 
 
 # Links to Discord

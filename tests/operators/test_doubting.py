@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from model.messages import Author, Message, Place
-from operators.doubting import ASKER_SECONDS, HEARD_SECONDS, Doubt, doubts
+from operators.doubting import ASKER_SECONDS, DAY_SECONDS, HEARD_SECONDS, MOST_BY_STRANGER, Doubt, doubts
 from tests.marbles import play, watch
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk
 
@@ -146,3 +146,16 @@ async def test_what_is_withheld_is_not_read_and_what_the_bot_said_is_not_doubted
     doubt = other.says(ANN, "that did not work", second=120, to=posted)
     operator = doubts(other.history, other.tracker, other.people, lambda _: False)
     assert await play("p|", operator, values={"p": other.part(doubt)}) == "-|"
+
+
+@pytest.mark.parametrize(("who", "wanted"), [(BEN, MOST_BY_STRANGER), (ANN, MOST_BY_STRANGER + 2), (STAFF_TOO, 7)])
+async def test_of_a_user_who_asked_nothing_some_doubts_of_a_day_count(who: Author, wanted: int) -> None:
+    """Else one account could have every answer of the team quoted no more."""
+    room = Answered()
+    answers = [room.says(STAFF, f"Run `demo {n}`.", second=80 + n, to=room.question) for n in range(7)]
+    operator = doubts(room.history, room.tracker, room.people, lambda _: False)
+    text = "no, that deletes your data"
+    said = [room.part(room.says(who, text, second=9_000 + n, to=each)) for n, each in enumerate(answers)]
+    later = room.part(room.says(who, text, second=9_000 + DAY_SECONDS + 10, to=answers[0]))
+    seen = await watch("abcdefgh|", operator, values=dict(zip("abcdefgh", [*said, later], strict=True)))
+    assert len([each for _, each in seen if isinstance(each, Doubt)]) == wanted + 1

@@ -18,8 +18,11 @@ from services.team.captures import (
     DamagedCapture,
     PendingCapture,
     PendingFolder,
+    RecentCaptures,
+    Revision,
     parse_pending,
     render_pending,
+    revise_pending,
 )
 
 ids = st.integers(min_value=0, max_value=10**19)
@@ -162,3 +165,21 @@ def test_a_damaged_file_is_reported_and_set_aside_and_the_others_are_read(
     assert folder.all() == [waiting(5)]
     assert caplog.text.count("holds no capture: its first line has no end; set aside") == 1
     assert (tmp_path / f"{waiting(1).name}.damaged").read_bytes() == b"{}"
+
+
+def test_what_is_edited_deleted_or_doubted_is_written_into_what_waits(tmp_path: Path) -> None:
+    """A restart forgets it otherwise, and stores the words as they were."""
+    folder, captures = PendingFolder(tmp_path), RecentCaptures()
+    edited, deleted, other = waiting(1, 5.0, b"abc"), waiting(11), waiting(21)
+    for each in (edited, deleted, other):
+        folder.keep(each)
+    revisions = [Revision(1, "It\n[image: a.png]", 11, 1), Revision(2, is_doubt=True), Revision(11)]
+    captures.revise(revisions)
+    revise_pending(folder, captures, {each.message_id for each in revisions})
+    first, last = folder.all()
+    asked, answer = first.capture.messages
+    assert ("says" in asked.turn.text, answer.is_doubted, first.images) == (False, True, edited.images)
+    assert last == other
+    captures.revise([Revision(1)])
+    revise_pending(folder, captures, {1})
+    assert folder.all() == [other]
