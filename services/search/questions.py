@@ -474,11 +474,12 @@ _EXCLUSIVE = """
 enable activate on / disable deactivate off; install / uninstall remove; add create / remove delete; start run / stop
 open / close; allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
-connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; before / after; always / never
+connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
-public / private; join / leave; merge / split; expand / collapse; promote / demote; in / out / up; up / down
-all every everybody everyone everything each whole / one single some only / my mine our own / another other / nobody
+public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
+all every everybody everyone everything each whole / one single some only / nobody
+all every everybody everyone everything each whole / my mine our own / nobody; my mine our own / another other / nobody
 windows / linux / macos mac / android / ios
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -498,15 +499,16 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
 _WORD_OR_PAUSE = re.compile(r"[\w'’+#-]+|[.,;:!?()\n]")
 _JOINED_PARTICLE = re.compile(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
 _IDLE = re.compile(
-    r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b",
+    r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b"
+    r"|\ball of (?:a )?sudden\b",
     re.IGNORECASE,
 )
 _PARTICLES = frozenset({"on", "off", "in", "out", "up", "down"})
-_ARTICLES = frozenset(
-    ["a", "an", "the", "my", "our", "your", "its", "their", "this", "that", "some", "all", "each", "every", "any"]
-)
+_BEFORE_VERB = frozenset(["i", "we", "you", "they", "to", "please", "not", "cannot", "and", "or", *".,;:!?()\n"])
 _BEHIND_PARTICLE = frozenset(["to", "from", "of", "for", "with", "in", "on", "at", "by", "again", "when", "and", "or"])
 _PAUSES = frozenset(".,;:!?()\n")
+_TURNING = frozenset({"in", "out", "up"})
+_WORDS_TO_VERB = 3
 _WAYS = {"into": "to", "onto": "to", "by": "with"} | {
     each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "or")
 }
@@ -517,11 +519,13 @@ class _Hidden(NamedTuple):
     """What the stop words of a question tell apart.
 
     Attributes:
-        words: those of `_EXCLUSIVE`; "on", "in" and the like only behind a verb ("log in to", "turn it on").
+        words: those of `_EXCLUSIVE`; "on" and "up" only behind a verb ("turn it on").
+        turned: "in", "out" and "up" behind a verb, each with one of the terms in front of it ("log in to").
         behind: by "from", "to" and the like, the terms of what they lead to.
     """
 
     words: frozenset[str]
+    turned: frozenset[tuple[str, str]]
     behind: Mapping[str, frozenset[str]]
 
 
@@ -530,8 +534,15 @@ def _hidden_in(question: str) -> _Hidden:
     text = _IDLE.sub(" ", _JOINED_PARTICLE.sub(r"\1 \2", without_greeting(question)))
     words = _WORD_OR_PAUSE.findall(text.lower())
     exclusive = frozenset[str]().union(*itertools.chain.from_iterable(_exclusive_terms()))
-    said = {each for at, each in enumerate(words) if each not in _PARTICLES or _is_particle(words, at)}
-    return _Hidden((exclusive & STOP_WORDS & said) | (_PARTICLES & said), _led_to(words))
+    places = [at for at, each in enumerate(words) if each not in _PARTICLES or _is_particle(words, at)]
+    turned = (
+        (term, words[at])
+        for at in places
+        if words[at] in _TURNING
+        for term in terms(" ".join(words[max(0, at - _WORDS_TO_VERB) : at]))
+    )
+    said = {words[at] for at in places}
+    return _Hidden(exclusive & said & (STOP_WORDS | _PARTICLES), frozenset(turned), _led_to(words))
 
 
 def _is_particle(words: Sequence[str], at: int) -> bool:
@@ -539,8 +550,7 @@ def _is_particle(words: Sequence[str], at: int) -> bool:
         return True
     lead, verb = words[at - 2] if at > 1 else ".", words[at - 1] if at else "."
     after = words[at + 1] if at + 1 < len(words) else "."
-    is_behind_verb = (lead in STOP_WORDS and lead not in _ARTICLES) or lead in _PAUSES
-    return verb not in _ARTICLES | _PAUSES and (is_behind_verb or after in _PAUSES | _BEHIND_PARTICLE)
+    return (lead in _BEFORE_VERB and bool(terms(verb))) or after in _PAUSES | _BEHIND_PARTICLE
 
 
 def _led_to(words: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -558,16 +568,25 @@ def _led_to(words: Iterable[str]) -> dict[str, frozenset[str]]:
     return led
 
 
-def _goes_another_way(one: Mapping[str, frozenset[str]], other: Mapping[str, frozenset[str]], shared: set[str]) -> bool:
-    """Return True if one goes to where the other comes from, or leads to one thing and the other to another, of which
-    both speak (`shared`): "from A to B" and "from B to A", "A faster than B" and "B faster than A".
+def _is_led_elsewhere(one: _Hidden, other: _Hidden, shared: set[str]) -> bool:
+    """Return True if one question turns in or up what the other turns out; if one goes to where the other comes from;
+    or if both name the same two things (`shared`) in another order: "A faster than B" and "B faster than A".
     """
+    turned = {term: {way for each, way in one.turned if each == term} for term, _ in one.turned}
+    its_turned = {term: {way for each, way in other.turned if each == term} for term, _ in other.turned}
+    if any(turned[term].isdisjoint(its_turned[term]) for term in turned.keys() & its_turned.keys()):
+        return True
     nothing = frozenset[str]()
-    for mine, its in ((one, other), (other, one)):
-        if mine.get("from", nothing) & its.get("to", nothing) - mine.get("to", nothing) - its.get("from", nothing):
-            return True
-    ways = (one.keys() & other.keys()) - {"or"}
-    return any(one[way] - other[way] & shared and other[way] - one[way] & shared for way in ways)
+    for mine, its in ((one.behind, other.behind), (other.behind, one.behind)):
+        for way, back in (("from", "to"), ("before", "after")):
+            comes, goes = mine.get(way, nothing), its.get(back, nothing)
+            turns = bool(comes and goes) and (comes <= goes or goes <= comes)
+            if turns and comes.isdisjoint(mine.get(back, nothing)) and goes.isdisjoint(its.get(way, nothing)):
+                return True
+    ways = (one.behind.keys() & other.behind.keys()) - {"or"}
+    return any(
+        one.behind[way].isdisjoint(other.behind[way]) and one.behind[way] | other.behind[way] <= shared for way in ways
+    )
 
 
 _HIDES_WORD = re.compile(
@@ -605,9 +624,7 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
     left_out = _left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question)
-    return bool(left_out or _HIDES_WORD.search(earlier)) or _goes_another_way(
-        hidden.behind, before_it.behind, new & old
-    )
+    return bool(left_out or _HIDES_WORD.search(earlier)) or _is_led_elsewhere(hidden, before_it, new & old)
 
 
 def asks_only_among_others(question: str, earlier: str) -> bool:
