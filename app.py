@@ -28,18 +28,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replace_closed_streams()
     escape_on_stdout()
     options = parser().parse_args(arguments)
-    try:
-        with sigint_ends_at_once(), garbage_collection_off():
-            # Only now, so that --help answers at once.
-            from commands.dispatch import run  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (Path(__file__).parent / (error.name or "").partition(".")[0]).exists():
-            raise  # one of our own
-        remedy = "run it with .venv/bin/python, which `make demo` sets up"
-        print(f"app.py: this Python has no package {error.name}: {remedy}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
-        return UNUSABLE
-
-    return run(options)
+    # Pydantic would look through all installed packages for plugins, for 0.06 s. There are none.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    with contextlib.ExitStack() as starting:
+        starting.enter_context(garbage_collection_off())
+        try:
+            with sigint_ends_at_once():
+                # Only now, so that --help answers at once.
+                from commands.dispatch import run  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            if (Path(__file__).parent / (error.name or "").partition(".")[0]).exists():
+                raise  # one of our own
+            remedy = "run it with .venv/bin/python, which `make demo` sets up"
+            print(f"app.py: this Python has no package {error.name}: {remedy}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
+            return UNUSABLE
+        if options.ask is None:
+            starting.close()
+            return run(options)
+        # A single question is over before there is much garbage, and nothing looks for it on the way out.
+        code = run(options)
+        gc.freeze()
+        return code
 
 
 def replace_closed_streams() -> None:
@@ -87,7 +96,7 @@ def sigint_ends_at_once() -> Generator[None]:
 
 @contextlib.contextmanager
 def garbage_collection_off() -> Generator[None]:
-    """Switch garbage collection off during the block: for imports it took a tenth of the start of `--ask`."""
+    """Switch garbage collection off during the block: it took a tenth of `--ask`."""
     collecting = gc.isenabled()
     gc.disable()
     try:

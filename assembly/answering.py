@@ -15,35 +15,20 @@ from contextlib import (
 )
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from assembly.sources import source_kinds
 from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
 from operators.approving import ApprovalRules
 from operators.pointing import PointRules
-from services.assistant import Addresses, Assistant, ModelAssistant, Tasks
+from services.assistant import Addresses, Tasks
 from services.assistant.extractive import ExtractiveAssistant
-from services.knowledge import DiskLibrary, JoinedLibrary, Library, LibrarySearch, OwnLibrary, Search, site_generator_of
-from services.llm import (
-    Endpoint,
-    EndpointSettings,
-    Limiter,
-    ObserveCalls,
-    Recording,
-    RedactingEndpoint,
-    ReplayEndpoint,
-    StructuredLLM,
-    ToolLimits,
-    Usage,
-    image_adapter,
-    open_endpoint,
-    vectors_client,
-)
+from services.knowledge import DiskLibrary, JoinedLibrary, LibrarySearch, OwnLibrary, site_generator_of
+from services.llm import Usage
 from services.redaction import Redactor
 from services.search import PassageStore, delete_passages
 from services.search.embedding import (
-    Embedder,
     EmbeddingEndpoint,
     EndpointEmbedder,
     PackagedEmbedder,
@@ -51,11 +36,16 @@ from services.search.embedding import (
 )
 from services.search.text import SiteGenerator
 from services.storage import DataFolder
-from services.team import PairLinks
 from services.telemetry import number_of
-from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
-from streams.answers import Answerer
+from streams.answerer import Answerer
 from streams.chain import AnswerRules, ServerContext, unlimited_budget
+
+if TYPE_CHECKING:
+    from services.assistant import Assistant
+    from services.knowledge import Library, Search
+    from services.llm import Endpoint, EndpointSettings, Limiter, ObserveCalls, StructuredLLM
+    from services.search.embedding import Embedder
+    from settings import AnswerSettings, EmbeddingSettings, LLMSettings, Settings
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """The files of passages, each beside its index. They can be deleted, and are made again."""
@@ -66,6 +56,8 @@ def embedder_of(setting: EmbeddingSettings | str) -> Embedder | None:
     the value of `search.embeddings`.
     """
     if not isinstance(setting, str):
+        from services.llm import vectors_client  # noqa: PLC0415 (as in `open_llm`)
+
         endpoint = EmbeddingEndpoint(setting.base_url, setting.model, setting.api_key.get_secret_value())
         return EndpointEmbedder(endpoint, vectors_client)
     return PackagedEmbedder() if setting == "packaged" and is_model_installed() else None
@@ -164,7 +156,13 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
         for folder in bases
     }
     generators = {folder: generator for folder, generator in made.items() if generator is not None}
-    pair_address = PairLinks(DataFolder(settings.app.data_dir).places).address
+    places = DataFolder(settings.app.data_dir).places
+
+    def pair_address(qa_id: str) -> str | None:
+        from services.team import PairLinks  # noqa: PLC0415 (some 50 ms that answers from documents do without)
+
+        return PairLinks(places).address(qa_id)
+
     return Addresses(bases, generators, pair_address)
 
 
@@ -221,6 +219,8 @@ Observe = Callable[[str, float], None]
 
 
 def endpoint_settings(llm: LLMSettings) -> EndpointSettings:
+    from services.llm import EndpointSettings  # noqa: PLC0415 (as in `open_llm`)
+
     return EndpointSettings(
         base_url=llm.base_url,
         api_key=llm.api_key.get_secret_value(),
@@ -263,14 +263,24 @@ async def open_llm(
         UnreadableExchanges: the file of a replay holds no LLM call.
         OSError: the file of a recording cannot be written.
     """
+    if llm is None and options.replay is None:
+        yield None
+        return
+    from services.llm import (  # noqa: PLC0415 (some 50 ms that answers without a model do without)
+        Recording,
+        RedactingEndpoint,
+        ReplayEndpoint,
+        StructuredLLM,
+        image_adapter,
+        open_endpoint,
+    )
+
     endpoint: Endpoint
     if options.replay is not None:
         endpoint = ReplayEndpoint(options.replay)
-    elif llm is not None:
-        endpoint = open_endpoint(endpoint_settings(llm), options.at_once, options.on_call)
     else:
-        yield None
-        return
+        assert llm is not None  # noqa: S101 (for the type checker)
+        endpoint = open_endpoint(endpoint_settings(llm), options.at_once, options.on_call)
     recording = None if options.record is None else Recording(options.record)
     endpoint = RedactingEndpoint(endpoint, Redactor(settings.secrets).documentation_text, recording)
     async with aclosing(endpoint):
@@ -301,6 +311,9 @@ def assistant_of(
     answering = settings.servers[guild_id].ai_response
     if llm is None:
         return ExtractiveAssistant(search, addresses_of(settings, guild_id), reply_language=answering.reply_language)
+    from services.assistant import ModelAssistant  # noqa: PLC0415 (as in `open_llm`)
+    from services.llm import ToolLimits  # noqa: PLC0415 (as in `open_llm`)
+
     files = settings.documents
     limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
     return ModelAssistant(llm, tasks_of(answering), limits)

@@ -1,13 +1,11 @@
-"""Keeps the knowledge base and its search current, beside the graph; and makes a temporary index."""
+"""Keeps the knowledge base and its search current, beside the graph."""
 
 from __future__ import annotations
 
 import logging
-import tempfile
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import reactivex as rx
 from reactivex import operators as ops
@@ -18,13 +16,12 @@ from assembly.team import model_of
 from dataflow import Overflow, map_async, supervise
 from model.servers import Servers
 from services.assistant import Describer, ModelDescriber
-from services.assistant.extractive import ExtractiveDescriber, describe
-from services.knowledge import CannotList, IndexEntry, LibrarySearch, SourceRecords, index_file
+from services.assistant.extractive import ExtractiveDescriber
+from services.knowledge import LibrarySearch, SourceRecords
 from services.llm import StructuredLLM, Usage
 from services.redaction import Redactor
 from services.search.text import read
-from services.storage import OutsideFolder, files
-from settings import KnowledgeSettings, Settings
+from settings import Settings
 from sinks.knowledge import CacheAndIndex, KnowledgeLog
 from streams.knowledge import KnowledgeParts, knowledge
 from streams.ticks import file_changes, ticks
@@ -147,42 +144,3 @@ async def keep_search_current(searches: Sequence[LibrarySearch], tick_seconds: f
 def search_failed(_: object, error: Exception) -> None:
     if not isinstance(error, Overflow):  # the last update still runs, and sees what this one would have seen
         log.error("search was not brought up to date", exc_info=error)
-
-
-@contextmanager
-def temporary_index(settings: Settings) -> Generator[Settings]:
-    """Return the settings, with a path to a temporary index if there is no index yet and no model is configured (so
-    descriptions cost nothing). It is removed at the end of the block. No configured path is written. Blocking.
-    """
-    with ExitStack() as stack:
-        indexed = settings.servers.map(lambda each: stack.enter_context(_temporary_index(each)))
-        yield indexed.default.with_servers(indexed.own) if indexed.own else indexed.default
-
-
-@contextmanager
-def _temporary_index(settings: Settings) -> Generator[Settings]:
-    kb = settings.kb
-    if kb.index_path.exists() or kb.llm is not None or settings.ai_response.llm is not None:
-        yield settings
-        return
-    entries = list(_entries(kb))
-    if not entries:
-        yield settings
-        return
-    with tempfile.TemporaryDirectory(prefix="millrace-index-") as folder:
-        path = Path(folder) / kb.index_path.name
-        files.replace(path, index_file.render(entries).encode())
-        log.warning("%s is not there: a makeshift index, which finds less, is used; --init-kb builds it", kb.index_path)
-        yield settings.model_copy(update={"kb": kb.model_copy(update={"index_path": path})})
-
-
-def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
-    """Describe every source whose text is on disk."""
-    for kind in source_kinds(kb):
-        with suppress(CannotList):
-            listing = kind.list_sources({}, 0)
-            for source_id in sorted({*listing.unchanged, *listing.due}):
-                with suppress(OutsideFolder, OSError):
-                    found = kind.read(source_id)
-                    if not found.flaw:
-                        yield IndexEntry(f"kb:{source_id}", describe(source_id, found.text))

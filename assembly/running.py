@@ -22,25 +22,23 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from assembly import Unusable
-from assembly.answering import Observe
 from clock import cancel_and_wait, wait_for_blocking_work, with_bounded_shutdown
-from dataflow.metering import Gauge
-from model.events import Event
-from model.outcomes import Result
-from operators.screen import decode
-from services.conversations import InFlight, WorkCancelled
-from services.discord import Dispatch
-from services.llm import ObserveCalls, ObserveTokens
 from services.telemetry import number_of
-from settings import MetricsSettings, Settings
-from sinks.results import ResultCounts
-from streams.recording import dispatches
 
 if TYPE_CHECKING:
     from aiohttp.web import Application
 
+    from assembly.answering import Observe
     from assembly.health import HealthMonitor
     from dashboard import FlowMeter
+    from dataflow.metering import Gauge
+    from model.events import Event
+    from model.outcomes import Result
+    from services.conversations import InFlight
+    from services.discord import Dispatch
+    from services.llm import ObserveCalls, ObserveTokens
+    from settings import MetricsSettings, Settings
+    from sinks.results import ResultCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +252,8 @@ class GraphRun:
 
 
 def _say_why_it_ended(task: asyncio.Task[None]) -> None:
+    from services.conversations import WorkCancelled  # noqa: PLC0415 (as in `play`)
+
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, WorkCancelled):
         log.critical("what ran in the background has ended; start the program again", exc_info=error)
@@ -279,6 +279,9 @@ async def play(
     """Play recordings through a graph on the running loop, to the end. Returns True if all work was finished; `counts`
     counts the messages. Raises BadRecording: a file cannot be read, or holds nothing valid.
     """
+    from operators.screen import decode  # noqa: PLC0415 (what Discord sends: 50 ms, and most commands read none of it)
+    from streams.recording import dispatches  # noqa: PLC0415 (as above)
+
     source: Subject[Dispatch] = Subject()
     run = GraphRun(through(source.pipe(decode(), ops.do_action(counts.observe))), in_flight)
     async for dispatch in dispatches(*recordings, on_cut_off=counts.note_cut_off):

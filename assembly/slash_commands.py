@@ -58,7 +58,7 @@ from services.search import language_of
 from services.team import MOST_ANSWER_CHARS, MOST_QUESTION_CHARS, LessonForm, LessonRefused
 from services.telemetry import number_of
 from settings import Settings
-from streams.answers import AIResult, Answerer, RequestContext
+from streams.answerer import AIResult, Answerer, RequestContext
 
 log = logging.getLogger(__name__)
 

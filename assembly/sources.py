@@ -1,17 +1,21 @@
-"""Makes the kinds of sources from the settings, and the web access that they share."""
+"""Makes the kinds of sources from the settings, the web access that they share, and a temporary index of them."""
 
 from __future__ import annotations
 
+import logging
+import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from pathlib import PurePath
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path, PurePath
 
 from assembly import Unusable
 from clock import Processes
 from services.knowledge import (
     AnyKind,
+    CannotList,
     FetchStatus,
+    IndexEntry,
     PathFilter,
     Record,
     RefreshSchedule,
@@ -19,10 +23,14 @@ from services.knowledge import (
     TextFiles,
     WebFetchers,
     cache,
+    index_file,
     kinds,
 )
+from services.storage import OutsideFolder, files
 from services.telemetry import number_of
-from settings import KnowledgeSettings
+from settings import KnowledgeSettings, Settings
+
+log = logging.getLogger(__name__)
 
 _MOST_NAMED = 4
 """At most this many reasons for leaving files out, and endings of documents, are named."""
@@ -109,3 +117,44 @@ async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[WebFetchers]:
     finally:
         await web.pages.aclose()
         await processes.close()
+
+
+@contextmanager
+def temporary_index(settings: Settings) -> Generator[Settings]:
+    """Return the settings, with a path to a temporary index if there is no index yet and no model is configured (so
+    descriptions cost nothing). It is removed at the end of the block. No configured path is written. Blocking.
+    """
+    with ExitStack() as stack:
+        indexed = settings.servers.map(lambda each: stack.enter_context(_temporary_index(each)))
+        yield indexed.default.with_servers(indexed.own) if indexed.own else indexed.default
+
+
+@contextmanager
+def _temporary_index(settings: Settings) -> Generator[Settings]:
+    kb = settings.kb
+    if kb.index_path.exists() or kb.llm is not None or settings.ai_response.llm is not None:
+        yield settings
+        return
+    entries = list(_entries(kb))
+    if not entries:
+        yield settings
+        return
+    with tempfile.TemporaryDirectory(prefix="millrace-index-") as folder:
+        path = Path(folder) / kb.index_path.name
+        files.replace(path, index_file.render(entries).encode())
+        log.warning("%s is not there: a makeshift index, which finds less, is used; --init-kb builds it", kb.index_path)
+        yield settings.model_copy(update={"kb": kb.model_copy(update={"index_path": path})})
+
+
+def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
+    """Describe every source whose text is on disk."""
+    from services.assistant.extractive import describe  # noqa: PLC0415 (needed only where there is no index)
+
+    for kind in source_kinds(kb):
+        with suppress(CannotList):
+            listing = kind.list_sources({}, 0)
+            for source_id in sorted({*listing.unchanged, *listing.due}):
+                with suppress(OutsideFolder, OSError):
+                    found = kind.read(source_id)
+                    if not found.flaw:
+                        yield IndexEntry(f"kb:{source_id}", describe(source_id, found.text))

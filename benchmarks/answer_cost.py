@@ -53,7 +53,7 @@ from services.llm import Endpoint, RedactingEndpoint, StructuredLLM, open_endpoi
 from services.llm.endpoint import Reply, Request
 from services.redaction import Redactor
 from settings import Settings
-from streams.answers import Answerer
+from streams.answerer import Answerer
 from streams.chain import ServerContext
 
 MOST_TIMES = 1.4

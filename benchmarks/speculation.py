@@ -40,7 +40,7 @@ from model.conversations import Conversation, Role, Turn
 from services.assistant import Assistant, GatingResult
 from services.assistant.answering import AnswerResult, SelectionResult
 from settings import Settings, load
-from streams.answers import AIResult, Answerer
+from streams.answerer import AIResult, Answerer
 from streams.chain import ServerContext
 
 DOCUMENTS = ROOT / "examples" / "knowledge-base" / "sources"

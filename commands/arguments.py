@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assembly import Unusable
-from model.messages import is_snowflake
 from model.processes import ROLES
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
@@ -127,6 +126,8 @@ def parse_days(text: str) -> float:
 
 def parse_id(of: str, text: str) -> int:
     """Parse an id of Discord for argparse. `of`: user or server."""
+    from model.messages import is_snowflake  # noqa: PLC0415 (loads Pydantic, and --help answers at once)
+
     if not is_snowflake(text):
         raise argparse.ArgumentTypeError(f"write the id of a Discord {of}, such as 1458745245675032710")
     return int(text)

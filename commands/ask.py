@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from assembly.answering import AS_CONFIGURED, ModelOptions, conversation_of, open_answering
-from assembly.knowledge import temporary_index
 from assembly.running import run_async
+from assembly.sources import temporary_index
 from commands.arguments import DONE, FAILED
 from model.outcomes import OutcomeKind
 from model.steps import DECISIONS
@@ -17,7 +17,7 @@ from model.words import without_invisible
 from services.search import Level
 from services.telemetry import number_of
 from settings import Settings
-from streams.answers import AIResult, RequestContext
+from streams.answerer import AIResult, RequestContext
 
 
 def run(settings: Settings, options: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from assembly.dashboard import address_of, pages_of_folder
-from assembly.knowledge import temporary_index
 from assembly.running import run_async, stop_signal
+from assembly.sources import temporary_index
 from commands.arguments import DONE, check_data_dir
 from services.telemetry.exporter import CannotListen, serve_metrics
 from settings import Settings

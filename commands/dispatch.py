@@ -24,11 +24,9 @@ from commands.arguments import (
     print_error,
     print_interrupted,
 )
-from services.discord import BadRecording, GatewayRefused
-from services.llm import UnreadableExchanges
+from model.processes import UserError
 from services.redaction import Redactor
 from services.storage import FolderBusy, remedy
-from services.team import LibraryUnusable, LibraryUnwritable
 from services.telemetry import logs
 from settings import EMBEDDED, Settings, SettingsError, load
 
@@ -206,9 +204,6 @@ def _with_commands(commands: tuple[str, ...]) -> str:
     return "with " + " or ".join(flag(name) for name in commands if name != BOT)
 
 
-USER_ERRORS = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
-"""Errors whose message is one line with the remedy. The commands raise these, and `OSError`."""
-
 log = logging.getLogger(__name__)
 
 
@@ -227,8 +222,10 @@ def run(options: argparse.Namespace) -> int:
             return run_guarded(settings, options, redact)
     except SettingsError as error:
         return print_error(str(error), UNUSABLE)  # names keys and how to set them, never values
-    except USER_ERRORS as error:
+    except FolderBusy as error:
         return print_error(redact(str(error)), UNUSABLE)
+    except UserError as error:
+        return print_error(redact(str(error)), error.exit_code)
     except KeyboardInterrupt:
         return print_interrupted()
 
@@ -248,14 +245,12 @@ def run_guarded(settings: Settings, options: argparse.Namespace, redact: Callabl
     try:
         code = run_command(settings, options)
         sys.stdout.flush()
-    except USER_ERRORS:
+    except (UserError, FolderBusy):
         raise
     except BrokenPipeError:
         return handle_broken_pipe()
     except KeyboardInterrupt as stopped:
         return print_interrupted(f"interrupted: {stopped}" if stopped.args else "interrupted")
-    except LibraryUnwritable as error:
-        return print_error(redact(str(error)))
     except OSError as error:
         option = find_option(error, settings, options)
         where = error.filename if option is None else f"{option}: {error.filename}"

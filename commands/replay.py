@@ -18,8 +18,8 @@ from rich.console import Console
 from assembly.answering import AS_CONFIGURED, ModelOptions
 from assembly.data_folder import read_state
 from assembly.graph_parts import REPLAY, DiscordAPI, open_bot
-from assembly.knowledge import temporary_index
 from assembly.running import Meters, collect_garbage_less_often, meters_of, play, serving, terminated_as_interrupted
+from assembly.sources import temporary_index
 from assembly.team import FailedCurations
 from clock import VirtualLoop, now, rfc3339, with_bounded_shutdown
 from commands.arguments import DONE, FAILED

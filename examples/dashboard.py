@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 import dashboard  # noqa: E402 - found only once the path is set
 from assembly.dashboard import pages_of_folder  # noqa: E402
-from assembly.knowledge import temporary_index  # noqa: E402
+from assembly.sources import temporary_index  # noqa: E402
 from dashboard import DashboardData, FlowMeter, History  # noqa: E402
 from dashboard.overview import DAYS  # noqa: E402
 from model.health import Condition, HealthTopic  # noqa: E402

@@ -64,7 +64,7 @@ def draw() -> str:
 async def _replies(folder: Path) -> list[str]:
     """Ask each question by itself, with a data folder in `folder`. Returns the texts of the replies."""
     from assembly.answering import conversation_of, open_answering  # noqa: PLC0415 - found only once the path is set
-    from assembly.knowledge import temporary_index  # noqa: PLC0415 - as above
+    from assembly.sources import temporary_index  # noqa: PLC0415 - as above
     from settings import load  # noqa: PLC0415 - as above
 
     with temporary_index(load(ROOT / "examples" / "demo.yaml").for_replay(folder)) as settings:

@@ -1,4 +1,4 @@
-"""The status that a process reports where several do the work, and the version of the program."""
+"""The status of a process where several do the work, what ends one, and the version of the program."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from model.health import Condition
 VERSION = "0.1.0"
 ROLES = ("gateway", "worker", "team", "knowledge")
 """In the order in which a process stops them: a later role still receives what an earlier one sends."""
+
+
+class UserError(Exception):
+    """A user can cause and mend this; it ends the process. The message is one line with the remedy.
+
+    Attributes:
+        exit_code: that of the process: 2 if nothing was done, 1 if something failed.
+    """
+
+    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

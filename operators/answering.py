@@ -12,17 +12,14 @@ from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Ite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clock import now
-from model.conversations import Conversation, Image, Role
-from model.messages import AuthorType, Message, Part
+from model.conversations import Role
+from model.messages import AuthorType
 from model.outcomes import Outcome, Reason
 from operators.step import TookTooLong
 from services.assistant import (
     Addresses,
-    AnswerResult,
-    Assistant,
     Choice,
     Inquiry,
-    Tasks,
     Unanswered,
     VerificationResult,
     linkable_texts,
@@ -32,15 +29,25 @@ from services.assistant import (
     skip_outcome,
     trusted_text,
 )
-from services.conversations import Context, History, InFlight, Posts, TypingTracker
-from services.discord import Access
-from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
-from services.llm import ImageSource, Limiter, LLMError, Prompt, PromptRefused, choose_images, load_images
-from services.search import Level, SearchResult, StoredPassage, is_question
+from services.knowledge import SourceUnavailable, excerpts
+from services.llm import LLMError, PromptRefused, choose_images, load_images
+from services.search import Level, is_question
 from services.telemetry import add_people, number_of
 
 if TYPE_CHECKING:
+    from model.conversations import Conversation, Image
+    from model.messages import Message, Part
+    from services.assistant import (
+        AnswerResult,
+        Assistant,
+        Tasks,
+    )
+    from services.conversations import Context, History, InFlight, Posts, TypingTracker
+    from services.discord import Access
     from services.documents import Lookup
+    from services.knowledge import IndexEntry, Library, Search, Source
+    from services.llm import ImageSource, Limiter, Prompt
+    from services.search import SearchResult, StoredPassage
 
 AnswerStep: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]
 Guess: TypeAlias = Callable[[Inquiry], Coroutine[Any, Any, Inquiry | None]]

@@ -6,16 +6,19 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from clock import now
-from model.outcomes import Outcome, OutcomeKind, Reason, recordable_sources
-from services.assistant import Inquiry, line_that_asks, links_block, outcome_of
-from services.conversations import Draft, Drafts, InFlight, StartedReply, WorkCancelled
-from services.discord import thread_name
-from services.knowledge import Library, Search, SourceUnavailable, pair_ids
-from services.search import SearchResult
-from services.telemetry import QUESTION_CHARS
+from model.outcomes import OutcomeKind, Reason, recordable_sources
+from services.assistant import line_that_asks, links_block, outcome_of
+from services.knowledge import SourceUnavailable, pair_ids
+
+if TYPE_CHECKING:
+    from model.outcomes import Outcome
+    from services.assistant import Inquiry
+    from services.conversations import Draft, Drafts, InFlight
+    from services.knowledge import Library, Search
+    from services.search import SearchResult
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +89,10 @@ def approve(
     topics of the team are that it is from. Raises OSError: the draft cannot be stored; WorkCancelled: somebody whose
     words may stand in it was forgotten meanwhile.
     """
+    # Some 40 ms that answers without approval do without.
+    from services.conversations import Draft, StartedReply, WorkCancelled  # noqa: PLC0415
+    from services.discord import thread_name  # noqa: PLC0415
+    from services.telemetry import QUESTION_CHARS  # noqa: PLC0415
 
     async def approved(inquiry: Inquiry) -> Inquiry | Outcome:
         part = inquiry.part

@@ -7,13 +7,11 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clock import now
-from model.outcomes import Outcome, OutcomeKind, Reason
+from model.outcomes import OutcomeKind, Reason
 from services.assistant import (
-    Addresses,
-    Inquiry,
     Unanswered,
     is_worth_showing,
     linkable_hit_texts,
@@ -22,8 +20,16 @@ from services.assistant import (
     skip_outcome,
 )
 from services.conversations import in_language, phrases
-from services.knowledge import Search
-from services.search import Hit, Level, best_passage, language_of
+from services.search import Level, best_passage, language_of
+
+if TYPE_CHECKING:
+    from model.outcomes import Outcome
+    from services.assistant import (
+        Addresses,
+        Inquiry,
+    )
+    from services.knowledge import Search
+    from services.search import Hit
 
 log = logging.getLogger(__name__)
 

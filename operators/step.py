@@ -7,20 +7,24 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from reactivex import Observable
 
 from clock import now
 from dataflow.basics import pass_through
 from dataflow.map_async import UnexpectedCancellation, map_async
-from dataflow.metering import Gauge, operator_watch
-from model.messages import Message, Part
+from dataflow.metering import operator_watch
 from model.outcomes import Outcome, OutcomeKind, Reason
 from model.steps import STEP_NAMES
 from services.assistant import Inquiry, Unanswered, outcome_of
-from services.conversations import PersonalWork, Withdrawn, WorkCancelled
+from services.conversations import Withdrawn, WorkCancelled
 from services.telemetry import current_part, current_people
+
+if TYPE_CHECKING:
+    from dataflow.metering import Gauge
+    from model.messages import Message, Part
+    from services.conversations import PersonalWork
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from model.processes import UserError
 from settings.kinds import MAX_NAME_CHARS, TAKEN_NAMES, FollowsData, SettingsSection, ValueHelp
 from settings.sections import GuildSettings, OperatorSettings, Settings
 
@@ -23,7 +24,7 @@ VARIABLE_ORIGIN = "environment variable "
 PRESENTABLE = re.compile(r"[A-Za-z0-9_-]{1,36}", re.ASCII)
 
 
-class SettingsError(Exception):
+class SettingsError(UserError):
     """The configuration cannot be used. The message is one line for the operator: file and line, key and remedy.
 
     The line never contains a configured value, so that it cannot contain a secret.

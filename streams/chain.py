@@ -8,11 +8,7 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from dataflow.metering import Gauge
-from model.outcomes import Outcome
-from model.servers import Servers
 from operators.answering import (
-    AnswerStep,
     announce,
     gate,
     generate,
@@ -26,15 +22,24 @@ from operators.answering import (
 )
 from operators.approving import ApprovalRules
 from operators.pointing import PointRules, RecentReplies, add_links, point
-from operators.step import Step, in_order, step
-from services.assistant import Addresses, Assistant, Inquiry, Unanswered
-from services.knowledge import Library, Search, Source
-from services.llm import Budget, BudgetLimits, Limiter, Usage
-from streams.captures import ImageServices
-from streams.curation import CurationServices
+from operators.step import in_order, step
+from services.assistant import Addresses, Inquiry, Unanswered
+from services.llm import Budget, BudgetLimits, Usage
 
 if TYPE_CHECKING:
+    from dataflow.metering import Gauge
+    from model.outcomes import Outcome
+    from model.servers import Servers
+    from operators.answering import (
+        AnswerStep,
+    )
+    from operators.step import Step
+    from services.assistant import Assistant
     from services.documents import Lookup
+    from services.knowledge import Library, Search, Source
+    from services.llm import Limiter
+    from streams.captures import ImageServices
+    from streams.curation import CurationServices
 
 
 T = TypeVar("T", bound=Inquiry | Unanswered)

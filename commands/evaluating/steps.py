@@ -14,9 +14,9 @@ from reactivex import operators as ops
 
 from assembly import Unusable
 from assembly.answering import ModelOptions, open_answering, server_libraries
-from assembly.knowledge import temporary_index
 from assembly.reports import prices_of
 from assembly.running import run_async, terminated_as_interrupted
+from assembly.sources import temporary_index
 from commands.arguments import DONE, FAILED, print_error
 from commands.evaluating.questions import EvalQuestion, QuestionFile, read_questions, write_from_votes
 from commands.evaluating.runs import (
@@ -46,7 +46,7 @@ from services.llm import PromptRefused, Rejected, TimedOut, Unavailable
 from services.redaction import Redactor
 from services.telemetry import number_of
 from settings import Settings
-from streams.answers import AIResult, RequestContext
+from streams.answerer import AIResult, RequestContext
 
 _ENDS = tuple(name for name, decision in DECISIONS.items() if decision.can_end_answer)
 MAX_FAILURES = 3

@@ -21,8 +21,8 @@ from pathlib import Path
 from assembly import Unusable
 from assembly.answering import addresses_of, conversation_of, library_of, open_answering, open_embedder, open_llm
 from assembly.documents import libraries_of, store_of
-from assembly.knowledge import temporary_index
 from assembly.running import run_async, stop_signal, terminated_as_interrupted
+from assembly.sources import temporary_index
 from commands.arguments import DONE, requires_nats_extra
 from commands.mcp_server.tools import NO_INDEX, FileTools, KnowledgeTools, QuestionBudget, ReadableThreads, ServedTool
 from services.documents.tools import ToolModel, build

@@ -36,7 +36,7 @@ from services.search import Hit, Level
 from services.storage import Signature, confined, in_thread
 from services.telemetry import number_of
 from sinks.terminal import printable_line
-from streams.answers import AIResult, Answerer
+from streams.answerer import AIResult, Answerer
 
 QUESTION_CHARS = 1_000
 _KEPT_INVISIBLE = "\n\t\u200c\u200d"

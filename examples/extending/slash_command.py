@@ -13,7 +13,7 @@ from model.outcomes import Outcome
 from services.conversations import phrases
 from services.discord.slash import QUESTION, Call
 from services.search import best_passage
-from streams.answers import Answerer, RequestContext
+from streams.answerer import Answerer, RequestContext
 
 
 async def where(questions: QuestionCommands, call: Call, question: str) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urljoin
 
 from services.assistant.quoting import section_name
-from services.conversations import Phrases
 from services.knowledge import hosted_address, owner_of, web_address, without_owner
-from services.search import StoredPassage
 from services.search.text import SiteGenerator, anchor_by
+
+if TYPE_CHECKING:
+    from services.conversations import Phrases
+    from services.search import StoredPassage
 
 _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 from pydantic import BaseModel, Field
 
-from model.conversations import Conversation
 from services.assistant import prompts
 from services.assistant.citations import resolve_conversations
-from services.assistant.prompts import Choice, Tasks
-from services.knowledge import Source
-from services.llm import Asker, LongText, Prompt, ShortText, ShortTexts, ToolLimits, Usage, at_most
+from services.llm import LongText, ShortText, ShortTexts, at_most
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
+    from model.conversations import Conversation
+    from services.assistant.prompts import Choice, Tasks
     from services.documents import Toolset
+    from services.knowledge import Source
+    from services.llm import Asker, Prompt, ToolLimits, Usage
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -8,16 +8,20 @@ import html
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from model.conversations import Conversation
-from services.knowledge import Source, answered_pairs, pair_ids
+from services import lazy_pattern
+from services.knowledge import answered_pairs, pair_ids
+
+if TYPE_CHECKING:
+    from model.conversations import Conversation
+    from services.knowledge import Source
 
 # Ids
 
 _WRAPPING = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
-_LABEL = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
-_NAMESPACE = re.compile(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
+_LABEL = lazy_pattern(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
+_NAMESPACE = lazy_pattern(r"(?:kb|team):(?:@[0-9]{1,20}/)?")
 
 
 def clean_id(text: str) -> str:
@@ -101,45 +105,45 @@ _WEB = r"(?:https?|ftp|wss?)"
 _OPENED = rf"(?:{_WEB}|file|data|javascript|vbscript|mailto|tel|sms|discord|steam|tg)"
 """The schemes that need no slash between angle brackets or in a link target."""
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
-_URL = re.compile(
+_URL = lazy_pattern(
     rf"""(?:https?:[/\\]+|(?<=<)(?:{_OPENED}:|[a-z][a-z0-9+.-]+:[/\\])
         |(?<![a-z0-9])(?:{_WEB}:[/\\]+|[a-z][a-z0-9+.-]{{0,20}}+://|www\.|discord\.(?:gg|gift|new)/
         |discord(?:app)?\.com/(?:invite|template|gifts?)/))
         (?:\[[0-9a-f:.]+\]|(?!https?:[/\\])[^\s<>"`\ue000^{{}}|\[\]])+""",
     re.IGNORECASE | re.VERBOSE,
 )
-_BEGINNING = re.compile(rf"({_WEB}):[/\\]*", re.IGNORECASE)
-_ADDRESS_SIGN = re.compile(
+_BEGINNING = lazy_pattern(rf"({_WEB}):[/\\]*", re.IGNORECASE)
+_ADDRESS_SIGN = lazy_pattern(
     rf"""{_WEB}:|:[/\\]|www\.|discord|<{_OPENED}:|\]\s*[(\[:]|=\s*["']?[/\\]{{2}}|&\#?\w+;|\\[!-/:-@\[-`{{-~]""",
     re.IGNORECASE | re.VERBOSE,
 )
-_UNTIL_SPACE = re.compile(r"[^ \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff<]*")
+_UNTIL_SPACE = lazy_pattern(r"[^ \t\n\v\f\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff<]*")
 """The rest of an address in clients that link up to the next white space (as JavaScript defines it)."""
-_HOST_GOES_ON = re.compile(r"[^/\\?#<>^|\[\]:]*?[.\u3002\uff0e\uff61%]\w")
+_HOST_GOES_ON = lazy_pattern(r"[^/\\?#<>^|\[\]:]*?[.\u3002\uff0e\uff61%]\w")
 """A domain behind a sign at which a `_URL` ends, although a host may hold it: `https://known.example{.other.example`."""
-_PARTS = re.compile(r"([a-z][a-z0-9+.-]*://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
+_PARTS = lazy_pattern(r"([a-z][a-z0-9+.-]*://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 _IN_TARGET = r"[^() \t\n\v\f\r<>]"  # other white space does not end a target
 _TARGET = rf"<?(?P<target>(?:{_IN_TARGET}|\((?:{_IN_TARGET}|\({_IN_TARGET}*\))*\))*)>?"
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
-_INLINE = re.compile(rf"!?\[(?P<label>[^\[\]]*)\]\(\s*+{_TARGET}{_TITLE}\s*+\)")
-_DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*+{_TARGET}{_TITLE}[ \t]*+(?:\n|$)", re.MULTILINE)
-_USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
-_LEADING = re.compile(
+_INLINE = lazy_pattern(rf"!?\[(?P<label>[^\[\]]*)\]\(\s*+{_TARGET}{_TITLE}\s*+\)")
+_DEFINITION = lazy_pattern(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*+{_TARGET}{_TITLE}[ \t]*+(?:\n|$)", re.MULTILINE)
+_USE = lazy_pattern(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
+_LEADING = lazy_pattern(
     r"""(?:(?P<any>\]\(\s*)|\]:\s*|(?<![\w-])(?:href|src|action|formaction|poster)\s*=\s*["']?)
         (?:<(?P<angled>[^<>\n]*)>?|(?P<plain>[^ \t\n\v\f\r<>]*))""",
     re.IGNORECASE | re.VERBOSE,
 )
 """A target in a link of any form, also with brackets in its label or without its end. `any`: it may be any text."""
-_HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|[/\\]{2}|[a-z][a-z0-9+.-]{1,30}:", re.IGNORECASE)
+_HOST_LIKE = lazy_pattern(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|[/\\]{2}|[a-z][a-z0-9+.-]{1,30}:", re.IGNORECASE)
 """A target that leads elsewhere although it is no `_URL`: browsers read `https:host` and `\\host` as addresses."""
-_ELSEWHERE = re.compile(rf"{_OPENED}:|[/\\]{{2}}", re.IGNORECASE)
-_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
-_ESCAPE = re.compile(rf"\\[!-/:-@\[-`{{-~]|{_REFERENCE.pattern}", re.IGNORECASE)
+_ELSEWHERE = lazy_pattern(rf"{_OPENED}:|[/\\]{{2}}", re.IGNORECASE)
+_REFERENCE = lazy_pattern(r"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
+_ESCAPE = lazy_pattern(rf"\\[!-/:-@\[-`{{-~]|{_REFERENCE.pattern}", re.IGNORECASE)
 """Escapes and character references, which CommonMark replaces by a character; HTML replaces references alone."""
-_RUN = re.compile(r"(?:[^ \t\n\v\f\r]*\][(:]\s+)?[^ \t\n\v\f\r]+")
+_RUN = lazy_pattern(r"(?:[^ \t\n\v\f\r]*\][(:]\s+)?[^ \t\n\v\f\r]+")
 _DOT = "[.\u2024\u3002\uff0e\uff61]"
-_BARE_HOST = re.compile(
+_BARE_HOST = lazy_pattern(
     rf"""(?<![\w./\\-])(?:(?:[\w-]{{1,63}}{_DOT}){{1,8}}[^\W\d_]{{2,24}}|(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}(?=\S{{0,60}}[a-z]))
         (?::[0-9]{{1,5}})?(?:[/\\]|[?\#](?=\w))[^\s,;!()<>]*""",
     re.IGNORECASE | re.VERBOSE,
@@ -157,20 +161,20 @@ _REMOVED = "\ue000"
 """Marks a removed address until the text around it is tidied. From the private use area, which text does not use."""
 
 _DEBRIS = [
-    (re.compile(rf"\[([^\[\]\n]*)\]\(\s*{_REMOVED}\s*\)?"), rf"\1{_REMOVED}"),
-    (re.compile(rf"""(?<=\])\(\s*{_REMOVED}(?:\s*(?:"[^"\n]*"|'[^'\n]*'))?\s*\)?"""), _REMOVED),
-    (re.compile(rf"\(\s*{_REMOVED}\s*\)|<\s*{_REMOVED}\s*>|\[\s*{_REMOVED}\s*\]"), _REMOVED),
-    (re.compile(rf"""(?P<mark>"|'|`|\*\*|\*|__|_|~~|\|\|){_REMOVED}(?P=mark)"""), _REMOVED),
-    (re.compile(rf"{_REMOVED}(?:[ \t]*{_REMOVED})+"), _REMOVED),
+    (lazy_pattern(rf"\[([^\[\]\n]*)\]\(\s*{_REMOVED}\s*\)?"), rf"\1{_REMOVED}"),
+    (lazy_pattern(rf"""(?<=\])\(\s*{_REMOVED}(?:\s*(?:"[^"\n]*"|'[^'\n]*'))?\s*\)?"""), _REMOVED),
+    (lazy_pattern(rf"\(\s*{_REMOVED}\s*\)|<\s*{_REMOVED}\s*>|\[\s*{_REMOVED}\s*\]"), _REMOVED),
+    (lazy_pattern(rf"""(?P<mark>"|'|`|\*\*|\*|__|_|~~|\|\|){_REMOVED}(?P=mark)"""), _REMOVED),
+    (lazy_pattern(rf"{_REMOVED}(?:[ \t]*{_REMOVED})+"), _REMOVED),
 ]
 _ALONE = rf"[ \t]*+(?:(?:[-*+>•]|\d++[.)])[ \t]++)*{_REMOVED}[ \t]*+[.,;:!?]?[ \t]*+"
 # Between two empty lines, one of them is removed as well.
-_LONE_LINE = re.compile(rf"(?<=\n\n){_ALONE}\n(?:\n|\Z)|^{_ALONE}(?:\n|\Z)", re.MULTILINE)
+_LONE_LINE = lazy_pattern(rf"(?<=\n\n){_ALONE}\n(?:\n|\Z)|^{_ALONE}(?:\n|\Z)", re.MULTILINE)
 _TIDY = [
-    (re.compile(rf"^([ \t]*){_REMOVED}[ \t]*", re.MULTILINE), r"\1"),
-    (re.compile(rf"(?<![ \t])[ \t]*+{_REMOVED}[ \t]*+(?=[.,;:!?)\]}}]|$)", re.MULTILINE), ""),
-    (re.compile(rf"(?<![ \t])[ \t]++{_REMOVED}[ \t]*+|{_REMOVED}[ \t]++"), " "),
-    (re.compile(_REMOVED), ""),
+    (lazy_pattern(rf"^([ \t]*){_REMOVED}[ \t]*", re.MULTILINE), r"\1"),
+    (lazy_pattern(rf"(?<![ \t])[ \t]*+{_REMOVED}[ \t]*+(?=[.,;:!?)\]}}]|$)", re.MULTILINE), ""),
+    (lazy_pattern(rf"(?<![ \t])[ \t]++{_REMOVED}[ \t]*+|{_REMOVED}[ \t]++"), " "),
+    (lazy_pattern(_REMOVED), ""),
 ]
 
 

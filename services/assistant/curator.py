@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import BaseModel, Field
 
-from model.conversations import Conversation, Image, Role, Turn
+from model.conversations import Conversation, Role, Turn
 from services.assistant import prompts
 from services.assistant.citations import clean_id, resolve_conversations, resolve_ids
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS, turn_label
-from services.knowledge import IndexEntry
-from services.llm import Asker, BadOutput, ShortText, Usage, at_most, clean
+from services.llm import BadOutput, ShortText, at_most, clean
 from services.search import rank
 from services.storage import in_thread
-from services.team import Actor, Capture, CapturedImage, Correction, Pair, Remark, Speaker, utterances_of
+from services.team import Actor, Remark, Speaker, utterances_of
+
+if TYPE_CHECKING:
+    from model.conversations import Image
+    from services.knowledge import IndexEntry
+    from services.llm import Asker, Usage
+    from services.team import Capture, CapturedImage, Correction, Pair
 
 _Ids = Annotated[list[ShortText], at_most(1_000)]  # of messages and conversations
 _Remarks = Annotated[list[Remark], at_most(100)]

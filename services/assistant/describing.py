@@ -9,15 +9,18 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from pydantic import BaseModel
 
 from services.assistant import prompts
 from services.knowledge import topic_for_model
-from services.llm import Asker, Usage, at_most
+from services.llm import Usage, at_most
 from services.search.text import Article, Block, BlockKind, Section
 from services.storage import in_thread
+
+if TYPE_CHECKING:
+    from services.llm import Asker
 
 OUTLINE_SHARE = 3
 """The headings of a long document take at most a third of `max_chars`."""

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clock import now
-from clock.cancellation import CancelToken
 from model.conversations import Conversation
-from model.messages import Message, Part
-from model.outcomes import Outcome, OutcomeKind, Reason
+from model.outcomes import Outcome, OutcomeKind
 from services.assistant.citations import remove_foreign_links
-from services.knowledge import Source
-from services.llm import Usage
 from services.search import Level
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
+    from clock.cancellation import CancelToken
+    from model.messages import Message, Part
+    from model.outcomes import Reason
     from services.documents import Toolset
+    from services.knowledge import Source
+    from services.llm import Usage
 
 EMPTY = Conversation(())
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
-from services.assistant.addresses import Addresses
 from services.assistant.quoting import earlier_question, in_known_languages, is_team_answer
-from services.conversations import Phrases
-from services.search import MIN_CONFIDENCE_TO_NAME, Hit, Level, SearchResult, StoredPassage, pages_of, terms
+from services.search import MIN_CONFIDENCE_TO_NAME, Level, pages_of, terms
+
+if TYPE_CHECKING:
+    from services.assistant.addresses import Addresses
+    from services.conversations import Phrases
+    from services.search import Hit, SearchResult, StoredPassage
 
 _LEAST_CHARS = 20
 _LINE_CHARS = 180

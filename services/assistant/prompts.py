@@ -15,14 +15,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from model.conversations import Conversation, Role, Turn
+from model.conversations import Role
 from model.words import number_of
 from services.assistant.citations import conversation_label
-from services.knowledge import IndexEntry, Source, pair_ids, topic_for_model
+from services.knowledge import pair_ids, topic_for_model
 from services.llm import Field, Prompt, conversation_rules, id_field, mark_imitations, one_line, section, system
-from services.team import Correction, Pair, has_several_askers, names_users, utterances_of
+from services.team import has_several_askers, names_users, utterances_of
+
+if TYPE_CHECKING:
+    from model.conversations import Conversation, Turn
+    from services.knowledge import IndexEntry, Source
+    from services.team import Correction, Pair
 
 GATE_RULES = """\
 reason: one short sentence.

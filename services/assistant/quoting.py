@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from model.words import clean
 from services.assistant.citations import remove_addresses
-from services.conversations import Phrases
 from services.knowledge import bare_name
 from services.search import (
     ENGLISH,
-    Hit,
-    StoredPassage,
     asking_sentences,
     language_of,
     without_greeting,
 )
+
+if TYPE_CHECKING:
+    from services.conversations import Phrases
+    from services.search import (
+        Hit,
+        StoredPassage,
+    )
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700

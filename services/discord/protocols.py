@@ -11,6 +11,7 @@ from typing import Protocol
 
 from clock import now
 from model.messages import DISCORD_EPOCH_MS, Message, Place
+from model.processes import UserError
 
 SYNTHETIC_ID = 1 << 21
 """A bit that is set in the ids of replays, among the bits of Discord's worker number, so that no real id is equal."""
@@ -143,7 +144,7 @@ PATIENCE_SECONDS = 180.0
 """`/healthz` answers 200 unless the gateway has been away for longer than this."""
 
 
-class GatewayRefused(Exception):
+class GatewayRefused(UserError):
     """Discord refuses this bot, and a retry cannot help. The message is one line that names the setting to change."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from model.messages import Message
+from model.processes import UserError
 from services.discord import wire
 from services.discord.dispatches import BadLine, Dispatch, parse_line
 from services.discord.wire import USED_TYPES, OddPayload, read_message, read_quoted_message
@@ -36,7 +37,7 @@ KEPT_FIELDS = {
 """Left out are the session key of READY, and the members of GUILD_CREATE, with who is online or speaking."""
 
 
-class BadRecording(Exception):
+class BadRecording(UserError):
     """A file cannot be replayed or imported: one readable line that names it and the remedy."""
 
 

@@ -19,79 +19,86 @@ OpenAI SDK take a second to import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
-from services.llm.endpoint import (
-    BadOutput,
-    CallOptions,
-    Endpoint,
-    EndpointSettings,
-    LLMError,
-    PromptRefused,
-    Rejected,
-    TimedOut,
-    Unavailable,
-    UnknownRequest,
-)
-from services.llm.images import (
-    MAX_IMAGE_BYTES,
-    AttachedImages,
-    ImageFailed,
-    ImageSource,
-    ImageUnusable,
-    choose_images,
-    image_adapter,
-    load_images,
-)
-from services.llm.prompting import (
-    Field,
-    Prompt,
-    clean,
-    conversation_rules,
-    id_field,
-    mark_imitations,
-    one_line,
-    section,
-    system,
-)
-from services.llm.recording import Recording, ReplayEndpoint, UnreadableExchanges
-from services.llm.redacting import RedactingEndpoint
-from services.llm.resilience import (
-    NOT_THIS_KEY,
-    ObserveCalls,
-    import_client,
-    open_endpoint,
-    vectors_client,
-    why_unreachable,
-)
-from services.llm.structured import (
-    Asker,
-    LongText,
-    NotFound,
-    PrefetchingAsker,
-    ShortText,
-    ShortTexts,
-    StructuredLLM,
-    at_most,
-    first_valid_object,
-)
-from services.llm.tools import CountedResult, Tool, ToolLimits, argument_error
-from services.llm.usage import (
-    DAY,
-    HOUR,
-    Budget,
-    BudgetLimits,
-    Limiter,
-    ObserveTokens,
-    Refusals,
-    Spending,
-    Spent,
-    StepTokens,
-    TokenDays,
-    Usage,
-    budget_day,
-    parse_token_days,
-    read_spent,
-    read_token_days,
-    render_spent,
-    render_token_days,
-    summed_token_days,
-)
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.llm.endpoint import (
+        BadOutput,
+        CallOptions,
+        Endpoint,
+        EndpointSettings,
+        LLMError,
+        PromptRefused,
+        Rejected,
+        TimedOut,
+        Unavailable,
+        UnknownRequest,
+    )
+    from services.llm.images import (
+        MAX_IMAGE_BYTES,
+        AttachedImages,
+        ImageFailed,
+        ImageSource,
+        ImageUnusable,
+        choose_images,
+        image_adapter,
+        load_images,
+    )
+    from services.llm.prompting import (
+        Field,
+        Prompt,
+        clean,
+        conversation_rules,
+        id_field,
+        mark_imitations,
+        one_line,
+        section,
+        system,
+    )
+    from services.llm.recording import Recording, ReplayEndpoint
+    from services.llm.redacting import RedactingEndpoint
+    from services.llm.resilience import (
+        NOT_THIS_KEY,
+        ObserveCalls,
+        import_client,
+        open_endpoint,
+        vectors_client,
+        why_unreachable,
+    )
+    from services.llm.structured import (
+        Asker,
+        LongText,
+        NotFound,
+        PrefetchingAsker,
+        ShortText,
+        ShortTexts,
+        StructuredLLM,
+        at_most,
+        first_valid_object,
+    )
+    from services.llm.tools import CountedResult, Tool, ToolLimits, argument_error
+    from services.llm.usage import (
+        DAY,
+        HOUR,
+        Budget,
+        BudgetLimits,
+        Limiter,
+        ObserveTokens,
+        Refusals,
+        Spending,
+        Spent,
+        StepTokens,
+        TokenDays,
+        Usage,
+        budget_day,
+        parse_token_days,
+        read_spent,
+        read_token_days,
+        render_spent,
+        render_token_days,
+        summed_token_days,
+    )
+
+__getattr__ = lazy_exports(__name__)

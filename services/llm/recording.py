@@ -32,6 +32,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 import clock
+from model.processes import UserError
 from services.llm.endpoint import LLMError, Reply, Request, Round, UnknownRequest
 from services.storage import files
 from services.telemetry import current_people
@@ -44,7 +45,7 @@ FORMAT = 2
 _KINDS: dict[str, type[LLMError]] = {kind.__name__: kind for kind in LLMError.__subclasses__()}
 
 
-class UnreadableExchanges(Exception):
+class UnreadableExchanges(UserError):
     """The file is missing or holds no exchange; the message names it."""
 
 

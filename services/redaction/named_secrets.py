@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from services import lazy_pattern
+
 # Names, and values that are none
 
 KeyPath = tuple[str, ...]
@@ -26,36 +28,36 @@ PLACEHOLDER = (
 )
 """Written in the place of a value, in documentation: hiding it would spoil answers."""
 
-is_placeholder = re.compile(PLACEHOLDER).match
-is_count = re.compile(
+is_placeholder = lazy_pattern(PLACEHOLDER).match
+is_count = lazy_pattern(
     r"[+-]?(?:[0-9]{1,4}|[0-9]{1,3}(?:,[0-9]{3}){1,3})(?:[./][0-9]{1,4})?(?:%|(?:ns|[uµm]?s|min|h|x|[kKMGT]?i?B)(?!\w))?"
     # Nothing more, or the next name, as in `12,failed=3`.
     r"[.,;:!?)\]}]{0,20}(?:$|(?<=[,;])[A-Za-z_]{1,40}[=:])"
 ).match
 """`12,`, `1,204`, `98.5%`: at most four digits in a row."""
-is_number = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?[,}\]]*").fullmatch
-is_word = re.compile(
+is_number = lazy_pattern(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?[,}\]]*").fullmatch
+is_word = lazy_pattern(
     r"(?![^aeiouy]*$)(?![a-z]*[^aeiouy\W_]{5})(?:a|i|[a-z]{2,16})(?:[-_'][a-z]{1,16}){0,2}[.,;:!?)\]}]{0,20}"
 ).fullmatch
 """In lower case, up to three joined: `granted.`, `dead-code`."""
-is_constant = re.compile(r"[A-Z]{2,20}(?:_[A-Z]{2,20}){1,5}").fullmatch
-is_ambiguous = re.compile(r"(?:^|\s)(?:pass|credentials)$", re.IGNORECASE).search
+is_constant = lazy_pattern(r"[A-Z]{2,20}(?:_[A-Z]{2,20}){1,5}").fullmatch
+is_ambiguous = lazy_pattern(r"(?:^|\s)(?:pass|credentials)$", re.IGNORECASE).search
 """Names that also stand before counts and steps, as in `pass: 12`."""
 
-_ends_with_secret = re.compile(rf"{NAMES}$").search
-_is_harmless_pass = re.compile(
+_ends_with_secret = lazy_pattern(rf"{NAMES}$").search
+_is_harmless_pass = lazy_pattern(
     r"(?:proxy|fastcgi|uwsgi|scgi|grpc|memcached|low|high|band|all|first|second|last|multi|single|one|two|num|test|by)"
     r"[._ -]?pass$",
     re.IGNORECASE,
 ).search
-_is_plural = re.compile(r"(?:secrets|tokens)$", re.IGNORECASE).search
-_begins_with_count = re.compile(r"(?i:max|min|num|total|limit|count)(?i:imum|ber)?(?:[._ -]|(?=[A-Z][a-z]))").match
-_is_parser_token = re.compile(
+_is_plural = lazy_pattern(r"(?:secrets|tokens)$", re.IGNORECASE).search
+_begins_with_count = lazy_pattern(r"(?i:max|min|num|total|limit|count)(?i:imum|ber)?(?:[._ -]|(?=[A-Z][a-z]))").match
+_is_parser_token = lazy_pattern(
     r"(?:^|[^a-z])(?:unexpected|invalid|illegal|unknown|unrecogni[sz]ed|missing|expected|bad|wrong|unmatched|stray"
     r"|unterminated|reserved|next|current|previous|first|last)[ _]token$",
     re.IGNORECASE,
 ).search
-_is_description = re.compile(
+_is_description = lazy_pattern(
     r"(?:secret[._ -]?name|type|kind|format|title|description|enabled|required|optional"
     r"|(?:default)?[._ -]?mode|algorithm|count"
     r"|(?:min|max)[\w.-]*|[\w.-]*(?:length|ttl|lifetime|expir[a-z]*(?:[._ -]?(?:in|at|on))?|rotation[\w.-]*))",
@@ -63,14 +65,14 @@ _is_description = re.compile(
 ).fullmatch
 _NEUTRAL_NAMES = frozenset({"value", "default", "plain", "raw"})
 """Keys whose values are named by the key above."""
-_split_element = re.compile(r"([^()]*)\(([^()]*)\)?").fullmatch
+_split_element = lazy_pattern(r"([^()]*)\(([^()]*)\)?").fullmatch
 _SWITCH_VALUES = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "null", "~", "include", "omit"})
-_is_file = re.compile(
+_is_file = lazy_pattern(
     r"(?:file:|[A-Za-z]:[\\/]|~?\.{0,2}/)?(?:[\w.@-]+[\\/])*[\w@-][\w.@-]*"
     r"\.(?:pem|key|crt|cer|p12|pfx|jks|jwk|gpg|asc|pub|json|txt|ya?ml|env|conf)"
     r"|(?:/(?:etc|run|var|home|usr|opt|mnt|root|secrets|vault)/)[\w./@-]+"
 ).fullmatch
-_has_letters_and_digits = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+").fullmatch
+_has_letters_and_digits = lazy_pattern(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+").fullmatch
 _LONG_WORD_CHARS = 20
 _MAX_NAME_CHARS = 200
 
@@ -132,7 +134,7 @@ def compile_run(pieces: str) -> re.Pattern[str]:
     The number is bounded because `re` keeps some hundred bytes for each piece that it has matched, even where it cannot
     backtrack. `end_of_run` matches again from the end of a match.
     """
-    return re.compile(rf"(?>(?:{pieces}){{0,{MAX_REPEATS}}})")
+    return lazy_pattern(rf"(?>(?:{pieces}){{0,{MAX_REPEATS}}})")
 
 
 def end_of_run(run: re.Pattern[str], text: str, at: int) -> int:
@@ -157,51 +159,51 @@ _SIGN = (
 )
 # A search for signs, which are rare; `_NAME` then reads backwards. Only the characters that a name can end with are
 # tried before a sign (the 4 is of `b64`).
-_ASSIGNMENT = re.compile(rf"[delnghstyDELNGHSTY4]{_SIGN}")
-_NAME = re.compile(rf"(?:{NAMES}|(?i:secrets|tokens))\Z")
+_ASSIGNMENT = lazy_pattern(rf"[delnghstyDELNGHSTY4]{_SIGN}")
+_NAME = lazy_pattern(rf"(?:{NAMES}|(?i:secrets|tokens))\Z")
 _NAME_CHARS = 32
 """More than the longest of `NAMES` has."""
-_NEXT_NAME = re.compile(rf"{NAMES}{_SIGN}")
-_WORDS_BEFORE = re.compile(r"(?:[A-Za-z]+ )?[\w.-]*$")
+_NEXT_NAME = lazy_pattern(rf"{NAMES}{_SIGN}")
+_WORDS_BEFORE = lazy_pattern(r"(?:[A-Za-z]+ )?[\w.-]*$")
 _BEFORE_CHARS = 40
 
 # Remarks in front of a name and behind its colon, as in `Wrong password: 3 attempts left`, where no secret follows.
-_REMARK = re.compile(
+_REMARK = lazy_pattern(
     r"\b(?:wrong|invalid|incorrect|bad|expired|unexpected|access|missing|unknown|illegal|revoked|rejected|refused|denied"
     r"|malformed|mismatched|unsupported|weak|old|stale|outdated|duplicate|empty|blocked|forgotten|failed)"
     r"[ ](?:[a-z]{1,20}[ ])?[a-z]+(?:[ ]key)?$",
     re.IGNORECASE,
 )
-_STATUS = re.compile(
+_STATUS = lazy_pattern(
     r"(?i:[0-9]{1,3}[ \t]{1,3}(?:more[ \t])?"
     r"(?:attempts?|tries|times?|chars?|characters?|failures?|errors?|retries|left)"
     r"|(?:must|too|expired|invalid|missing|required|incorrect|wrong|empty|not|cannot|denied|unset|undefined|disabled"
     r"|enabled|changed|rejected|accepted|mismatch|failed|please|try)(?=[\s.,;!)]|$))"
 )
 
-_QUOTE = re.compile(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\"{3}|'{3}|\\?[\"'`])")
+_QUOTE = lazy_pattern(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\"{3}|'{3}|\\?[\"'`])")
 _UNTIL_QUOTE = {
     **{quote: compile_run(rf"[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}]") for quote in "\"'`"},
     **{f"\\{quote}": compile_run(rf"[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}]") for quote in "\"'`"},
 }
 _MAX_TRIPLE_QUOTED_CHARS = 20_000
-_BARE = re.compile(r"[^\s\"'`&]+")
+_BARE = lazy_pattern(r"[^\s\"'`&]+")
 # In a comment or a script.
-_BARE_IN_CODE = re.compile(r"(?=[^\s\"'`&]{0,99}[0-9])[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)")
-_SCHEME = re.compile(r"(?i:bearer|basic|bot|token)[ \t]{1,20}([\w.~+/=-]{8,})")
+_BARE_IN_CODE = lazy_pattern(r"(?=[^\s\"'`&]{0,99}[0-9])[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)")
+_SCHEME = lazy_pattern(r"(?i:bearer|basic|bot|token)[ \t]{1,20}([\w.~+/=-]{8,})")
 _MAX_VALUE_CHARS = 1000
 """Only so much of a value is looked at to tell whether it is a secret."""
 
-_OBJECT = re.compile(r"\{[ \t]{0,20}(?:\\?[\"'}]|[\w.-]{1,60}[ \t]{0,9}[:=]|$)", re.MULTILINE)
-_VALUE_OF_OBJECT = re.compile(r"\{[ \t]{0,20}\\?[\"']?(?:value|default|plain|raw)\\?[\"']?[ \t]{0,9}[:=][ \t]{0,20}")
-_LINK = re.compile(r"\[[^\[\]\n]{0,200}\]\(")
-_INNER_PART = re.compile(
+_OBJECT = lazy_pattern(r"\{[ \t]{0,20}(?:\\?[\"'}]|[\w.-]{1,60}[ \t]{0,9}[:=]|$)", re.MULTILINE)
+_VALUE_OF_OBJECT = lazy_pattern(r"\{[ \t]{0,20}\\?[\"']?(?:value|default|plain|raw)\\?[\"']?[ \t]{0,9}[:=][ \t]{0,20}")
+_LINK = lazy_pattern(r"\[[^\[\]\n]{0,200}\]\(")
+_INNER_PART = lazy_pattern(
     r"(?P<label>\[redacted: [a-z ]{1,20}\])|(?P<open>[{\[])|(?P<shut>[}\]])|(?P<comma>,)|(?P<space>[ \t]+)"
     rf"|(?P<quote>\\?[\"'`])|(?P<bare>[^\s,{{}}\[\]\"'`\\]+)|(?P<other>[^{BREAK_CHARS}])|(?P<line>\s)"
 )
 _LIST_PARTS = ("quote", "comma", "space", "line")
-_INNER_NAME = re.compile(r"([\w.-]{1,60})[ \t]{0,9}(?:=>|[:=])")
-_INNER_SIGN = re.compile(r"[ \t]{0,9}(?:=>|[:=])")
+_INNER_NAME = lazy_pattern(r"([\w.-]{1,60})[ \t]{0,9}(?:=>|[:=])")
+_INNER_SIGN = lazy_pattern(r"[ \t]{0,9}(?:=>|[:=])")
 
 
 class _Value(NamedTuple):

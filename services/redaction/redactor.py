@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import quote
 
+from services import lazy_pattern
 from services.redaction.named_secrets import (
     BREAK_CHARS,
     NAMES,
@@ -64,30 +65,30 @@ def label(name: str) -> str:
 def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
     """Make a shape of patterns, which are tried in turn. A group `kept` at the beginning stays readable."""
     joined = "|".join(patterns)
-    pattern = re.compile(joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})")
+    pattern = lazy_pattern(joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})")
 
     def spans(text: str) -> Iterator[Span]:
         return ((match.end("kept"), match.end()) for match in pattern.finditer(text))
 
-    return Shape(label(name), tuple(markers.split()), re.compile(hint), spans)
+    return Shape(label(name), tuple(markers.split()), lazy_pattern(hint), spans)
 
 
 _NAME_MARKERS = "pass pwd credential secret token key string"
-_NAME_HINT = re.compile(
+_NAME_HINT = lazy_pattern(
     r"(?:pass(?:w(?:or)?d|phrase)?|pwd|credential|secret|token|key|string|value|b(?:ase)?64|hash)s?"
     r"(?:\\?[\"'`]\]?)?[ \t]{0,20}(?:[=:]|string\b)"
 )
 _NAMED = Shape(label("secret"), tuple(_NAME_MARKERS.split()), _NAME_HINT, partial(named_secrets, code=False))
 _SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
-_KEY_MARKS = re.compile(r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_ENDS = re.compile(
+_KEY_MARKS = lazy_pattern(r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_ENDS = lazy_pattern(
     r"(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
     r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 )
 _KEY_HEADS = compile_run(r"(?>(?:\s|\\n|>){0,6})[A-Z][A-Za-z-]{1,29}:[^\n\\]{0,200}")
 _KEY_MATERIAL = compile_run(r"(?>(?:\s|\\n|>){0,6})[A-Za-z0-9+/=]{20,100}+")
-_WORDS = re.compile(r"[^\s>]+")
-_KEY_PIECE = re.compile(r"[A-Za-z0-9+/=]{1,100}")
+_WORDS = lazy_pattern(r"[^\s>]+")
+_KEY_PIECE = lazy_pattern(r"[A-Za-z0-9+/=]{1,100}")
 _LEAST_PIECE = 20
 _MOST_BEFORE_END = 20_000
 
@@ -122,12 +123,12 @@ def _begin_of_material(text: str, first: int, end: int) -> int:
     return begin
 
 
-_CALL_WITH_NAME = re.compile(
+_CALL_WITH_NAME = lazy_pattern(
     rf"\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
     rf"[ \t]{{0,9}}[bBrRuUfF]{{0,2}}(?P<mark>[\"'])(?!{PLACEHOLDER}|(?P=mark))"
 )
 _UNTIL_MARK = {mark: compile_run(rf"[^\\{mark}\n]++|\\[^\n]") for mark in "\"'"}
-_ARGUMENT_ENDS = re.compile(r"[\"'][ \t]{0,9}[,)]")
+_ARGUMENT_ENDS = lazy_pattern(r"[\"'][ \t]{0,9}[,)]")
 
 
 def _arguments(text: str) -> Iterator[Span]:
@@ -141,7 +142,7 @@ def _arguments(text: str) -> Iterator[Span]:
             at = end
 
 
-_PRIVATE_KEY = Shape(label("private key"), ("-----begin", "-----end"), re.compile(""), _private_keys)
+_PRIVATE_KEY = Shape(label("private key"), ("-----begin", "-----end"), lazy_pattern(""), _private_keys)
 _PREFIXES = (
     "npm_|pypi-AgE|dop_v1_|shpat_|whsec_|glsa_|glrt-|dckr_pat_|gsk_|xai-|nvapi-|tskey-auth-|sntrys_|figd_|lin_api_"
     "|GOCSPX-|ntn_|sbp_|pscale_tkn_|pscale_pw_|lsv2_pt_|lsv2_sk_"
@@ -213,7 +214,7 @@ SHAPES: tuple[Shape, ...] = (
         hint=r"[*_]:|:[*_]|--",
     ),
     _NAMED,
-    Shape(label("secret"), tuple(_NAME_MARKERS.split()), re.compile(""), _arguments),
+    Shape(label("secret"), tuple(_NAME_MARKERS.split()), lazy_pattern(""), _arguments),
     _shape(
         "secret",
         "://",
@@ -233,7 +234,7 @@ CODE_SHAPES = tuple(
 )
 """For programs, where `token: str` and `token = next(tokens)` are no secrets."""
 
-_is_sample = re.compile(
+_is_sample = lazy_pattern(
     r"example|sample|dummy|placeholder|your|replace|x{4}|\*{3}|\.{3}|(?P<one>[\w*.-])(?P=one){5}|012345|123456|abcdef",
     re.IGNORECASE,
 ).search
@@ -248,7 +249,7 @@ def _without_samples(shape: Shape) -> Shape:
     return replace(shape, spans=spans)
 
 
-_has_key_line = re.compile(r"[A-Za-z0-9+/]{60}").search
+_has_key_line = lazy_pattern(r"[A-Za-z0-9+/]{60}").search
 
 
 def _whole_keys(text: str) -> Iterator[Span]:

@@ -17,6 +17,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
 
+from services import lazy_pattern
+
 _ENGLISH = """a about after again all also am an and another any anybody anyone anything are as at be because been
     before being both but by can cannot cant could couldn did didn didnt do does doesn doesnt doing don done dont
     each either else even ever every few for from further get gets getting give go going gone gonna got had has hasn
@@ -191,30 +193,30 @@ _MOST_WORDS = 400
 _MIN_SCORE = 0.5
 """The least score of a language other than English. A word that no other language has counts 1, one of two ½."""
 
-_NOT_PROSE = re.compile(
+_NOT_PROSE = lazy_pattern(
     r"""```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<[^<>\n]{1,300}>|\[(?:image|file):[^\]\n]{0,1000}\]|:\w+:
     |(?:(?<!\S)\S*)?(?:://|www\.|@)\S*
     |(?<![\w./\\-])(?:(?!_)[\w-])*[./\\_][\w./\\-]*\w|(?<!\w)[^\W\d]*\d\w*|(?<!\S)--?\w[\w-]*""",
     re.DOTALL | re.VERBOSE,
 )
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = lazy_pattern(r"[^\W\d_]+")
 
 # Scripts of one language, and how many characters count as a word; 0: each match is a word.
 _HAN, _KANA = "zh", "ja"
 _SCRIPTS = {
-    _KANA: (re.compile(r"[\u3041-\u3096\u30a1-\u30fa\u30fc\uff66-\uff9f]"), 2),
-    _HAN: (re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"), 2),
-    "ko": (re.compile(r"[\uac00-\ud7a3\u1100-\u11ff]+"), 0),
-    "ru": (re.compile(r"[\u0400-\u04ff]+"), 0),
-    "th": (re.compile(r"[\u0e01-\u0e5b]"), 4),
-    "ar": (re.compile(r"[\u0600-\u06ff\u0750-\u077f]+"), 0),
-    "el": (re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]+"), 0),
-    "he": (re.compile(r"[\u0590-\u05ff]+"), 0),
-    "hi": (re.compile(r"[\u0900-\u097f]+"), 0),
+    _KANA: (lazy_pattern(r"[\u3041-\u3096\u30a1-\u30fa\u30fc\uff66-\uff9f]"), 2),
+    _HAN: (lazy_pattern(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"), 2),
+    "ko": (lazy_pattern(r"[\uac00-\ud7a3\u1100-\u11ff]+"), 0),
+    "ru": (lazy_pattern(r"[\u0400-\u04ff]+"), 0),
+    "th": (lazy_pattern(r"[\u0e01-\u0e5b]"), 4),
+    "ar": (lazy_pattern(r"[\u0600-\u06ff\u0750-\u077f]+"), 0),
+    "el": (lazy_pattern(r"[\u0370-\u03ff\u1f00-\u1fff]+"), 0),
+    "he": (lazy_pattern(r"[\u0590-\u05ff]+"), 0),
+    "hi": (lazy_pattern(r"[\u0900-\u097f]+"), 0),
 }
 _KANA_SHARE = 0.05
 """A text in Han is Japanese from this share of kana on."""
-_UKRAINIAN_LETTERS, _RUSSIAN_LETTERS = re.compile(r"[іїєґ]"), re.compile(r"[ыэъё]")
+_UKRAINIAN_LETTERS, _RUSSIAN_LETTERS = lazy_pattern(r"[іїєґ]"), lazy_pattern(r"[ыэъё]")
 
 # Letters that few languages have. Each counts as half a word; a language named twice has it nearly alone.
 _TELLING_LETTERS = {

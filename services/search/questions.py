@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from services import lazy_pattern
 from services.search.tokenizer import STOP_WORDS, terms
 
 _GREETING_LINE_CHARS = 400
 _MOST_GREETINGS = 4  # in a row: "@bot hey, good morning all!"
 
-_OPENING_GREETING = re.compile(
+_OPENING_GREETING = lazy_pattern(
     r"""(?:(?:hi+|hey+|hello+|hiya|howdy|yo|greetings|good\ (?:morning|evening|afternoon|day)|quick\ question
       |hallo|moin|servus|guten\ (?:tag|morgen|abend)|bonjour|bonsoir|salut|coucou|hola|buenas|buen(?:os|as)\ (?:d[ií]as
       |tardes|noches)|ol[aá]|oi|bom\ dia|boa\ (?:tarde|noite)|привет|здравствуйте|добрый\ (?:день|вечер|утро))
@@ -24,7 +25,7 @@ _OPENING_GREETING = re.compile(
       [\s,.!?:;…。！，、]{0,9}""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ANY_WORD = re.compile(r"\w")
+_ANY_WORD = lazy_pattern(r"\w")
 
 
 def without_greeting(text: str) -> str:
@@ -45,23 +46,23 @@ def without_greeting(text: str) -> str:
 EARLIER_QUESTION = "Before: "
 """Opens the line of a query that repeats an earlier question."""
 
-_NOISE = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+(?!\S*/)")
+_NOISE = lazy_pattern(r"\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+(?!\S*/)")
 
-_ADDRESS = re.compile(r"https?://\S+")
-_NOT_PROSE = re.compile(
+_ADDRESS = lazy_pattern(r"https?://\S+")
+_NOT_PROSE = lazy_pattern(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]{0,1000}\]",
     re.DOTALL | re.MULTILINE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?؟])\s+|(?<=[。！？])|\n+|\s[-–—]\s|;\s")
-_CLAUSE = re.compile(r",\s+(?:and\s+|but\s+|so\s+)?")
-_GREETING = re.compile(
+_SENTENCE = lazy_pattern(r"(?<=[.!?؟])\s+|(?<=[。！？])|\n+|\s[-–—]\s|;\s")
+_CLAUSE = lazy_pattern(r",\s+(?:and\s+|but\s+|so\s+)?")
+_GREETING = lazy_pattern(
     r"^(?:(?:hi+|hey+|hello+|yo|good (?:morning|evening|afternoon|day)|greetings|thanks?|thank you|thx|ok(?:ay)?|so"
     r"|well|um+|and|but|also|btw|oh|hm+|sorry|please|quick question|question|ah+|yeah|yes|no)\b"
     r"(?: (?:there|all|everyone|everybody|guys|folks|team|again|so much|a lot|in advance))?[\s,.!:…-]*|@\S+\s+)+",
     re.IGNORECASE,
 )
 
-_ASKS = re.compile(
+_ASKS = lazy_pattern(
     r"""^(?:
       how\s+(?:do|does|did|can|could|to|should|would|come|much|many|long|often|big|is|are|am|will)\b
     | what(?:'s|’s|\s+(?:is|are|does|do|did|was|happens|happened|should|would|could|can|if|about|version|kind|else))\b
@@ -80,7 +81,7 @@ _ASKS = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_SEEKS = re.compile(
+_SEEKS = lazy_pattern(
     r"""\b(?:
       how\s+(?:do|can|could|should|would)\s+(?:i|we|you|one)
     | (?:wondering|know|unsure|sure|understand|figure\s+out|explain|confused\s+about|find\s+out|tell\s+me)\s+
@@ -93,7 +94,7 @@ _SEEKS = re.compile(
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_REPORTS = re.compile(
+_REPORTS = lazy_pattern(
     r"""\b(?:
       (?:can['’]?t|cannot|can\s+not|couldn['’]?t|could\s+not|unable\s+to|not\s+able\s+to|failing\s+to|failed\s+to
         |fails\s+to)
@@ -115,7 +116,7 @@ _REPORTS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_SOLVED = re.compile(
+_SOLVED = lazy_pattern(
     r"""\b(?:
       (?:it|that|this|everything|all)(?:['’]s)?\s+(?:now\s+)?(?:works?|worked|working|fixed|solved|did\s+it|helped)\b
     | works?\s+(?:now|fine|again|great|perfectly)(?!\s+(?:in|on|with|for|as|from|when|if|without|locally|here|until))
@@ -126,7 +127,7 @@ _SOLVED = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ADVISES = re.compile(
+_ADVISES = lazy_pattern(
     r"""^(?:you\s+(?:can|could|should|need|have\s+to|must|might|may|want|just|would|will|don)|try\s|have\s+you\s+tried|just\s+\w+
       |make\s+sure|check\s|i\s+(?:would|suggest|recommend|think|guess|believe|fixed|solved)|if\s+you\b|see\s|look\s+(?:at|in)
       |(?:have|had|did|were|was|are)\s+you\b|do\s+you\s+(?!know|have|guys|support|offer)
@@ -134,7 +135,7 @@ _ADVISES = re.compile(
       |could\s+you\s+(?:try|send|post|paste|run|check)|(?:it|that|this)\s+(?:works|worked)\s+for\s+me)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_SMALL_TALK = re.compile(
+_SMALL_TALK = lazy_pattern(
     r"""\b(?:how\s+(?:are|is|was)\s+(?:you|u|it\s+going|everyone|everybody|life|your|the\s+weekend)|what(?:['’]?s|\s+is)\s+up
       |how\s+(?:have\s+you\s+been|do\s+you\s+do)|(?:any(?:body|one)|somebody|someone)\s+(?:here|there|around|awake|home|alive)\s*(?:\?|$)
       |who(?:['’]?s|\s+is|\s+are)\s+(?:here|there|you|coming|going\s+to\s+the)|are\s+you\s+(?:a\s+bot|serious|kidding|real|there)
@@ -142,17 +143,17 @@ _SMALL_TALK = re.compile(
       |you\s+know\s+what|isn['’]t\s+it|right\s*\?|what\s+time|see\s+you|happy\s+\w+day)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_WISHES = re.compile(
+_WISHES = lazy_pattern(
     r"""\b(?:i\s+wish|if\s+only|(?:would|['’]d)\s+be\s+(?:so\s+)?(?:nice|great|cool|awesome|neat)|long\s+live|can['’]?t\s+wait
       |looking\s+forward|(?:i|we)(?:['’]ve|\s+have)?\s+(?:just\s+)?(?:made|built|did|decided|moved|always\s+thought)|i\s+(?:love|like|hate|prefer|agree|think|guess|believe|suppose|bet|doubt|assumed?|always\s+thought))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_REPLIES = re.compile(
+_REPLIES = lazy_pattern(
     r"^(?:yes|yeah|yep|yup|no|nope|nah|sure|actually|right|exactly|true|agreed|indeed|because|it\s+depends|i\s+agree"
     r"|fair\s+enough|ignore\s+my|never\s*mind)\b",
     re.IGNORECASE,
 )
-_REMARKS = re.compile(
+_REMARKS = lazy_pattern(
     r"\W*(?:unfortunately|sadly|luckily|fortunately|apparently|obviously|technically|basically|honestly|interesting(?:ly)?"
     r"|speaking of|fyi|afaik|iirc|imo|imho|btw|lol|lmao|haha+"
     r"|phew|yay|hooray|finally|ok(?:ay)?|rofl|wow|oh+|ah+|hm+|well|but|though|still|also|plus|or"
@@ -160,39 +161,39 @@ _REMARKS = re.compile(
     r"|there|these|those|same|which|what|who)\b",
     re.IGNORECASE,
 )
-_NEEDS = re.compile(
+_NEEDS = lazy_pattern(
     r"\b(?:wants?|needs?|trying|tried|should|must|has to|have to|would like|looking for|how)\b", re.IGNORECASE
 )
-_TROUBLE = re.compile(
+_TROUBLE = lazy_pattern(
     r"\b(?:\w+n['’]t|arent|isnt|doesnt|dont|wont|cant|never|always|although|even though|instead|wrong|broken?|breaks?"
     r"|dies?|died|denied|refused|rejected|fail(?:s|ed|ing)?|errors?|missing|lost|gone|stuck|hangs?|slow|crash(?:es|ed)?"
     r"|warnings?|timeout|times out|unknown|locked|nothing happens)\b",
     re.IGNORECASE,
 )
-_STATES = re.compile(
+_STATES = lazy_pattern(
     r"^\W*(?:the|an?|some|most|all)\b|\b(?:is|are|was|were|am|be|been|has|have|had|does|do|did|will|would|can|could|may|might|means?|seems?"
     r"|\w+['’](?:s|re|ve|ll|d|m))\b",
     re.IGNORECASE,
 )
 """Verbs of statements, and words that statements begin with."""
-_CONTINUES = re.compile(
+_CONTINUES = lazy_pattern(
     r"""(?:(?:ok(?:ay)?|thanks?|thank\s+you|great|cool|nice|hm+|oh|ah)[\s,.!]+)*
         (?:(?:what|how)\s+about\b
         |(?:and|but|or|so|then|also|same|even|only|on|for|with|in|without)\b[^?]{1,160}\?)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_ADDRESSEE = re.compile(
+_ADDRESSEE = lazy_pattern(
     r"^@?(?!\w*(?:error|warning|exception)\b|(?:question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
-_ABOUT_THEMSELVES = re.compile(r"\b(?:i|we|i['’]?m|i['’]?ve|i['’]?d|we['’]re|we['’]ve|im|ive)\b", re.IGNORECASE)
-_SECOND_PERSON = re.compile(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
-_ERROR = re.compile(
+_FIRST_PERSON = lazy_pattern(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
+_ABOUT_THEMSELVES = lazy_pattern(r"\b(?:i|we|i['’]?m|i['’]?ve|i['’]?d|we['’]re|we['’]ve|im|ive)\b", re.IGNORECASE)
+_SECOND_PERSON = lazy_pattern(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
+_ERROR = lazy_pattern(
     r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b",
     re.IGNORECASE,
 )
-_SHORT_QUESTION = re.compile(
+_SHORT_QUESTION = lazy_pattern(
     r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?"
     r"|thoughts|is that|right|help)\W*|\w+(?:\s\w+)?\?+",
     re.IGNORECASE,
@@ -203,7 +204,7 @@ _MIN_SUBJECT_TERMS = 2
 _MIN_WORDS = 3
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
 _UNFINISHED_ENDS = ("..", "…", ":", ",", ";", "-", "–", "—", "(", "：", "，", "、", "；", "،", "؛")
-_WORDS_THAT_ASK = re.compile(
+_WORDS_THAT_ASK = lazy_pattern(
     r"""(?:^|[,:]\s*)(?:
       (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich
         |wei(?:ß|ss)\s+jemand|hat\s+jemand)
@@ -217,13 +218,13 @@ _WORDS_THAT_ASK = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # In Chinese, `A不A` asks yes or no: 会不会, 是不是, 可不可以.
-_CHARACTERS_THAT_ASK = re.compile(
+_CHARACTERS_THAT_ASK = lazy_pattern(
     r"怎么|怎麼|怎样|怎樣|如何|为什么|為什麼|什么|什麼|为啥|啥|咋|多少|哪里|哪裡|哪个|哪個|哪些|是否|能否|可否|(?P<a>[^\W不])不(?P=a)"
     r"|可以.{0,20}吗|有没有|有沒有|[吗嗎呢]\s*$|どう|なぜ|何故|どこ|どれ|何を|ですか|ますか|でしょうか|方法|어떻게|왜|어디|무엇|나요|까요|อย่างไร|ทำไม|ยังไง"
 )
-_ALPHABETIC = re.compile(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
-_UNSPACED = re.compile(r"[\u0e01-\u0e3a\u3041-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_WORD = re.compile(r"[^\W_]+")
+_ALPHABETIC = lazy_pattern(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
+_UNSPACED = lazy_pattern(r"[\u0e01-\u0e3a\u3041-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = lazy_pattern(r"[^\W_]+")
 
 
 def words_to_search(text: str) -> str:
@@ -345,57 +346,59 @@ _UNITS = r"(?:milli|micro)?(?:sec(?:ond)?|minute|min|hour|day|week|month|year)s?
 _NUMBER_WORDS = "one|two|three|four|five|ten|no|unlimited|any"
 _FIGURES = (
     (
-        re.compile(r"\bhow\s+(?:long|often|old)\b|\b(?:time-?out|interval|lifetime)\b.{0,40}\bdefault", re.IGNORECASE),
-        re.compile(
+        lazy_pattern(
+            r"\bhow\s+(?:long|often|old)\b|\b(?:time-?out|interval|lifetime)\b.{0,40}\bdefault", re.IGNORECASE
+        ),
+        lazy_pattern(
             rf"\d\s*(?:ms|s|m|h|d|{_UNITS})\b|\b(?:a|an|one|two|three|every|each|per|in)\s+{_UNITS}\b"
             rf"|\b(?:daily|weekly|hourly|monthly|forever|never|immediately|{_UNITS})\b|\b(?:timedelta|until|till|(?:19|20)\d\d\b)",
             re.IGNORECASE,
         ),
     ),
     (
-        re.compile(
+        lazy_pattern(
             r"\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+(?:\w+\s+){0,2}(?:versions?|numbers?|limits?)"
             r"|\bhow\s+(?:many|much)\b|\bmax(?:imum)?\s+(?:number|length)|\bsince\s+which\b",
             re.IGNORECASE,
         ),
-        re.compile(rf"\d|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE),
+        lazy_pattern(rf"\d|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE),
     ),
     (
-        re.compile(r"\bhow\s+(?:large|big)\b|\bmax(?:imum)?\s+size\b", re.IGNORECASE),
-        re.compile(
+        lazy_pattern(r"\bhow\s+(?:large|big)\b|\bmax(?:imum)?\s+size\b", re.IGNORECASE),
+        lazy_pattern(
             r"\d\s*(?:[kmgt]i?b?|b|bytes?|(?:kilo|mega|giga|tera)bytes?|char(?:acter)?s?|lines|pixels|px|%)(?!\w)"
             r"|\d\s*\*\s*\d|\b(?:no|any|unlimited)\b",
             re.IGNORECASE,
         ),
     ),
     (
-        re.compile(r"\b(?:which|what)(?:['’]s|\s+(?:is|are))?\s+(?:the\s+)?(?:\w+\s+){0,2}ports?\b", re.IGNORECASE),
-        re.compile(r"(?<![\w.])\d{2,5}(?!\w|\.\d)"),
+        lazy_pattern(r"\b(?:which|what)(?:['’]s|\s+(?:is|are))?\s+(?:the\s+)?(?:\w+\s+){0,2}ports?\b", re.IGNORECASE),
+        lazy_pattern(r"(?<![\w.])\d{2,5}(?!\w|\.\d)"),
     ),
     (
-        re.compile(
+        lazy_pattern(
             r"\bwhen\s+(?:will|is|does|do|can)\b.{0,80}\b(?:come|comes|coming|out|released?|land|ship|available|expected|planned)\b"
             r"|\brelease\s+date\b",
             re.IGNORECASE,
         ),
-        re.compile(
+        lazy_pattern(
             r"\b(?:19|20)\d\d\b|\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\s+\d",
             re.IGNORECASE,
         ),
     ),
 )
 """Pairs of patterns: a question for a figure, and a text that has such a figure."""
-_NAMES = re.compile(
+_NAMES = lazy_pattern(
     r"(?<![\w.-])(?:--[a-z][\w-]+|[A-Z]{1,8}[-_]?\d{2,}|v?\d+\.\d+(?:\.\d+)*|[A-Za-z]\w*_\w+|\w+::\w+|\w[\w.]{2,}\(\))"
 )
 """In a question: options, error codes, versions, identifiers and calls."""
-_VERSION_OF = re.compile(
+_VERSION_OF = lazy_pattern(
     r"\bversions?\s+of\s+(?:the\s+)?([\w.+#-]{2,40})"
     r"|\b(?:which|what|minimum|min|lowest|latest|newest|oldest)\s+([\w.+#-]{2,40})\s+versions?\b",
     re.IGNORECASE,
 )
 _NO_PRODUCT = frozenset({"the", "this", "that", "it", "its", "your", "minimum", "lowest", "latest", "newest", "oldest"})
-_HOW_MANY = re.compile(r"\bhow\s+many\s+((?:[a-z]{2,40}\s+){0,4}[a-z]{2,40})", re.IGNORECASE)
+_HOW_MANY = lazy_pattern(r"\bhow\s+many\s+((?:[a-z]{2,40}\s+){0,4}[a-z]{2,40})", re.IGNORECASE)
 _NOT_COUNTED = frozenset(
     [
         *("of", "the", "an", "my", "our", "your", "more", "other", "different", "times", "in", "on", "per", "at", "to"),
@@ -406,15 +409,15 @@ _NOT_COUNTED = frozenset(
 """Words behind "how many" that name nothing: "how many of my folders", "how many can I have"."""
 _NUMBER_WITHIN = 48
 """Characters between a thing and its number: "at most 40 agents", "Agents: 40"."""
-_NUMBER = re.compile(rf"(?<![\d.])\d+(?!\.?\d)|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE)
+_NUMBER = lazy_pattern(rf"(?<![\d.])\d+(?!\.?\d)|\b(?:{_NUMBER_WORDS})\b", re.IGNORECASE)
 _DIGIT_WITHIN = 24
 """Characters from the name of a product to its version: "Python >= 3.9", "Node.js, version 20"."""
-_INTRODUCTION = re.compile(
+_INTRODUCTION = lazy_pattern(
     r"(?:introduction|intro|overview|welcome\b.*|(?:table of )?contents|getting started|get started|quick ?start|about)"
     r"[\W_]*",
     re.IGNORECASE,
 )
-_GENERAL_QUESTION = re.compile(
+_GENERAL_QUESTION = lazy_pattern(
     r"\bwhat(?:['’]?s| is| are| does)\b|\b(?:introduction|overview|summary|begin|beginner|start(?:ed|ing)?|new to)\b",
     re.IGNORECASE,
 )
@@ -496,9 +499,9 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     )
 
 
-_WORD_OR_PAUSE = re.compile(r"[\w'’+#-]+|[.,;:!?()\n]")
-_JOINED_PARTICLE = re.compile(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
-_IDLE = re.compile(
+_WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
+_JOINED_PARTICLE = lazy_pattern(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
+_IDLE = lazy_pattern(
     r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b"
     r"|\ball of (?:a )?sudden\b",
     re.IGNORECASE,
@@ -589,14 +592,14 @@ def _is_led_elsewhere(one: _Hidden, other: _Hidden, shared: set[str]) -> bool:
     )
 
 
-_HIDES_WORD = re.compile(
+_HIDES_WORD = lazy_pattern(
     r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]|(?<=[A-Za-z])[\u00ad\u200b-\u200f\u2060-\u2064\ufeff](?=[A-Za-z])"
 )
 """Letters of two alphabets, or a sign that nobody sees, within a word: it is not the one that people read."""
 _NEGATING = ("un", "de", "dis")
-_BACK_UP = re.compile(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
-_NUMBER_IN_QUESTION = re.compile(r"\d[\d.]*")
-_WITHOUT = re.compile(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
+_BACK_UP = lazy_pattern(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
+_NUMBER_IN_QUESTION = lazy_pattern(r"\d[\d.]*")
+_WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
 
 
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:

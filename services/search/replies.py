@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
+from services import lazy_pattern
 from services.search.questions import asking_sentences, is_question, words_to_search
 from services.search.tokenizer import terms
 
@@ -19,25 +20,25 @@ from services.search.tokenizer import terms
 _MIN_TERMS, _MIN_WORDS = 2, 5
 """The fewest different terms, and the fewest words, of an answer without a link or code."""
 
-_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_SENTENCE = re.compile(r"(?<=[.!?…؟。！？])[ \t]+(?=\S)|(?<=[。！？])")
-_LINE_OR_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
-_ANY_WORD = re.compile(r"\w")
-_WORD = re.compile(r"[^\W_]+")
-_LINK_OR_CODE = re.compile(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$#] ?\S", re.MULTILINE)
-_ADDRESS = re.compile(r"<?https?://\S+")
-_BLANK_LINES = re.compile(r"\n{3,}")
+_CODE = lazy_pattern(r"```.*?(?:```|\Z)", re.DOTALL)
+_SENTENCE = lazy_pattern(r"(?<=[.!?…؟。！？])[ \t]+(?=\S)|(?<=[。！？])")
+_LINE_OR_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n")
+_ANY_WORD = lazy_pattern(r"\w")
+_WORD = lazy_pattern(r"[^\W_]+")
+_LINK_OR_CODE = lazy_pattern(r"https?://\S+|`[^`\n]+`|```|^[ \t]*+[$#] ?\S", re.MULTILINE)
+_ADDRESS = lazy_pattern(r"<?https?://\S+")
+_BLANK_LINES = lazy_pattern(r"\n{3,}")
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
 _CLOSING_MARKS = " )\"'*_~"
 
 
 def _any(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
+    return lazy_pattern("|".join(alternatives), re.IGNORECASE)
 
 
 def _begins(*alternatives: str, after: str = "") -> re.Pattern[str]:
     """Match one of them at the beginning of a sentence, behind any punctuation and then `after`."""
-    return re.compile(rf"^\W*{after}(?:{'|'.join(alternatives)})", re.IGNORECASE)
+    return lazy_pattern(rf"^\W*{after}(?:{'|'.join(alternatives)})", re.IGNORECASE)
 
 
 _NOT_NAMES = (
@@ -56,7 +57,7 @@ _TO_SOMEBODY = _any(
 )
 """The name with which a message opens: "tobie: yes, with …", "hey tobie, …"."""
 
-_OPENING = re.compile(
+_OPENING = lazy_pattern(
     r"^\s*(?:(?:hi+|hey+|hello+|hiya|howdy|greetings|good\s(?:morning|evening|afternoon|day)|welcome(?:\sback)?"
     r"|hallo|hola|bonjour|salut|ol[aá]|привет|hm+|um+|uh+|erm|ah+|oh+|huh|welp|well|so|haha+|lol|heh|ok(?:ay)?|alright"
     r"|cool|nice|great|gotcha|i\ssee|no\s(?:problem|worries)|np|sure\sthing"
@@ -121,7 +122,7 @@ _OWN_CASE = _any(
 """Remarks on what the asker has shown, which are of no use to others."""
 
 
-_FORMALITY = re.compile(
+_FORMALITY = lazy_pattern(
     r"(?:ok(?:ay)?|hm+|hi|hello|hey|sure|sorry"
     r"|(?P<said>(?:one|a|just\sa|give\sme\s(?:a|one))\s(?:sec(?:ond)?|moment|min(?:ute)?)"
     r"|let\sme\s(?:check|look|see)(?:\s(?:it|that|this))?|(?:i(?:['’]m|\sam)\s)?(?:looking|checking|reading)(?:\snow)?|brb"
@@ -318,8 +319,8 @@ _CONTRADICTS = _any(
 _REFERENCES = frozenset({"that", "this", "these", "those", "it", "they", "them", "you", "your"})
 _FIRST_WORDS = 5
 """In so many words at the beginning, a sentence refers to what it is about, or says that it adds something."""
-_LETTERS = re.compile(r"[^\W_]+")
-_AGREES = re.compile(
+_LETTERS = lazy_pattern(r"[^\W_]+")
+_AGREES = lazy_pattern(
     r"(?<!\w)(?:yes|yep|yeah|yup|right|exactly|correct|indeed|agreed|true|same(?:\s(?:here|for\sme))?|me\stoo|ok(?:ay)?|a+h+|oh+|i\ssee"
     r"|got\sit|gotcha|understood|(?:that\s)?makes\ssense|good\s(?:to\sknow|answer|one|point|catch)|will\s(?:do|try)|done|this|that|nice|cool|great"
     r"|perfect|awesome|sounds\sgood|ja|genau|sí|oui|sim|да)(?!\w)",
@@ -336,7 +337,7 @@ _CORRECTS = _begins(
     r"(?:that|this|it)(?:['’]s|\sis|\swas)\s(?:not|wrong|incorrect|outdated|deprecated|obsolete|no\slonger)\b",
     r"(?:that|this|it)\s(?:won['’]t|will\snot|does\s?n[o'’]t|only|used\sto|deletes|wipes|breaks)\b",
 )
-_BUT = re.compile(r"\b(?:but|however|although|except|aber|pero|mais|mas|но)\b", re.IGNORECASE)
+_BUT = lazy_pattern(r"\b(?:but|however|although|except|aber|pero|mais|mas|но)\b", re.IGNORECASE)
 
 
 def may_doubt(text: str, *, is_clear: bool = False) -> bool:

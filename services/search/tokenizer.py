@@ -16,6 +16,7 @@ from typing import cast
 
 import Stemmer
 
+from services import lazy_pattern
 from services.search.languages import FUNCTION_WORDS, folded
 
 # Terms
@@ -52,14 +53,14 @@ _UNSPACED = (
     "\uac00-\ud7a3\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3\u3005\u3041-\u3096\u30a1-\u30fa"
     "\u30fc\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 )
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
-_CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
-_TOKEN = re.compile(rf"[\w{_MARKS}]+(?:[./:-]{{1,2}}[\w{_MARKS}]+){{0,100}}(?:\+\+|#(?!\w))?")
-_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:[./:-]{1,2}[A-Za-z0-9]+){0,100}(?:\+\+|#(?!\w))?")
-_JOINT = re.compile(r"[./:+#-]+")
-_ASCII_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_PIECE = re.compile(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
-_CONTRACTION = re.compile(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
+_UNSPACED_RUN = lazy_pattern(f"[{_UNSPACED}]+")
+_CLUSTER = lazy_pattern(f"[^{_MARKS}][{_MARKS}]*")
+_TOKEN = lazy_pattern(rf"[\w{_MARKS}]+(?:[./:-]{{1,2}}[\w{_MARKS}]+){{0,100}}(?:\+\+|#(?!\w))?")
+_ASCII_TOKEN = lazy_pattern(r"[A-Za-z0-9]+(?:[./:-]{1,2}[A-Za-z0-9]+){0,100}(?:\+\+|#(?!\w))?")
+_JOINT = lazy_pattern(r"[./:+#-]+")
+_ASCII_PIECE = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PIECE = lazy_pattern(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
+_CONTRACTION = lazy_pattern(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
 _MAX_TOKEN_CHARS = 200
 """The most characters of a token that are read: longer ones are base64 or minified code."""
 
@@ -177,10 +178,10 @@ def _stemmer_of_thread(language: str) -> Callable[[str], str]:
 # Tokens
 
 # Brackets and quotes end a token, as do commas and equals signs: `rhost=10.0.0.7,` is two.
-_RUN = re.compile(r"[\w./:\-]+")
+_RUN = lazy_pattern(r"[\w./:\-]+")
 _EDGES = "./:-_"
-_FIELD_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
-_SEPARATORS = re.compile(r"[_./:\-]+")
+_FIELD_PIECE = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_SEPARATORS = lazy_pattern(r"[_./:\-]+")
 
 QUERY_STOP_WORDS = STOP_WORDS - {"out", "off", "not", "no", "up", "down", "again", "never", "until", "without"}
 """Dropped from questions only: question words, and verbs that say nothing about the content of a file."""

@@ -21,68 +21,75 @@ As topics are a fold of archive and decisions, recovery, rebuild and undo are on
 """
 
 # pyright: reportUnusedImport=false
-from services.team import archive, archive_files, captures, library, rebuilding, removals
-from services.team.archive import (
-    REMOVED,
-    Pair,
-    PairTurn,
-    Speaker,
-    has_several_askers,
-    labelled_turns,
-    may_replace,
-    names_users,
-    of_asker_and_team,
-    utterances_of,
-)
-from services.team.archive_files import StoredBlock
-from services.team.audit import AuditEntry, AuditLog, audit_entries, read_audit
-from services.team.captures import (
-    Capture,
-    CapturedImage,
-    CapturedMessage,
-    PairLinks,
-    PendingCapture,
-    PendingFolder,
-    RecentCaptures,
-    Revision,
-    apply_revisions,
-    captured_images,
-    captured_messages,
-    leave_out,
-    pair_link_line,
-    revise_pending,
-    with_doubts,
-)
-from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
-from services.team.index import DescriptionSchedule
-from services.team.library import (
-    IS_LATER,
-    LibraryUnusable,
-    LibraryUnwritable,
-    TeamLibrary,
-    TeamPaths,
-    allowed_remarks,
-    allowed_removals,
-    has_team_changed,
-    merge_decisions,
-    pieces_by_topic,
-    replaced_by,
-    topic_files,
-)
-from services.team.opening import check_library, open_library
-from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, RebuildTask
-from services.team.removals import Overview, overview
-from services.team.teaching import (
-    MOST_ANSWER_CHARS,
-    MOST_QUESTION_CHARS,
-    SAME_WORDING,
-    Lesson,
-    LessonForm,
-    LessonRefused,
-    TeachingResult,
-    asker_among,
-    lesson_of,
-    share_of_wording,
-    worded_alike,
-)
-from services.team.topics import Correction, Topic, exchanges_of, has_team_text
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.team import archive, archive_files, captures, library, rebuilding, removals
+    from services.team.archive import (
+        REMOVED,
+        Pair,
+        PairTurn,
+        Speaker,
+        has_several_askers,
+        labelled_turns,
+        may_replace,
+        names_users,
+        of_asker_and_team,
+        utterances_of,
+    )
+    from services.team.archive_files import StoredBlock
+    from services.team.audit import AuditEntry, AuditLog, audit_entries, read_audit
+    from services.team.captures import (
+        Capture,
+        CapturedImage,
+        CapturedMessage,
+        PairLinks,
+        PendingCapture,
+        PendingFolder,
+        RecentCaptures,
+        Revision,
+        apply_revisions,
+        captured_images,
+        captured_messages,
+        leave_out,
+        pair_link_line,
+        revise_pending,
+        with_doubts,
+    )
+    from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
+    from services.team.index import DescriptionSchedule
+    from services.team.library import (
+        IS_LATER,
+        LibraryUnusable,
+        LibraryUnwritable,
+        TeamLibrary,
+        TeamPaths,
+        allowed_remarks,
+        allowed_removals,
+        has_team_changed,
+        merge_decisions,
+        pieces_by_topic,
+        replaced_by,
+        topic_files,
+    )
+    from services.team.opening import check_library, open_library
+    from services.team.rebuilding import WORDLESS, LibraryBuild, RebuildPlan, RebuildTask
+    from services.team.removals import Overview, overview
+    from services.team.teaching import (
+        MOST_ANSWER_CHARS,
+        MOST_QUESTION_CHARS,
+        SAME_WORDING,
+        Lesson,
+        LessonForm,
+        LessonRefused,
+        TeachingResult,
+        asker_among,
+        lesson_of,
+        share_of_wording,
+        worded_alike,
+    )
+    from services.team.topics import Correction, Topic, exchanges_of, has_team_text
+
+__getattr__ = lazy_exports(__name__)

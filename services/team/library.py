@@ -18,6 +18,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from model.bounded import BoundedDict
+from model.processes import UserError
 from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
 from services.storage import files
 from services.team import archive, archive_files
@@ -32,12 +33,14 @@ from services.team.topics import Correction, Placement, Topic, TopicFold, sort_k
 CURSOR_AHEAD_SECONDS = 86_400  # seconds that a cursor may be newer than the newest pair
 
 
-class LibraryUnusable(Exception):
+class LibraryUnusable(UserError):
     """The library cannot be opened: one readable line that names file or key, and the remedy."""
 
 
-class LibraryUnwritable(Exception):
+class LibraryUnwritable(UserError):
     """Something was not written, and may be later: one readable line that names the file and the remedy."""
+
+    exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from model.conversations import Conversation, Role, Turn
 from model.outcomes import Outcome, Reason
 from services.assistant import Inquiry
 from settings import Settings
-from streams.answers import RequestContext
+from streams.answerer import RequestContext
 from tests.hashing import HashingEmbedder
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app import main
-from assembly.knowledge import temporary_index
+from assembly.sources import temporary_index
 from services.knowledge.source_kinds import stored_name
 from settings import Settings, load
 

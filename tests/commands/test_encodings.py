@@ -72,15 +72,27 @@ def test_questions_that_are_made_of_votes_are_read_as_they_were(tmp_path: Path, 
     assert entry["question"] == f"Is it {LETTERS}: yes or no?"
 
 
-@pytest.mark.parametrize(
-    ("command", "closed"),
-    [
-        *((command.split(), ">&-") for command in ("--report", "--kb list", "--forget 1", "--usage")),
-        *((["--report"], closed) for closed in ("<&-", "2>&-", "<&- >&- 2>&-")),
-    ],
-)
-def test_what_is_printed_to_a_closed_stream_is_dropped(config: Path, command: list[str], closed: str) -> None:
-    line = ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "app.py", "--config", str(config), *command]
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_what_is_printed_to_a_closed_stream_is_dropped(config: Path, closed: str) -> None:
+    line = ["sh", "-c", f'exec "$0" "$@" {closed}', sys.executable, "app.py", "--config", str(config), "--report"]
     done = subprocess.run(line, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr + done.stdout
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "closed"),
+    [
+        *((command.split(), "stdout") for command in ("--kb list", "--forget 1", "--usage")),
+        *((["--report"], closed) for closed in ("stdin", "stderr")),
+    ],
+)
+def test_no_command_fails_where_a_stream_is_closed(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str], closed: str
+) -> None:
+    """Python has None for a stream whose descriptor is closed."""
+    monkeypatch.setattr(sys, closed, None)
+    assert app.main(["--config", str(config), *command]) == 0
+    getattr(sys, closed).close()
+    monkeypatch.undo()
+    assert capsys.readouterr().err == ""

@@ -30,6 +30,35 @@ def test_a_single_answer_needs_neither_the_tools_for_files_nor_the_graph_nor_dis
     assert loaded_by("commands.ask", *unneeded) == []
 
 
+MOST_MODULES = 125
+"""Ours, of a question without a model: each takes a millisecond or two of its CPU."""
+
+
+def test_a_question_executes_few_of_our_modules() -> None:
+    ours = (
+        "assembly",
+        "clock",
+        "commands",
+        "dataflow",
+        "model",
+        "operators",
+        "services",
+        "settings",
+        "sinks",
+        "streams",
+    )
+    question = (
+        "app, services.assistant.extractive.assistant; app.main(['--config', 'examples/demo.yaml', '--ask', 'Hi?'])"
+    )
+    loaded = [each for each in loaded_by(question, *ours) if each.partition(".")[0] in ours]
+    assert "streams.chain" in loaded
+    assert len(loaded) <= MOST_MODULES
+
+
+def test_help_needs_no_pydantic() -> None:
+    assert loaded_by("app", "pydantic") == []
+
+
 def test_a_process_that_reads_a_file_or_a_page_needs_little_else() -> None:
     unneeded = ("numpy", "onnxruntime", "aiohttp", "discord", "openai", "services.conversations", "services.llm")
     for module in (

@@ -96,6 +96,7 @@ def replayed(folder: Path, *, speed: int) -> Generator[str]:
     for name in ("sources_dir", "links_file_path", "web_fetch_cache_dir"):
         chosen["kb"][name] = str(ROOT / "examples" / chosen["kb"][name])
     chosen |= {"metrics": {"port": port}, "dashboard": {"enabled": True, "show_texts": True}}
+    chosen["search"] = {"embeddings": "none"}  # most of the time until it begins, and no matter here
     (folder / "config.yaml").write_text(yaml.safe_dump(chosen), "utf-8")
     one_question(folder / "question.jsonl")
     arguments = ("--config", str(folder / "config.yaml"), "--replay", str(folder / "question.jsonl"))

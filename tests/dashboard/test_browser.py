@@ -27,7 +27,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Dialog
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")]
 
 STARTED_MS = 60_000
 """How long a replay may take to begin on a busy machine."""

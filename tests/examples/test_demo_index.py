@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app import main
-from assembly.knowledge import temporary_index
+from assembly.sources import temporary_index
 from settings import load
 from tests.examples.test_demo_files import EXAMPLES, file_ids, urls
 

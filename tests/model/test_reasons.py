@@ -17,7 +17,7 @@ from services.telemetry import parse_part_outcome, part_outcome_of, render_part_
 from services.telemetry.exporter import Metrics
 from sinks.results import ResultCounts
 from sinks.terminal import Terminal
-from streams.answers import AIResult
+from streams.answerer import AIResult
 
 MESSAGE = Message(41, 7, Author(3, "ada"), "how do I install it?", 90.0, 1)
 PART = Part(1, (MESSAGE,), AuthorType.COMMUNITY_USER, Place(7, PlaceKind.CHANNEL, "help", 1), 100.0)

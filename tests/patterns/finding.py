@@ -12,6 +12,8 @@ from pathlib import Path
 from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
+from services import LazyPattern
+
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("assembly", "clock", "commands", "model", "operators", "services", "settings", "sinks", "streams")
 _MAKES = frozenset({"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn"})
@@ -73,12 +75,22 @@ def within(value: Any, module: ModuleType, seen: set[int] | None = None) -> Iter
         pattern = cast(re.Pattern[Any], value)
         if isinstance(pattern.pattern, str):
             yield pattern, ""
+    elif isinstance(value, LazyPattern):
+        yield value.compiled, ""
+    elif (owner := _owner(value)) is not None:
+        yield owner.compiled, str(value.args[0])  # what `LazyPattern.ask` is to call
     elif isinstance(value, BuiltinMethodType) and isinstance(value.__self__, re.Pattern):
         yield cast(re.Pattern[str], value.__self__), value.__name__
     elif id(value) not in seen and not isinstance(value, str | bytes | int | ModuleType):
         seen.add(id(value))
         for part in _parts(value, module):
             yield from within(part, module, seen)
+
+
+def _owner(value: Any) -> LazyPattern | None:
+    """Return the pattern of a method that was kept before the pattern was compiled."""
+    owner: object = getattr(getattr(value, "func", None), "__self__", None)
+    return owner if isinstance(owner, LazyPattern) else None
 
 
 def _parts(value: Any, module: ModuleType) -> Iterator[Any]:

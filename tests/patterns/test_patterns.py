@@ -108,15 +108,12 @@ BOUNDED = {
 
 KEPT = frozenset(
     {
-        "services.search.replies._any",
-        "services.search.replies._begins",
+        "services.LazyPattern.compiled",
         "services.documents.asking.grammar._any_piece",
         "services.documents.asking.vocabulary._compiled",
         "services.documents.asking.times._one_moment",
         "services.documents.asking.times._period",
         "services.documents.reading.times._format",
-        "services.redaction.named_secrets.compile_run",
-        "services.redaction.redactor._shape",
     }
 )
 """Functions that compile what a module keeps, or what is found by a call of them."""

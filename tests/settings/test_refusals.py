@@ -46,11 +46,11 @@ def _name(key: SettingKey) -> str:
     return key.dotted
 
 
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "5", 10**400])
 @pytest.mark.parametrize("key", TIMES, ids=_name)
-def test_impossible_times_are_refused_by_name(refused: Failure, key: SettingKey, value: object) -> None:
+def test_impossible_times_are_refused_by_name(refused: Failure, key: SettingKey) -> None:
     """Pitfall 45: negative, NaN and infinite times are accepted."""
-    assert f"{key.dotted} must be {key.kind}" in refused(_yaml_for(key, value))
+    for value in (-1, float("nan"), float("inf"), True, "5", 10**400):
+        assert f"{key.dotted} must be {key.kind}" in refused(_yaml_for(key, value)), value
 
 
 @functools.cache
@@ -89,15 +89,12 @@ def test_bounds_are_found() -> None:
     assert {("metrics.port", 65536), ("ai_response.max_sources", 0), ("limits.answers_per_day", -1)} <= found
 
 
-@pytest.mark.parametrize("value", [{"no": 1}, 1.5, b"bytes"])
 @pytest.mark.parametrize("key", LEAVES, ids=_name)
-def test_a_value_of_the_wrong_type_is_refused_by_name(refused: Failure, key: SettingKey, value: object) -> None:
-    if isinstance(value, float) and key.kind.startswith("a number"):
-        value = "1.5"
-    line = refused(_yaml_for(key, value))
-    dotted = key.dotted.replace(ANY, _any_name(key))
-    assert f"{dotted} must be {key.kind}" in line
-    assert line.startswith("config.yaml:")
+def test_a_value_of_the_wrong_type_is_refused_by_name(refused: Failure, key: SettingKey) -> None:
+    for value in ({"no": 1}, "1.5" if key.kind.startswith("a number") else 1.5, b"bytes"):
+        line = refused(_yaml_for(key, value))
+        assert f"{key.dotted.replace(ANY, _any_name(key))} must be {key.kind}" in line, value
+        assert line.startswith("config.yaml:")
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,10 @@ def test_what_was_moved_and_stays_is_named_by_forgetting(
     config: Callable[[str, bool], Path],
     run: Run,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Pitfall 49."""
+    monkeypatch.setenv("APP__SEARCH__EMBEDDINGS", "none")  # most of a replay's time, and no matter here
     nats, data = config("data", True), tmp_path / "data"
     nats.write_text(f"{nats.read_text()}logging: {{file: {{path: {data / 'bot.log'}}}}}\n")
     files.replace(data / "bot.log", b"words")

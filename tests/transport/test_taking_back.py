@@ -48,6 +48,7 @@ def topics(data: Path) -> str:
     return "".join(path.read_text() for path in data.rglob("team/team-knowledge/topics/[!.]*.txt"))
 
 
+@pytest.mark.slow
 async def test_what_is_taken_back_is_not_filed_over_nats(
     client: Client,
     discord_server: DiscordServer,

@@ -7,6 +7,13 @@ describing  descriptions for the index (`Describer`)
 """
 
 # pyright: reportUnusedImport=false
-from services.assistant.extractive.assistant import ExtractiveAssistant
-from services.assistant.extractive.curator import ExtractiveCurator
-from services.assistant.extractive.describing import ExtractiveDescriber, ExtractiveTopicDescriber, describe
+from typing import TYPE_CHECKING
+
+from services import lazy_exports
+
+if TYPE_CHECKING:
+    from services.assistant.extractive.assistant import ExtractiveAssistant
+    from services.assistant.extractive.curator import ExtractiveCurator
+    from services.assistant.extractive.describing import ExtractiveDescriber, ExtractiveTopicDescriber, describe
+
+__getattr__ = lazy_exports(__name__)

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from model.conversations import Conversation, Role
+from model.conversations import Role
 from services.assistant.addresses import Addresses
-from services.assistant.answering import AnswerResult, GatingResult, M, SelectionResult
-from services.assistant.prompts import Choice, Tasks
+from services.assistant.answering import AnswerResult, GatingResult, SelectionResult
 from services.assistant.quoting import Quote, choose_hits, compose, extend, in_known_languages, other_pages, quote_team
 from services.conversations import in_language, phrases
-from services.knowledge import Search, Source, whole_answer
-from services.llm import Prompt, Usage
+from services.knowledge import whole_answer
 from services.search import (
     EARLIER_QUESTION,
-    Hit,
     Level,
-    SearchResult,
-    StoredPassage,
     asks_for_something,
     is_follow_up,
     is_question,
@@ -33,7 +28,17 @@ from services.search import (
 )
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
+    from model.conversations import Conversation
+    from services.assistant.answering import M
+    from services.assistant.prompts import Choice, Tasks
     from services.documents import Toolset
+    from services.knowledge import Search, Source
+    from services.llm import Prompt, Usage
+    from services.search import (
+        Hit,
+        SearchResult,
+        StoredPassage,
+    )
 
 # ruff: noqa: ARG002 (the Protocol's arguments: quoting needs no `usage`, and no `conversation` once there is a query)
 

@@ -12,15 +12,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.knowledge import IndexEntry
-from services.llm import Usage
 from services.search import STOP_WORDS, asking_sentences, corrects, is_another_question, stem, terms
 from services.storage import in_thread
-from services.team import Actor, Pair, Remark, exchanges_of
+from services.team import Actor, Remark, exchanges_of
+
+if TYPE_CHECKING:
+    from model.conversations import Conversation
+    from services.knowledge import IndexEntry
+    from services.llm import Usage
+    from services.team import Pair
 
 _TEAM_WEIGHT = 0.5
 """Answers weigh less than questions, as they wander from the subject."""

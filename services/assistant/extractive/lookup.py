@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from services.assistant.answering import AnswerResult
-from services.conversations import Phrases
-from services.documents import QAResult, Status, Toolset, UnreadableFile
+from services.documents import Status, UnreadableFile
 from services.search import current_question, terms
+
+if TYPE_CHECKING:
+    from services.conversations import Phrases
+    from services.documents import QAResult, Toolset
 
 _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
 """Keys of a plan whose values are looked up exactly, not ranked (services.documents.asking.plan)."""

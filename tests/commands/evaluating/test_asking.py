@@ -11,7 +11,7 @@ from commands.evaluating.runs import QuestionResult
 from commands.evaluating.steps import question_result
 from model.outcomes import OutcomeKind
 from model.steps import DECISIONS, DecisionInfo
-from streams.answers import AIResult
+from streams.answerer import AIResult
 
 GATE = {"question": True, "answerable": True, "reason": "It asks."}
 SELECT = {"offered": 3, "ranked": [("kb:a", 1.0), ("kb:b", 0.5)], "selected": ["kb:b"]}

@@ -66,6 +66,7 @@ async def teach(url: str, folder: Path) -> None:
     await client.close()
 
 
+@pytest.mark.slow
 async def test_an_assistant_is_answered_from_what_nats_holds_and_from_what_is_taught_since(
     adopted: Path, server: NatsServer, tmp_path: Path
 ) -> None:

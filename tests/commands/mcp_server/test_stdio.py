@@ -20,7 +20,7 @@ from tests.commands.mcp_server.processes import INITIALIZE, ROOT, ended, started
 
 
 @pytest.mark.real_time
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.slow)])
 async def test_an_assistant_starts_it_and_asks_while_the_bot_runs(knowing: Path, tmp_path: Path, mode: str) -> None:
     """Of an assistant that speaks the newest protocol, and of one that speaks the older ones. Pitfalls 42 and 50."""
     folder = knowing.parent / "data"

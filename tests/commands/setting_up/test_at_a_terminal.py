@@ -114,6 +114,7 @@ def test_a_narrow_terminal_breaks_no_word_and_errors_are_told_to_who_is_asked(
     assert f"✗ there is no folder {clone.folder}/nowhere;" in told
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_answered_whole_and_says_so(clone: Clone) -> None:
     with at_work(clone) as typist:
         typist.answers("or `later` to try without Discord", "later")

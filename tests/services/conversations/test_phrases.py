@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from services.conversations.phrases import LANGUAGES, Filled, Fixed, Phrases, phrases
+from services.conversations.fixed_phrases import LANGUAGES, Filled, Fixed, Phrases, phrases
 from settings.kinds import ReplyLanguage
 
 ROOT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ def test_each_language_has_each_sentence_and_no_other(language: str) -> None:
 
 def test_every_sentence_is_said_somewhere() -> None:
     folders = ("assembly", "model", "operators", "services", "sinks", "streams")
-    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py") if path.name != "phrases.py")
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py") if path.name != "fixed_phrases.py")
     code = "\n".join(path.read_text() for path in files)
     assert [name for name in DECLARED if not re.search(rf"""[."']{name}\b""", code)] == []
 

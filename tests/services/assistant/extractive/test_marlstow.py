@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from assembly.answering import library_of
-from assembly.knowledge import temporary_index
+from assembly.sources import temporary_index
 from model.conversations import Conversation, Role, Turn
 from operators.pointing import RecentReplies
 from services.assistant.extractive import ExtractiveAssistant

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -53,12 +55,25 @@ last_key: end
 METRICS = "timestamp,cpu,mem\n" + "".join(f"2026-03-04 11:{n:02}:00,{n / 100},{1000 + n}\n" for n in range(60))
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two logs, to be copied: reading them takes longer than what is asked."""
+    folder = tmp_path_factory.mktemp("written")
+
+    async def write() -> None:
+        opened = cases.new_store(folder)
+        await cases.post(opened, "app.log", app_log())
+        await cases.post(opened, "worker.log", worker_log())
+        await opened.close()
+
+    asyncio.run(write())
+    return folder
+
+
 @pytest.fixture
-async def logs(tmp_path: Path) -> DocumentStore:
-    opened = cases.new_store(tmp_path)
-    await cases.post(opened, "app.log", app_log())
-    await cases.post(opened, "worker.log", worker_log())
-    return opened
+def logs(written: Path, tmp_path: Path) -> DocumentStore:
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    return cases.new_store(tmp_path)
 
 
 @pytest.fixture

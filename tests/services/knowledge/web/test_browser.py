@@ -24,6 +24,7 @@ from services.knowledge.web.browser import BrowserFetcher
 from services.storage import in_thread
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.real_time,
     pytest.mark.skipif(module.chromium() is None, reason="there is no Chromium here to render with"),
 ]
