@@ -311,7 +311,8 @@ _CONTRADICTS = _any(
     r"\b(?:no|nope|nah|not|never|cannot|none|nothing|wrong(?:ly)?|incorrect|untrue|false|mistaken?|actually|instead|rather"
     r"|still|anyway|however|careful|caution|beware|danger\w*|unsafe|insecure|harmful|destructive|(?:delet|wip|los|overwrit|eras)es"
     r"|lost|breaks|broken?|corrupts|crash(?:es|ed)?|fail(?:s|ed)?|outdated|obsolete"
-    r"|deprecated|used to|unless|nonsense|bad (?:idea|advice)|correction|are you sure"
+    r"|deprecated|used to|unless|nonsense|(?:bad|terrible) (?:idea|advice)|correction|are you sure"
+    r"|bricked|nuked|killed|formatted|hacked|scam|malware|worse|denied|404|(?:do|does|did|ca|wo|is|was)nt"
     r"|(?:will|would|could|may|might) (?:\w+ )?(?:delete|wipe|lose|overwrite|erase|break|corrupt|crash|fail|remove)"
     r"|(?:it|that|this|which) (?:\w+ )?(?:deleted|wiped|overwrote|erased|corrupted|removed)"
     r"|nicht|kein\w*|falsch|trotzdem|falso|pas|faux|não|errado|нет|не|неверно)\b|n['’]t\b|不|没|沒|違|ない",

@@ -56,6 +56,12 @@ async def test_the_asker_doubts_it_by_what_is_said_next(place: Place, text: str,
     assert await Answered(place).doubted_by(ANN, text) is wanted
 
 
+@pytest.mark.parametrize("text", ["that bricked my server", "it made it worse", "it dont start", "that is malware"])
+async def test_a_reply_doubts_it_by_what_it_did(text: str) -> None:
+    room = Answered()
+    assert await room.doubted_by(BEN, text, to=room.answer)
+
+
 @pytest.mark.parametrize("text", ["that did not work", "no, that deletes your data", "Wrong!"])
 async def test_anybody_doubts_it_by_a_reply_at_any_time_and_by_a_mention_soon(text: str) -> None:
     late = 10 * ASKER_SECONDS
