@@ -559,14 +559,14 @@ def _is_particle(words: Sequence[str], at: int) -> bool:
 def _led_to(words: Iterable[str]) -> dict[str, frozenset[str]]:
     led: dict[str, frozenset[str]] = {}
     way, is_named = "", False
-    for word in words:
+    for before, word in itertools.pairwise(["", *words]):
         found = terms(word)
-        if word in _WAYS:
-            way, is_named = _WAYS[word], False
+        if word in _WAYS:  # "way to", "how to" lead to no thing
+            way, is_named = "" if word == "to" and not terms(before) else _WAYS[word], False
         elif found and way:
             led[way] = led.get(way, frozenset()).union(found)
             is_named = True
-        elif is_named or word in _PAUSES:
+        elif word in _PAUSES or (is_named and word != "and"):
             way = ""
     return led
 

@@ -153,6 +153,8 @@ def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: s
         ("How do I reset my press?", "Hi everyone, how do I reset the press? It does not work at all."),
         ("How do I see all my wheels?", "How do I see my wheels?"),
         ("How do I see my wheels?", "How do I see all my wheels?"),
+        ("Is there a way to oil the wheel and stop the press?", "How to stop the press and oil the wheel?"),
+        ("Which lever moves the press with wheels and oil?", "Which lever moves the press and its wheels with oil?"),
         ("How can I set the press up in the mill?", "Setting up the press in the mill"),
         ("Which lever does the press have on Linux?", "Which lever does the press have on Linux or Windows?"),
         ("Which lever is pulled on a Mac?", "Which lever is pulled on macOS?"),
