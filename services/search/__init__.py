@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         words_to_search,
     )
     from services.search.replies import (
+        asker_may_doubt,
         corrects,
         is_answer,
         is_formality,
