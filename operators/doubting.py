@@ -12,7 +12,7 @@ from model.bounded import BoundedDict
 from model.messages import Author, AuthorType, Message, Part
 from services.conversations import ConversationTracker, History, People
 from services.discord import render
-from services.search import corrects, may_correct, may_doubt, says_it_worked, statements
+from services.search import asker_may_doubt, corrects, may_correct, may_doubt, says_it_worked, statements
 
 HEARD_SECONDS = 600.0
 """A message without a Discord reply may be about an answer given so long before, as in conversations (`answer_gap`)."""
@@ -44,7 +44,8 @@ def doubts(
         [ doubts                                                                ]
         ----------------------d--------------------------------d----------------|
 
-    It is about an answer if it is a Discord reply to it; or if it addresses nobody else, and
+    It is about an answer if it is a Discord reply to it (of the asker, all that is stated but agreement and additions);
+    or if it addresses nobody else, and
 
     - its author asked what was answered in the hour before, and goes on with the conversation; or has said nothing
       since the answer, and doubts it clearly;
@@ -66,23 +67,32 @@ def doubts(
 
     def counts(message: Message, answer_id: int) -> bool:
         """Return True if a user's doubt counts; note it, if what was answered is another's question."""
-        answer = history.in_memory(message.channel_id, answer_id)
-        asked = None if answer is None or answer.reply_to is None else answer.reply_to.message_id
-        question = None if asked is None else history.in_memory(message.channel_id, asked)
-        is_own = question is not None and question.author.id == message.author.id
-        said = text_of(message)
-        if is_own or answer_to_asker(message, said, set()) == answer_id:
+        if answers_author(message, answer_id):
             return True
         times = tuple(at for at in recent.get(message.author.id, ()) if message.at - at < DAY_SECONDS)
         recent[message.author.id] = (*times, message.at)[:MOST_BY_STRANGER]
         return len(times) < MOST_BY_STRANGER
 
+    def answers_author(message: Message, answer_id: int) -> bool:
+        """Return True if an answer is a Discord reply to the author of a message, or the last one to them."""
+        answer = history.in_memory(message.channel_id, answer_id)
+        asked = None if answer is None or answer.reply_to is None else answer.reply_to.message_id
+        question = None if asked is None else history.in_memory(message.channel_id, asked)
+        if question is not None and question.author.id == message.author.id:
+            return True
+        last, _ = last_answer_to(message, set()) or (None, [])
+        return last is not None and last.id == answer_id
+
     def doubted_by(message: Message, guild_id: int | None, *, by_team: bool) -> int | None:
         said, reply = text_of(message), message.reply_to
         if reply is not None:
             target = None if reply.gone else history.in_memory(message.channel_id, reply.message_id)
-            is_doubted = target is not None and is_by_team(target) and (may_correct if by_team else may_doubt)(said)
-            return reply.message_id if is_doubted else None
+            if target is None or not is_by_team(target):
+                return None
+            if by_team:
+                return target.id if may_correct(said) else None
+            doubts_it = asker_may_doubt if answers_author(message, target.id) else may_doubt
+            return target.id if doubts_it(said) else None
         members = {user_id for user_id, _ in message.mentions} - {message.author.id, people.bot_id}
         if not all(people.is_team(Author(user_id, ""), guild_id) for user_id in members):
             return None
@@ -90,9 +100,9 @@ def doubts(
             return just_answered(message) if corrects(said) and not members else None
         return answer_to_asker(message, said, members) or answer_by(members, message, said)
 
-    def answer_to_asker(message: Message, said: str, members: set[int]) -> int | None:
-        """Return the last answer to the author of a message, if `said` doubts it. If the message mentions `members`,
-        one of these must have given it.
+    def last_answer_to(message: Message, members: set[int]) -> tuple[Message, list[Message]] | None:
+        """Return the last answer to the author of a message within `ASKER_SECONDS`, and what the author has said since.
+        If the message mentions `members`, one of these must have given it.
         """
         earlier, conversation_of = read_before(message, 2 * ASKER_SECONDS), tracker.conversation_of
         own = [each for each in earlier if each.author.id == message.author.id]
@@ -104,12 +114,19 @@ def doubts(
         answer = next(filter(answers, later), None)
         if answer is None or message.at - answer.at > ASKER_SECONDS or (members and answer.author.id not in members):
             return None
-        since = [text_of(each) for each in own if each.id > answer.id]
-        is_next = conversation_of(message.id) == conversation
+        return answer, [each for each in own if each.id > answer.id]
+
+    def answer_to_asker(message: Message, said: str, members: set[int]) -> int | None:
+        """Return the last answer to the author of a message, if `said` doubts it."""
+        answer, since = last_answer_to(message, members) or (None, [])
+        if answer is None:
+            return None
+        is_next = tracker.conversation_of(message.id) == tracker.conversation_of(answer.id)
         if since and not is_next:
             return None
         # Thanks end a matter; so does a while in which nothing was said.
-        return answer.id if may_doubt(said, is_clear=not is_next or any(map(says_it_worked, since))) else None
+        has_thanked = any(says_it_worked(text_of(each)) for each in since)
+        return answer.id if may_doubt(said, is_clear=not is_next or has_thanked) else None
 
     def answer_by(members: set[int], message: Message, said: str) -> int | None:
         """Return the last answer of one of the `members` whom a message mentions, if `said` clearly doubts it."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from services import lazy_pattern
-from services.search.tokenizer import terms
+from services.search.tokenizer import STOP_WORDS, terms
 
 _GREETING_LINE_CHARS = 400
 _MOST_GREETINGS = 4  # in a row: "@bot hey, good morning all!"
@@ -474,14 +474,15 @@ def meets(text: str, required: Requirements) -> bool:
 
 
 _EXCLUSIVE = """
-enable activate / disable deactivate; install / uninstall remove; add create / remove delete; start run / stop
+enable activate on / disable deactivate off; install / uninstall remove; add create / remove delete; start run / stop
 open / close; allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
-connect / disconnect; subscribe / unsubscribe; login / logout; minimum min / maximum max; before / after
+connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
-public / private; join / leave; merge / split; expand / collapse; promote / demote
-particleon / particleoff; particlein / particleout; particleup / particledown; quantityall / quantityone / quantityother
+public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
+all every everybody everyone everything each whole / one single some only / nobody
+all every everybody everyone everything each whole / my mine our own / nobody; my mine our own / another other / nobody
 windows / linux / macos mac / android / ios
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -491,55 +492,103 @@ aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver;
 @lru_cache(maxsize=1)
 def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
     groups = _EXCLUSIVE.replace("\n", ";").split(";")
-    return tuple(tuple(frozenset(terms(side)) for side in each.split("/")) for each in groups if each)
+    return tuple(
+        tuple(frozenset(terms(side)) | STOP_WORDS.intersection(side.split()) for side in each.split("/"))
+        for each in groups
+        if each
+    )
 
 
-_PARTICLE = lazy_pattern(
-    r"\b(?:(?P<turn>turn|switch|power)|log|sign|opt|check|scale|zoom|roll|move|page|scroll|spin|plug|clock|fade)"
-    r"(?:s|ed|ing|ged|ging|ted|ting)?(?:\s+[\w-]+){0,6}?\s+(?P<way>on|off|in|out|up|down)\b",
+_WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
+_JOINED_PARTICLE = lazy_pattern(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
+_IDLE = lazy_pattern(
+    r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b"
+    r"|\ball of (?:a )?sudden\b",
     re.IGNORECASE,
 )
-"""A verb and its particle, such as "turn … off", which `terms` leaves out."""
-_FROM_OR_TO = lazy_pattern(
-    r"\b(?P<way>from|to|into)\s+(?:(?:an?|the|my|our|your|their|its|another|some)\s+)?(?P<what>[\w.#+-]+)",
-    re.IGNORECASE,
-)
+_PARTICLES = frozenset({"on", "off", "in", "out", "up", "down"})
+_BEFORE_VERB = frozenset(["i", "we", "you", "they", "to", "please", "not", "cannot", "and", "or", *".,;:!?()\n"])
+_BEHIND_PARTICLE = frozenset(["to", "from", "of", "for", "with", "in", "on", "at", "by", "again", "when", "and", "or"])
+_PAUSES = frozenset(".,;:!?()\n")
+_TURNING = frozenset({"in", "out", "up"})
+_WORDS_TO_VERB = 3
+_WAYS = {"into": "to", "onto": "to", "by": "with"} | {
+    each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "or")
+}
+"""Words behind which another thing is named, by what stands for them."""
 
 
-_QUANTITY = re.compile(
-    r"\b(?:(?P<all>all|every|everybody|everyone|everything|whole|entire)|(?P<one>one|single|nobody|me|my|mine|myself|own)"
-    r"|(?P<other>(?:another|other)\s+(?:member|user|person|people|account)|(?:someone|somebody)\s+else))s?\b",
-    re.IGNORECASE,
-)
-"""How much or whose something is, which `terms` leaves out."""
+class _Hidden(NamedTuple):
+    """What the stop words of a question tell apart.
 
-
-def particles_in(question: str) -> frozenset[str]:
-    """Return the particles of verbs in a question: on, off, in, out, up, down."""
-    return frozenset(found["way"].lower() for found in _PARTICLE.finditer(question))
-
-
-def directions_in(question: str) -> frozenset[str]:
-    """Return words for from what to what a question goes, such as "from postgres" and "to mysql"; none if it does not
-    go from one to another.
+    Attributes:
+        words: those of `_EXCLUSIVE`; "on" and "up" only behind a verb ("turn it on").
+        turned: "in", "out" and "up" behind a verb, each with one of the terms in front of it ("log in to").
+        behind: by "from", "to" and the like, the terms of what they lead to.
     """
-    found = [(each["way"].lower().removeprefix("in"), each["what"].lower()) for each in _FROM_OR_TO.finditer(question)]
-    return frozenset(f"{way} {what}" for way, what in found) if any(way == "from" for way, _ in found) else frozenset()
+
+    words: frozenset[str]
+    turned: frozenset[tuple[str, str]]
+    behind: Mapping[str, frozenset[str]]
 
 
-def _implied_terms(question: str) -> set[str]:
-    """Return terms for the particles of a question, and for how much or whose something is."""
-    implied = [f"particle{way}" for way in particles_in(question)]
-    implied += [f"quantity{found.lastgroup}" for found in _QUANTITY.finditer(question)]
-    turned = [found["way"].lower() for found in _PARTICLE.finditer(question) if found["turn"]]
-    implied += [{"on": "enable", "off": "disable"}[way] for way in turned if way in {"on", "off"}]
-    return set(terms(" ".join(implied)))
+@lru_cache(maxsize=256)
+def _hidden_in(question: str) -> _Hidden:
+    text = _IDLE.sub(" ", _JOINED_PARTICLE.sub(r"\1 \2", without_greeting(question)))
+    words = _WORD_OR_PAUSE.findall(text.lower())
+    exclusive = frozenset[str]().union(*itertools.chain.from_iterable(_exclusive_terms()))
+    places = [at for at, each in enumerate(words) if each not in _PARTICLES or _is_particle(words, at)]
+    turned = (
+        (term, words[at])
+        for at in places
+        if words[at] in _TURNING
+        for term in terms(" ".join(words[max(0, at - _WORDS_TO_VERB) : at]))
+    )
+    said = {words[at] for at in places}
+    return _Hidden(exclusive & said & (STOP_WORDS | _PARTICLES), frozenset(turned), _led_to(words))
 
 
-def _goes_the_other_way(question: str, earlier: str) -> bool:
-    mine, its = directions_in(question), directions_in(earlier)
-    return any(f"from {each.removeprefix('to ')}" in its for each in mine if each.startswith("to ")) or any(
-        f"to {each.removeprefix('from ')}" in its for each in mine if each.startswith("from ")
+def _is_particle(words: Sequence[str], at: int) -> bool:
+    if words[at] in {"off", "out", "down"}:
+        return True
+    lead, verb = words[at - 2] if at > 1 else ".", words[at - 1] if at else "."
+    after = words[at + 1] if at + 1 < len(words) else "."
+    return (lead in _BEFORE_VERB and bool(terms(verb))) or after in _PAUSES | _BEHIND_PARTICLE
+
+
+def _led_to(words: Iterable[str]) -> dict[str, frozenset[str]]:
+    led: dict[str, frozenset[str]] = {}
+    way, is_named = "", False
+    for before, word in itertools.pairwise(["", *words]):
+        found = terms(word)
+        if word in _WAYS:  # "way to", "how to" lead to no thing
+            way, is_named = "" if word == "to" and not terms(before) else _WAYS[word], False
+        elif found and way:
+            led[way] = led.get(way, frozenset()).union(found)
+            is_named = True
+        elif word in _PAUSES or (is_named and word != "and"):
+            way = ""
+    return led
+
+
+def _is_led_elsewhere(one: _Hidden, other: _Hidden, shared: set[str]) -> bool:
+    """Return True if one question turns in or up what the other turns out; if one goes to where the other comes from;
+    or if both name the same two things (`shared`) in another order: "A faster than B" and "B faster than A".
+    """
+    turned = {term: {way for each, way in one.turned if each == term} for term, _ in one.turned}
+    its_turned = {term: {way for each, way in other.turned if each == term} for term, _ in other.turned}
+    if any(turned[term].isdisjoint(its_turned[term]) for term in turned.keys() & its_turned.keys()):
+        return True
+    nothing = frozenset[str]()
+    for mine, its in ((one.behind, other.behind), (other.behind, one.behind)):
+        for way, back in (("from", "to"), ("before", "after")):
+            comes, goes = mine.get(way, nothing), its.get(back, nothing)
+            turns = bool(comes and goes) and (comes <= goes or goes <= comes)
+            if turns and comes.isdisjoint(mine.get(back, nothing)) and goes.isdisjoint(its.get(way, nothing)):
+                return True
+    ways = (one.behind.keys() & other.behind.keys()) - {"or"}
+    return any(
+        one.behind[way].isdisjoint(other.behind[way]) and one.behind[way] | other.behind[way] <= shared for way in ways
     )
 
 
@@ -555,15 +604,16 @@ _WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.I
 
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
-    one: an opposite (disable, enable; turn on, turn off) or another act (restore, back up), a system, a number such as
-    a version, "without", or another direction (from A to B, from B to A). True, too, if the earlier one names both of
-    two opposites and the question one of them, or if a word of it has letters of two alphabets or signs that nobody
-    sees.
+    one: an opposite (disable, enable; turn on, turn off) or another act (restore, back up), a system, whose or how many
+    (my, all, one), a number such as a version, "without", or another direction (from A to B, from B to A). True, too,
+    if the earlier one names both of two opposites and the question one of them, or if a word of it has letters of two
+    alphabets or signs that nobody sees.
     """
     question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     text = f"{earlier}\n{answer}"
-    new, old = (set(terms(each)) | _implied_terms(each) for each in (question, earlier))
-    own, other = new - set(terms(text)) - old, old - new
+    hidden, before_it = _hidden_in(question), _hidden_in(earlier)
+    new, old = set(terms(question)) | hidden.words, set(terms(earlier)) | before_it.words
+    own, other = new - old - set(terms(answer)), old - new
     for group in _exclusive_terms():
         asked, said, before = ([at for at, side in enumerate(group) if side & words] for words in (own, other, old))
         now = [at for at, side in enumerate(group) if side & new]
@@ -577,7 +627,7 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
     left_out = _left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question)
-    return bool(left_out or _HIDES_WORD.search(earlier) or _goes_the_other_way(question, earlier))
+    return bool(left_out or _HIDES_WORD.search(earlier)) or _is_led_elsewhere(hidden, before_it, new & old)
 
 
 def asks_only_among_others(question: str, earlier: str) -> bool:
@@ -586,7 +636,7 @@ def asks_only_among_others(question: str, earlier: str) -> bool:
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
-    asking, others = sentences_with_matter(earlier)
+    asking, others = _sentences_with_matter(earlier)
     wanted = set(terms(question))
     asked = [set(terms(each)) for each in asking]
     shared = [bool(words & wanted) for words in asked]
@@ -595,7 +645,19 @@ def asks_only_among_others(question: str, earlier: str) -> bool:
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 
-def sentences_with_matter(question: str) -> tuple[Sequence[str], Sequence[str]]:
+def is_another_question(one: str, other: str) -> bool:
+    """Return True if one of two questions is about something else, or asks for something besides, that the other does
+    not ask for.
+    """
+    for mine, its in ((one, other), (other, one)):
+        if asks_something_else(mine, its, "") or asks_only_among_others(mine, its):
+            return True
+        if _hidden_in(its).behind.get("or", frozenset()).difference(terms(mine)):
+            return True
+    return False
+
+
+def _sentences_with_matter(question: str) -> tuple[Sequence[str], Sequence[str]]:
     """Return what `asking_sentences` does, without sentences that ask about what the others say ("What is wrong?")."""
     asking, others = asking_sentences(question)
     return [each for each in asking if set(terms(each)) - _ask_nothing()], others

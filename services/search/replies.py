@@ -317,6 +317,12 @@ _CONTRADICTS = _any(
     r"|(?:it|that|this|which) (?:\w+ )?(?:deleted|wiped|overwrote|erased|corrupted|removed)"
     r"|nicht|kein\w*|falsch|trotzdem|falso|pas|faux|não|errado|нет|не|неверно)\b|n['’]t\b|不|没|沒|違|ない",
 )
+_HARMS = _any(
+    r"\b(?:errors?|refused|gone|dead|banned|charged|slower|virus|phishing|horrible|old version|older version|rip|wtf"
+    r"|locked (?:me|us|out)|(?:charges|costs) (?:you|me|us|money)"
+    r"|(?:removed|deleted|wiped|erased|overwrote) (?:all|my|our|the|everything))\b",
+)
+"""What happens to those who follow an answer. The team says such words in additions, too."""
 _REFERENCES = frozenset({"that", "this", "these", "those", "it", "they", "them", "you", "your"})
 _FIRST_WORDS = 5
 """In so many words at the beginning, a sentence refers to what it is about, or says that it adds something."""
@@ -338,6 +344,14 @@ _CORRECTS = _begins(
     r"(?:that|this|it)(?:['’]s|\sis|\swas)\s(?:not|wrong|incorrect|outdated|deprecated|obsolete|no\slonger)\b",
     r"(?:that|this|it)\s(?:won['’]t|will\snot|does\s?n[o'’]t|only|used\sto|deletes|wipes|breaks)\b",
 )
+_ACCEPTS = _any(
+    r"^\W*(?:ok(?:ay)?|ah+|oh+|alright|i\ssee|got\sit|gotcha|understood|yes|yep|yeah|then|(?:i|we)['’]?ll|(?:i|we)\swill"
+    r"|let\s(?:me|us)|gonna|going\sto|will|(?:i['’]?m\s|i\sam\s)?(?:trying|testing|updating|restarting|on\sit))\b",
+    r"\b(?:by\sthe\sway|btw|fyi|works?|working|worked|solved|fixed|found\sit|did\s(?:it|the\strick)|helped|helpful"
+    r"|that\swas\sit|my\s(?:bad|mistake|fault)|i\s(?:forgot|missed|overlooked|misread)|typo|perfect|great|awesome|good"
+    r"|nice|cool|lovely|appreciated?|thank\w*)\b",
+)
+"""What the asker says of an answer that helps: that they see, what they do next, what the cause was, praise."""
 _BUT = lazy_pattern(r"\b(?:but|however|although|except|aber|pero|mais|mas|но)\b", re.IGNORECASE)
 
 
@@ -355,7 +369,19 @@ def may_doubt(text: str, *, is_clear: bool = False) -> bool:
         return corrects(text)
     if text.rstrip(_CLOSING_MARKS).endswith(_QUESTION_ENDS) or asking_sentences(text)[0]:
         return _contradicts(text) and not _REFERENCES.isdisjoint(_first_words(text))
-    return _contradicts(text) and not _only_agrees(text)
+    harms = _HARMS.search(text) is not None and _ACCEPTS.search(text) is None
+    return (_contradicts(text) or harms) and not _only_agrees(text)
+
+
+def asker_may_doubt(text: str) -> bool:
+    """Return whether what the asker says in reply to an answer may doubt it: any statement, but for thanks, agreement,
+    additions, and what accepts it.
+    """
+    if may_doubt(text):
+        return True
+    if not statements(text) or is_question(text) or is_formality(text) or says_it_worked(text):
+        return False
+    return not (_only_agrees(text) or _adds(text) or _ACCEPTS.search(text))
 
 
 def may_correct(text: str) -> bool:

@@ -74,6 +74,35 @@ async def test_anybody_doubts_it_by_a_reply_at_any_time_and_by_a_mention_soon(te
 
 
 @pytest.mark.parametrize(
+    ("text", "of_asker", "of_others"),
+    [
+        ("that bricked my server", True, True),
+        ("now I get error 500", True, True),
+        ("i dont see that option", True, True),
+        ("all my files are gone after that", True, True),
+        ("that sends mails to everybody", True, False),
+        ("port 8080 is taken", True, False),
+        ("and on Windows?", False, False),
+        ("ok, will try", False, False),
+        ("I'll restart it first", False, False),
+        ("oh it is in the settings", False, False),
+        ("works, the error is gone", False, False),
+        ("Also, the port has to be open.", False, False),
+        ("How do I change the port?", False, False),
+    ],
+)
+async def test_what_the_asker_states_in_a_reply_counts_unless_it_agrees_asks_or_adds(
+    text: str, *, of_asker: bool, of_others: bool
+) -> None:
+    late = 2 * ASKER_SECONDS
+    for who, wanted in ((ANN, of_asker), (BEN, of_others)):
+        at_once, later = Answered(), Answered()
+        assert await at_once.doubted_by(who, text, to=at_once.answer) is wanted
+        later.answer = later.says(STAFF, "Run `demo reset` again.", second=80, to=later.question)
+        assert await later.doubted_by(who, text, to=later.answer, second=late) is wanted
+
+
+@pytest.mark.parametrize(
     ("text", "by_reply", "without"),
     [
         ("no, use `demo wipe` instead", True, True),

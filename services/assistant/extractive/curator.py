@@ -15,15 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.search import (
-    STOP_WORDS,
-    asking_sentences,
-    directions_in,
-    particles_in,
-    sentences_with_matter,
-    stem,
-    terms,
-)
+from services.search import STOP_WORDS, asking_sentences, corrects, is_another_question, stem, terms
 from services.storage import in_thread
 from services.team import Actor, Remark, exchanges_of
 
@@ -84,8 +76,7 @@ class Subject:
         asked_count: the number of the users' terms; if nobody asked, of the team's.
         answered_terms: the terms of the team.
         asked_details, answered_details: what each side's words have of `_DETAIL`; a word that comes again is followed
-            by its count. What is asked has its particles ("turn on") and directions ("from A to B") besides.
-        matters: the number of sentences that ask for something.
+            by its count.
         is_certain: whether it is known of each question whom the team answered (`Exchange.asker_known`), and nobody
             has doubted an answer.
         shows: whether the team's words show code or a link, which are in no terms.
@@ -99,7 +90,6 @@ class Subject:
     asked_count: int
     answered_terms: tuple[str, ...]
     asked_details: tuple[str, ...]
-    matters: int
     answered_details: tuple[str, ...]
     is_certain: bool
     shows: bool
@@ -129,18 +119,16 @@ def subject_of(pair: Pair) -> Subject:
     both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)
     words = [content_words(sentence) for sentence in (*asking, *others)]
-    ways = sorted(particles_in(users) | directions_in(users))
     return Subject(
         both,
         tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
         len(asked),
         tuple(answered),
-        (*_details(each.question for each in found), *map(sys.intern, ways)),
-        len(sentences_with_matter(users)[0]),
+        _details(each.question for each in found),
         _details(each.answer for each in found),
         not pair.doubted_ids and all(each.asker_known for each in found),
         any(_SHOWN.search(each.answer) for each in found),
-        any(_CORRECTS.search(each.answer) for each in found),
+        any(_CORRECTS.search(each.answer) or corrects(each.answer) for each in found),
         next((each for each in words if len(each) >= _TELLING), max(words, key=len, default=())),
     )
 
@@ -319,9 +307,13 @@ class ExtractiveCurator:
         return ClassificationResult(skip=not topic, topic_name=topic)
 
     async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        new = subject_of(pair)
+        new, question = subject_of(pair), _question_of(pair)
         subjects = self._vectors.subjects(topic, topic_pairs)
-        olds = [(each.id, old) for each, old in zip(topic_pairs, subjects, strict=True)]
+        olds = [
+            (each.id, old)
+            for each, old in zip(topic_pairs, subjects, strict=True)
+            if _is_near(new, old) and not is_another_question(question, _question_of(each))
+        ]
         # What was taught in so many words replaces the answer to the same question, whatever that says.
         is_deliberate = not pair.kind.is_on_discord
         # What is doubted, or to an unknown asker, is never quoted, so it must not stand for an answer that may be.
@@ -333,7 +325,7 @@ class ExtractiveCurator:
         repeats = [old_id for old_id, old in olds if _repeats(new, old)]
         same = {old_id: old for old_id, old in olds if old_id not in repeats and _asks_the_same(new, old)}
         # Whoever asks again must not cost the full answer: "as I said yesterday" is none. Nor must whoever asks more.
-        asks_more = [] if new.corrects else [old_id for old_id, old in same.items() if not new.asked <= old.asked]
+        asks_more = [old_id for old_id, old in same.items() if _asks_more(new, old)]
         as_full = [old_id for old_id, old in same.items() if new.corrects or _is_as_full(new, old)]
         replaced = [each for each in same if is_deliberate or (each in as_full and each not in asks_more)]
         conflicts = [Remark(each, _MORE if each in asks_more else _SHORTER) for each in same if each not in replaced]
@@ -358,6 +350,27 @@ def teaches(pair: Pair) -> bool:
     return any(each.answer and each.helped is not False for each in exchanges_of(pair))
 
 
+def _question_of(pair: Pair) -> str:
+    return "\n".join(each.question for each in exchanges_of(pair, _MAX_READ_CHARS) if each.answer)
+
+
+def _is_near(new: Subject, old: Subject) -> bool:
+    """Return False for what shares too few words to say or ask the same; the rest is compared word by word."""
+    return old.asked <= new.asked or share(new.asked, old.asked | old.answered) >= _SAME_MATTER
+
+
+def _says_no_more(new: Subject, old: Subject) -> bool:
+    """Return True if an older conversation says all that a newer one does: each word, in its order, and that something
+    has changed.
+    """
+    told = iter(old.answered_terms)
+    return (
+        _says_all_of(old, new)
+        and all(term in told for term in new.answered_terms)
+        and (old.corrects or not new.corrects)
+    )
+
+
 def _says_all_of(one: Subject, other: Subject) -> bool:
     return (
         share(other.answered, one.answered) >= _SAME_ANSWER
@@ -367,21 +380,20 @@ def _says_all_of(one: Subject, other: Subject) -> bool:
     )
 
 
-def _says_no_more(new: Subject, old: Subject) -> bool:
-    """Return True if an older conversation says all that a newer one does. A newer answer to the same question says
-    more if it has a word of its own; so does one that says that something has changed.
-    """
-    is_same = _asks_the_same(new, old) or (_asks_all_of(new, old) and _asks_all_of(old, new))
-    has_own_word = is_same and not new.answered <= old.answered
-    return _says_all_of(old, new) and not has_own_word and not new.corrects
-
-
 def _repeats(new: Subject, old: Subject) -> bool:
     """Return True if a newer conversation asks and says all that an older one does; every word of the answer, if it
     asks more.
     """
-    asks_as_much = new.asked == old.asked and new.matters == old.matters
-    return _asks_all_of(new, old) and _says_all_of(new, old) and (asks_as_much or old.answered <= new.answered)
+    is_whole = new.asked == old.asked or old.answered <= new.answered
+    return _asks_all_of(new, old) and _says_all_of(new, old) and is_whole
+
+
+def _asks_more(new: Subject, old: Subject) -> bool:
+    """Return True if a newer question has words of its own, unless its answer says that something has changed and does
+    not take them up.
+    """
+    more = new.asked - old.asked
+    return bool(more if not new.corrects else more & new.answered)
 
 
 def _asks_all_of(new: Subject, old: Subject) -> bool:
@@ -398,7 +410,6 @@ def _asks_the_same(new: Subject, old: Subject) -> bool:
         and share(old.asked, new.asked) >= _SAME_QUESTION
         and (new.asked <= old.asked or old.asked <= new.asked)
         and {*new.asked_details} == {*old.asked_details}
-        and new.matters == old.matters
     )
 
 

@@ -202,6 +202,11 @@ TURNED = "Open the settings page of the project and choose {} in the list of act
             "How do I move the mill data from Postgres to MySQL?",
             "How do I move the mill data from MySQL to Postgres?",
         ),
+        ("How do I delete all wheels of the mill?", "How do I delete one wheel of the mill?"),
+        (
+            "How do I enable the wheel option of the mill?",
+            "How do I enable the wheel option of the mill for all users?",
+        ),
         ("How do I reset the cache on the server?", "How do I reset the cache on the server? How do I move it?"),
         (
             "How do I enable the wheel option in the panel?",
@@ -214,6 +219,27 @@ async def test_a_question_that_differs_in_a_particle_direction_or_matter_costs_n
 ) -> None:
     result = await integrated((second, TURNED.format("Wheel")), (first, TURNED.format("Lever")))
     assert (result.skip and "?" not in second[:-1], result.remove_ids) == (False, [])
+
+
+async def test_what_asks_more_and_answers_that_replaces_nothing_though_it_says_that_something_has_changed() -> None:
+    asked = "How do I enable the wheel option of the mill in the panel?"
+    held = (asked, "Open the settings and choose Wheel.")
+    more = asked.replace("mill", "mill lever")
+    about_it = await integrated((more, "The lever has moved since version 4: run `lever` and delete the folder."), held)
+    assert (about_it.skip, about_it.remove_ids, [each.id for each in about_it.conflicts]) == (False, [], [pair(0).id])
+    of_it = await integrated((more, "That has changed: open the menu and choose Start."), held)
+    assert (of_it.skip, of_it.remove_ids) == (False, [pair(0).id])
+
+
+@pytest.mark.parametrize(
+    "newer",
+    ["Choose Refresh in the list, not Wipe.", "Actually, choose Wipe and not Refresh.", "Choose Wipe in the menu."],
+)
+async def test_what_says_the_same_words_otherwise_is_no_repetition(newer: str) -> None:
+    asked = "How do I reset the cache on the server?"
+    held = (asked, "Choose Wipe in the list, not Refresh.")
+    assert not (await integrated((asked, newer), held)).skip
+    assert (await integrated((asked, "Choose Wipe there, and not Refresh."), held)).skip
 
 
 @pytest.mark.parametrize("begin", ["", "That has changed. "])
