@@ -131,7 +131,6 @@ def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: 
         ("How do I delete one wheel of the press?", "How do I delete all wheels of the press?"),
         ("How do I delete the press of another member?", "How do I delete my own press?"),
         ("How do I reset my press?", "How do I reset the press of all members?"),
-        ("How do I share the press with nobody but me?", "How do I share the press with everybody?"),
         ("How do I grant access to the press?", "How do I revoke access to the press?"),
         ("How do I rename the lever of the press?", "How do I delete the lever of the press?"),
         ("How do I enable the press?", "How do I disable the press, so that I can enable it later?"),
