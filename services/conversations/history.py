@@ -242,8 +242,8 @@ class History:
             return Place(place_id, PlaceKind.CHANNEL, public=not self.is_unlisted(place_id))
         channel = None if found.parent_id is None or found.invited_only else self._places.get(found.parent_id)
         # Of archived threads Discord does not say that their channel was hidden.
-        if channel is not None and (found.public, found.viewable) != (channel.public, channel.viewable):
-            return replace(found, public=channel.public, viewable=channel.viewable)
+        if channel is not None and (found.public > channel.public or found.viewable > channel.viewable):
+            return replace(found, public=found.public and channel.public, viewable=found.viewable and channel.viewable)
         return found
 
     def is_unlisted(self, place_id: int) -> bool:

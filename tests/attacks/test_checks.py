@@ -180,7 +180,7 @@ def secrets_kept(_: Stage, patch: pytest.MonkeyPatch) -> None:
     def as_it_is(inner: Endpoint, _redact: object, recording: Recording | None) -> Endpoint:
         return RedactingEndpoint(inner, str, recording)
 
-    patch.setattr("assembly.answering.RedactingEndpoint", as_it_is)
+    patch.setattr("services.llm.RedactingEndpoint", as_it_is)
 
 
 def files_of_any_thread(stage: Stage, patch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from model.conversations import Conversation
 from services.assistant import prompts
 from services.assistant.describing import MAX_CHARS, ModelDescriber, SummaryResult
 from services.assistant.prompts import Tasks
@@ -46,7 +47,7 @@ def everything_shown(pair: Pair) -> Iterator[str]:
     (stored,) = parse(render(pair))
     topic = Topic("lamp", (stored,))
     source = Source("team:lamp.txt", topic.text)
-    conversation = prompts.Conversation(())
+    conversation = Conversation(())
     yield prompts.generate(TASKS, conversation, "why?", [source], max_chars=500).user
     yield prompts.verify(TASKS, conversation, "so", [source]).user
     yield prompts.classify(

@@ -94,8 +94,8 @@ def test_a_replay_without_a_data_folder_leaves_nothing_behind(
 def test_a_replay_that_is_interrupted_says_how_far_it_came(
     config: Path, export: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def interrupted(*_: object, tally: ResultCounts, **_more: object) -> bool:
-        tally.messages, tally.latest_at = 2, 1_773_230_400.0
+    async def interrupted(*_: object, counts: ResultCounts, **_more: object) -> bool:
+        counts.messages, counts.latest_at = 2, 1_773_230_400.0
         raise KeyboardInterrupt
 
     monkeypatch.setattr("commands.replay.play", interrupted)

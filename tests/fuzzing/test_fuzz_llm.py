@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from clock import VirtualLoop
-from operators.answering import AnswerResult
+from services.assistant.answering import AnswerResult
 from services.assistant.citations import (
     clean_id,
     remove_foreign_links,
