@@ -24,6 +24,7 @@ from tests.end_to_end.processes import STARTING, Process, write_config
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server
 from tests.loopback.nats_server import NatsServer, free_port
+from tests.loopback.permissions import Permission
 from tests.reporting.asked import asked
 from tests.services.documents.cases import new_store
 from tests.transport.connected import begun_anew
@@ -90,7 +91,9 @@ async def page(address: str) -> str:
 async def test_report_and_alert_are_posted_by_one_worker_and_what_is_over_is_swept(
     client: Client, discord_server: DiscordServer, tmp_path: Path, at: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    staff, alerts, streams = *map(discord_server.add_channel, ("staff", "alerts")), streams_of(client)
+    staff, alerts = discord_server.add_channel("staff", hidden=True), discord_server.add_channel("alerts")
+    discord_server.allow(staff, discord_server.bot, Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY)
+    streams = streams_of(client)
     data = DataFolder(tmp_path / "data")
     await installation(data, discord_server.guild.id)
     config = write_config(
