@@ -17,6 +17,7 @@ from assembly.documents import Documents, NamedStore, published_files, stored_fi
 from assembly.graph_parts import GraphParts, ServerParts
 from assembly.team import open_team
 from clock import SharedCalls, now
+from model.bounded import RateLimit
 from model.messages import snowflake_at
 from model.servers import Servers
 from services.conversations import History, Phrases, phrases
@@ -209,7 +210,7 @@ class Privacy:
     documents: Documents | None = None
     other_archives: Sequence[Path] = ()
     settings: Settings | None = None
-    _opted_in: dict[int, list[float]] = field(default_factory=dict[int, list[float]], init=False)  # when, by person
+    _opted_in: RateLimit = field(default_factory=lambda: RateLimit(MOST_OPT_INS, OPT_IN_SECONDS), init=False)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _removals: SharedCalls = field(default_factory=SharedCalls, init=False)
     _round: Counter[int] = field(default_factory=Counter[int], init=False)  # removals begun, by person
@@ -235,14 +236,9 @@ class Privacy:
     async def opt_in(self, call: Call) -> str:
         if call.user_id not in self.parts.state.opt_outs:
             return phrases(call.language).already_in
-        since = now() - OPT_IN_SECONDS
-        for user_id, times in list(self._opted_in.items()):
-            self._opted_in[user_id] = [at for at in times if at > since]
-            if not self._opted_in[user_id]:
-                del self._opted_in[user_id]
-        if len(self._opted_in.get(call.user_id, ())) >= MOST_OPT_INS:
+        if self._opted_in.is_reached(call.user_id, now()):
             raise CommandRefused(phrases(call.language).opted_in_lately)
-        self._opted_in.setdefault(call.user_id, []).append(now())
+        self._opted_in.note(call.user_id, now())
         try:
             await self.parts.state.opt_outs.discard(call.user_id)
         except OSError as error:
@@ -379,15 +375,13 @@ def not_too_often(forget: Callable[[Call], Coroutine[Any, Any, str]]) -> Callabl
     """Wrap `forget`, which carries out `/privacy forget`: who was forgotten lately is refused. What fails may be tried
     again at once.
     """
-    done_at: dict[int, float] = {}
+    done = RateLimit(1, FORGET_SECONDS)
 
     async def forgotten(call: Call) -> str:
-        for user_id in [each for each, at in done_at.items() if now() - at >= FORGET_SECONDS]:
-            del done_at[user_id]
-        if call.user_id in done_at:
+        if done.is_reached(call.user_id, now()):
             raise CommandRefused(phrases(call.language).forgotten_lately)
         reply = await forget(call)
-        done_at[call.user_id] = now()
+        done.note(call.user_id, now())
         return reply
 
     return forgotten

@@ -1,4 +1,4 @@
-"""A dictionary of bounded size."""
+"""A dictionary of bounded size, and limits by key that stand on it."""
 
 from __future__ import annotations
 
@@ -28,3 +28,27 @@ class BoundedDict(OrderedDict[K, V]):
         value = self.get(key)
         self[key] = value = new() if value is None else value
         return value
+
+
+KEPT_KEYS = 10_000
+
+
+class RateLimit:
+    """How often something may happen for one key, such as a person: `most` times in `seconds`. Of more than `KEPT_KEYS`
+    keys, those that were noted first are forgotten.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self._times = BoundedDict[Hashable, tuple[float, ...]](KEPT_KEYS)
+
+    def is_reached(self, key: Hashable, at: float) -> bool:
+        """Return True if it has happened too often to happen at `at`, in seconds."""
+        return len(self._recent(key, at)) >= self._most
+
+    def note(self, key: Hashable, at: float) -> None:
+        """Note that it happens at `at`."""
+        self._times[key] = (*self._recent(key, at), at)
+
+    def _recent(self, key: Hashable, at: float) -> tuple[float, ...]:
+        return tuple(each for each in self._times.get(key, ()) if at - each < self._seconds)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reactivex import Observable
 
 from dataflow.basics import concat_map_iterable
-from model.bounded import BoundedDict
+from model.bounded import RateLimit
 from model.messages import Author, AuthorType, Message, Part
 from services.conversations import ConversationTracker, History, People
 from services.discord import render
@@ -22,7 +22,6 @@ MOST_BY_STRANGER, DAY_SECONDS = 5, 86_400.0
 """At most so many doubts of a user in a day count that are about answers to others: else one account could have every
 answer of the team quoted no more.
 """
-KEPT_PEOPLE = 10_000
 MOST_READ = 200
 """At most so many earlier messages of the place are read."""
 
@@ -57,7 +56,7 @@ def doubts(
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
     sent it.
     """
-    recent = BoundedDict[int, tuple[float, ...]](KEPT_PEOPLE)  # by user, the times of doubts about answers to others
+    by_strangers = RateLimit(MOST_BY_STRANGER, DAY_SECONDS)
 
     def found(part: Part) -> Iterable[Doubt]:
         by_team = part.author_type is AuthorType.TEAM_MEMBER
@@ -69,9 +68,10 @@ def doubts(
         """Return True if a user's doubt counts; note it, if what was answered is another's question."""
         if answers_author(message, answer_id):
             return True
-        times = tuple(at for at in recent.get(message.author.id, ()) if message.at - at < DAY_SECONDS)
-        recent[message.author.id] = (*times, message.at)[:MOST_BY_STRANGER]
-        return len(times) < MOST_BY_STRANGER
+        if by_strangers.is_reached(message.author.id, message.at):
+            return False
+        by_strangers.note(message.author.id, message.at)
+        return True
 
     def answers_author(message: Message, answer_id: int) -> bool:
         """Return True if an answer is a Discord reply to the author of a message, or the last one to them."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.bounded import BoundedDict
+from model.bounded import BoundedDict, RateLimit
 from tests.services.quickly import QUICKLY
 
 
@@ -20,3 +20,16 @@ def test_the_keys_that_were_set_last_are_kept_in_this_order(steps: list[tuple[in
             kept[key] = value
         model = [*(each for each in model if each[0] != key), (key, value)][-most:]
         assert list(kept.items()) == model
+
+
+def test_a_limit_is_reached_by_what_happened_lately_for_the_same_key() -> None:
+    limit = RateLimit(2, 10.0)
+    for at in (0.0, 6.0):
+        assert not limit.is_reached("one", at)
+        limit.note("one", at)
+    assert limit.is_reached("one", 9.0)
+    assert not limit.is_reached("other", 9.0)
+    assert not limit.is_reached("one", 10.0)
+    limit.note("one", 10.0)
+    assert limit.is_reached("one", 15.0)
+    assert not limit.is_reached("one", 16.0)
