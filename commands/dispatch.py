@@ -222,7 +222,7 @@ def run(options: argparse.Namespace) -> int:
             return run_guarded(settings, options, redact)
     except SettingsError as error:
         return print_error(str(error), UNUSABLE)  # names keys and how to set them, never values
-    except FolderBusy as error:
+    except FolderBusy as error:  # of a part that can be lifted out, so it is no `UserError`
         return print_error(redact(str(error)), UNUSABLE)
     except UserError as error:
         return print_error(redact(str(error)), error.exit_code)

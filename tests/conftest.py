@@ -28,7 +28,7 @@ hypothesis.settings.load_profile("millrace")
 
 
 def pytest_collection() -> None:
-    """What is imported and collected stays to the end: no collection of garbage needs to walk through it."""
+    """Keep imported modules and collected tests out of garbage collection: they stay to the end."""
     gc.disable()
 
 

@@ -20,7 +20,7 @@ NO_CREDENTIALS_WARNING = (
     "is shown no credentials: if it asks for none, everybody who reaches it reads and writes all that people say; have "
     "it ask, and set the variable that nats.credentials_env names (docs/scaling.md)"
 )
-"""What is wrong with a server, and what to do; put behind its address."""
+"""The warning about a server without credentials, put behind its address: the risk, and the remedy."""
 
 
 class ServersUnusable(Exception):

@@ -501,95 +501,102 @@ def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
 
 _WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
 _JOINED_PARTICLE = lazy_pattern(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
-_IDLE = lazy_pattern(
+_NO_PARTICLE = lazy_pattern(
     r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b"
     r"|\ball of (?:a )?sudden\b",
     re.IGNORECASE,
 )
 _PARTICLES = frozenset({"on", "off", "in", "out", "up", "down"})
-_BEFORE_VERB = frozenset(["i", "we", "you", "they", "to", "please", "not", "cannot", "and", "or", *".,;:!?()\n"])
-_BEHIND_PARTICLE = frozenset(["to", "from", "of", "for", "with", "in", "on", "at", "by", "again", "when", "and", "or"])
+_LEADS_TO_VERB = frozenset(["i", "we", "you", "they", "to", "please", "not", "cannot", "and", "or", *".,;:!?()\n"])
+_FOLLOWS_PARTICLE = frozenset(["to", "from", "of", "for", "with", "in", "on", "at", "by", "again", "when", "and", "or"])
 _PAUSES = frozenset(".,;:!?()\n")
-_TURNING = frozenset({"in", "out", "up"})
+_SIDED_PARTICLES = frozenset({"in", "out", "up"})
 _WORDS_TO_VERB = 3
-_WAYS = {"into": "to", "onto": "to", "by": "with"} | {
+_DIRECTIONS = {"into": "to", "onto": "to", "by": "with"} | {
     each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "or")
 }
-"""Words behind which another thing is named, by what stands for them."""
+"""Words that lead to another thing, each with the direction that it stands for."""
+_REVERSED = (("from", "to"), ("before", "after"))
+_NOTHING = frozenset[str]()
 
 
-class _Hidden(NamedTuple):
-    """What the stop words of a question tell apart.
+class _FunctionWords(NamedTuple):
+    """The meaning of the stop words of a question, which `terms` leaves out.
 
     Attributes:
         words: those of `_EXCLUSIVE`; "on" and "up" only behind a verb ("turn it on").
-        turned: "in", "out" and "up" behind a verb, each with one of the terms in front of it ("log in to").
-        behind: by "from", "to" and the like, the terms of what they lead to.
+        particles: "in", "out" and "up" behind a verb, by each of the terms in front of them ("log in to").
+        targets: by direction, the terms of what it leads to: "from A to B".
     """
 
     words: frozenset[str]
-    turned: frozenset[tuple[str, str]]
-    behind: Mapping[str, frozenset[str]]
+    particles: Mapping[str, frozenset[str]]
+    targets: Mapping[str, frozenset[str]]
 
 
 @lru_cache(maxsize=256)
-def _hidden_in(question: str) -> _Hidden:
-    text = _IDLE.sub(" ", _JOINED_PARTICLE.sub(r"\1 \2", without_greeting(question)))
+def _function_words_in(question: str) -> _FunctionWords:
+    text = _NO_PARTICLE.sub(" ", _JOINED_PARTICLE.sub(r"\1 \2", without_greeting(question)))
     words = _WORD_OR_PAUSE.findall(text.lower())
     exclusive = frozenset[str]().union(*itertools.chain.from_iterable(_exclusive_terms()))
     places = [at for at, each in enumerate(words) if each not in _PARTICLES or _is_particle(words, at)]
-    turned = (
-        (term, words[at])
-        for at in places
-        if words[at] in _TURNING
-        for term in terms(" ".join(words[max(0, at - _WORDS_TO_VERB) : at]))
-    )
+    particles: dict[str, frozenset[str]] = {}
+    for at in (each for each in places if words[each] in _SIDED_PARTICLES):
+        for term in terms(" ".join(words[max(0, at - _WORDS_TO_VERB) : at])):
+            particles[term] = particles.get(term, _NOTHING) | {words[at]}
     said = {words[at] for at in places}
-    return _Hidden(exclusive & said & (STOP_WORDS | _PARTICLES), frozenset(turned), _led_to(words))
+    return _FunctionWords(exclusive & said & (STOP_WORDS | _PARTICLES), particles, _targets_in(words))
 
 
 def _is_particle(words: Sequence[str], at: int) -> bool:
+    """Return True if the word at that place belongs to a verb ("turn it on"), and is no preposition ("on Windows")."""
     if words[at] in {"off", "out", "down"}:
         return True
     lead, verb = words[at - 2] if at > 1 else ".", words[at - 1] if at else "."
     after = words[at + 1] if at + 1 < len(words) else "."
-    return (lead in _BEFORE_VERB and bool(terms(verb))) or after in _PAUSES | _BEHIND_PARTICLE
+    return (lead in _LEADS_TO_VERB and bool(terms(verb))) or after in _PAUSES | _FOLLOWS_PARTICLE
 
 
-def _led_to(words: Iterable[str]) -> dict[str, frozenset[str]]:
-    led: dict[str, frozenset[str]] = {}
-    way, is_named = "", False
+def _targets_in(words: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the terms that each direction leads to, up to the next stop word."""
+    targets: dict[str, frozenset[str]] = {}
+    direction, is_named = "", False
     for before, word in itertools.pairwise(["", *words]):
         found = terms(word)
-        if word in _WAYS:  # "way to", "how to" lead to no thing
-            way, is_named = "" if word == "to" and not terms(before) else _WAYS[word], False
-        elif found and way:
-            led[way] = led.get(way, frozenset()).union(found)
+        if word in _DIRECTIONS:  # "way to", "how to" lead to no thing
+            direction, is_named = "" if word == "to" and not terms(before) else _DIRECTIONS[word], False
+        elif found and direction:
+            targets[direction] = targets.get(direction, _NOTHING).union(found)
             is_named = True
         elif word in _PAUSES or (is_named and word != "and"):
-            way = ""
-    return led
+            direction = ""
+    return targets
 
 
-def _is_led_elsewhere(one: _Hidden, other: _Hidden, shared: set[str]) -> bool:
+def _goes_elsewhere(one: _FunctionWords, other: _FunctionWords, shared: set[str]) -> bool:
     """Return True if one question turns in or up what the other turns out; if one goes to where the other comes from;
     or if both name the same two things (`shared`) in another order: "A faster than B" and "B faster than A".
     """
-    turned = {term: {way for each, way in one.turned if each == term} for term, _ in one.turned}
-    its_turned = {term: {way for each, way in other.turned if each == term} for term, _ in other.turned}
-    if any(turned[term].isdisjoint(its_turned[term]) for term in turned.keys() & its_turned.keys()):
+    both = one.particles.keys() & other.particles.keys()
+    if any(one.particles[term].isdisjoint(other.particles[term]) for term in both):
         return True
-    nothing = frozenset[str]()
-    for mine, its in ((one.behind, other.behind), (other.behind, one.behind)):
-        for way, back in (("from", "to"), ("before", "after")):
-            comes, goes = mine.get(way, nothing), its.get(back, nothing)
-            turns = bool(comes and goes) and (comes <= goes or goes <= comes)
-            if turns and comes.isdisjoint(mine.get(back, nothing)) and goes.isdisjoint(its.get(way, nothing)):
-                return True
-    ways = (one.behind.keys() & other.behind.keys()) - {"or"}
-    return any(
-        one.behind[way].isdisjoint(other.behind[way]) and one.behind[way] | other.behind[way] <= shared for way in ways
-    )
+    if _is_reversed(one.targets, other.targets) or _is_reversed(other.targets, one.targets):
+        return True
+    for direction in (one.targets.keys() & other.targets.keys()) - {"or"}:
+        here, there = one.targets[direction], other.targets[direction]
+        if here.isdisjoint(there) and here | there <= shared:
+            return True
+    return False
+
+
+def _is_reversed(one: Mapping[str, frozenset[str]], other: Mapping[str, frozenset[str]]) -> bool:
+    """Return True if one question comes from where the other goes to, by their targets."""
+    for direction, back in _REVERSED:
+        comes, goes = one.get(direction, _NOTHING), other.get(back, _NOTHING)
+        is_same = bool(comes and goes) and (comes <= goes or goes <= comes)
+        if is_same and comes.isdisjoint(one.get(back, _NOTHING)) and goes.isdisjoint(other.get(direction, _NOTHING)):
+            return True
+    return False
 
 
 _HIDES_WORD = lazy_pattern(
@@ -611,8 +618,8 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """
     question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     text = f"{earlier}\n{answer}"
-    hidden, before_it = _hidden_in(question), _hidden_in(earlier)
-    new, old = set(terms(question)) | hidden.words, set(terms(earlier)) | before_it.words
+    mine, its = _function_words_in(question), _function_words_in(earlier)
+    new, old = set(terms(question)) | mine.words, set(terms(earlier)) | its.words
     own, other = new - old - set(terms(answer)), old - new
     for group in _exclusive_terms():
         asked, said, before = ([at for at, side in enumerate(group) if side & words] for words in (own, other, old))
@@ -627,7 +634,7 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
         return True
     left_out = _left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question)
-    return bool(left_out or _HIDES_WORD.search(earlier)) or _is_led_elsewhere(hidden, before_it, new & old)
+    return bool(left_out or _HIDES_WORD.search(earlier)) or _goes_elsewhere(mine, its, new & old)
 
 
 def asks_only_among_others(question: str, earlier: str) -> bool:
@@ -652,7 +659,7 @@ def is_another_question(one: str, other: str) -> bool:
     for mine, its in ((one, other), (other, one)):
         if asks_something_else(mine, its, "") or asks_only_among_others(mine, its):
             return True
-        if _hidden_in(its).behind.get("or", frozenset()).difference(terms(mine)):
+        if _function_words_in(its).targets.get("or", _NOTHING).difference(terms(mine)):
             return True
     return False
 

@@ -322,7 +322,7 @@ _HARMS = _any(
     r"|locked (?:me|us|out)|(?:charges|costs) (?:you|me|us|money)"
     r"|(?:removed|deleted|wiped|erased|overwrote) (?:all|my|our|the|everything))\b",
 )
-"""What happens to those who follow an answer. The team says such words in additions, too."""
+"""Words for harm that came of following an answer. The team says them in additions, too."""
 _REFERENCES = frozenset({"that", "this", "these", "those", "it", "they", "them", "you", "your"})
 _FIRST_WORDS = 5
 """In so many words at the beginning, a sentence refers to what it is about, or says that it adds something."""
@@ -351,7 +351,7 @@ _ACCEPTS = _any(
     r"|that\swas\sit|my\s(?:bad|mistake|fault)|i\s(?:forgot|missed|overlooked|misread)|typo|perfect|great|awesome|good"
     r"|nice|cool|lovely|appreciated?|thank\w*)\b",
 )
-"""What the asker says of an answer that helps: that they see, what they do next, what the cause was, praise."""
+"""Signs that the asker takes an answer: they see, they try it, they name the cause, they praise it."""
 _BUT = lazy_pattern(r"\b(?:but|however|although|except|aber|pero|mais|mas|но)\b", re.IGNORECASE)
 
 

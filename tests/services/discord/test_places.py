@@ -137,7 +137,7 @@ def test_a_channel_is_public_when_everyone_can_read_it(
 def test_a_channel_may_be_viewable_though_it_is_not_public(
     everyone: int | None, overwrites: list[object], expected: bool
 ) -> None:
-    """What the bot posts is seen by whoever looks then, even if a role is shut out or the history is hidden."""
+    """A post is seen by everybody who looks then, even if a role is shut out or the history is hidden."""
     places = Decoder()
     places.add_guild(guild(everyone))
     assert place(channel(permission_overwrites=overwrites, nsfw=True), places).viewable is expected
