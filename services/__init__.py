@@ -60,10 +60,10 @@ class LazyPattern:
 
     def __getattr__(self, name: str) -> Any:
         if name in _METHODS:  # a module may keep the method under a name of its own, long before it calls it
-            return partial(self.ask, name)
+            return partial(self._ask, name)
         return getattr(self.compiled, name)
 
-    def ask(self, method: str, *arguments: Any, **named: Any) -> Any:
+    def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
         return getattr(self.compiled, method)(*arguments, **named)
 
 

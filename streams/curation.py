@@ -36,7 +36,6 @@ from services.assistant import Curator, Describer
 from services.conversations import PersonalWork
 from services.llm import Usage
 from services.team import (
-    IS_LATER,
     WORDLESS,
     Action,
     Actor,
@@ -48,6 +47,7 @@ from services.team import (
     Topic,
     has_team_changed,
     has_team_text,
+    skipped_for,
 )
 from services.telemetry import current_part, current_people
 from sinks.team import write_decision, write_description
@@ -369,7 +369,7 @@ class CurationQueue:
         """Decide to skip a pair because of a `later` capture of its conversation. Readers use the last one, so no model
         is asked about an earlier one (Pitfall 72).
         """
-        return self._skipped(pair, f"{later.id} {IS_LATER}")
+        return self._skipped(pair, skipped_for(later))
 
     def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:
         return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._services.curator.actor, reason=reason), True

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from services.team.decisions import Action, Actor, Decision, DecisionLog, Remark
     from services.team.index import DescriptionSchedule
     from services.team.library import (
-        IS_LATER,
         LibraryUnusable,
         LibraryUnwritable,
         TeamLibrary,
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
         merge_decisions,
         pieces_by_topic,
         replaced_by,
+        skipped_for,
         topic_files,
     )
     from services.team.opening import check_library, open_library

@@ -152,8 +152,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MOST_REMOVED = 3
-IS_LATER = "is a later capture of the same conversation"
-"""The end of the reason for which an earlier capture is skipped."""
+_IS_LATER = "is a later capture of the same conversation"
+
+
+def skipped_for(later: Pair) -> str:
+    """Return the reason for which an earlier capture of a conversation is skipped."""
+    return f"{later.id} {_IS_LATER}"
 
 
 def allowed_removals(pair: Pair, in_topic: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
@@ -301,7 +305,7 @@ def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: i
     if not decision.topic:
         raise ValueError(f"{decision.qa_id} is added to no topic")
     if (later := fold.later_capture(pair)) is not None:
-        reason = f"{later.id} {IS_LATER}"
+        reason = skipped_for(later)
         return replace(
             decision,
             action=Action.SKIPPED,
@@ -544,7 +548,7 @@ class TeamLibrary:
             ]
             decided = {each.key: each for each in self._log() if each.by.is_curator and each.key in same}
             last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
-            if last is None or last.action is Action.FAILED or last.reason.endswith(IS_LATER):
+            if last is None or last.action is Action.FAILED or last.reason.endswith(_IS_LATER):
                 return None
             placement = self.fold.placement
             if last.action is Action.ADDED and not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):

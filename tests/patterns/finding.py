@@ -78,7 +78,7 @@ def within(value: Any, module: ModuleType, seen: set[int] | None = None) -> Iter
     elif isinstance(value, LazyPattern):
         yield value.compiled, ""
     elif (owner := _owner(value)) is not None:
-        yield owner.compiled, str(value.args[0])  # what `LazyPattern.ask` is to call
+        yield owner.compiled, str(value.args[0])  # what `LazyPattern._ask` is to call
     elif isinstance(value, BuiltinMethodType) and isinstance(value.__self__, re.Pattern):
         yield cast(re.Pattern[str], value.__self__), value.__name__
     elif id(value) not in seen and not isinstance(value, str | bytes | int | ModuleType):

@@ -21,7 +21,7 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import IS_LATER, archive, overview, rebuilding, removals
+from services.team import archive, overview, rebuilding, removals, skipped_for
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
@@ -887,7 +887,7 @@ async def test_a_model_decides_about_what_is_doubted_where_nothing_was_decided_t
     if why == "not decided":  # the last capture before it was not, as a later one came
         store(tmp_path, taken_back(pair(1), 2, text="more."))
         again = doubted(taken_back(pair(1), 2, text="more."), 3)
-        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=f"{again.id} {IS_LATER}"))
+        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=skipped_for(again)))
     store(tmp_path, again)
     team = Team(tmp_path)
     await team.closes()

@@ -342,7 +342,7 @@ def test_what_comes_after_a_pause_is_not_known_to_be_complete() -> None:
     assert list(timeline.after(9)) == [None]
 
 
-def test_an_archived_thread_is_as_public_as_its_channel_is_now() -> None:
+def test_an_archived_thread_is_never_more_public_than_its_channel_is_now() -> None:
     """Discord does not report archived threads when their channel is hidden."""
     history, channel = History(None), Place(20, PlaceKind.CHANNEL)
     for each in (channel, Place(30, PlaceKind.THREAD, parent_id=20, archived=True)):
