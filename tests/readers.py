@@ -1,5 +1,8 @@
 """Processes that read files and pages are kept from test to test: each imports what it reads with anew."""
 
+# pyright: reportPrivateUsage=false
+# `Processes` offers no way to hand its processes on, as nothing but tests needs one.
+
 from __future__ import annotations
 
 import asyncio
@@ -13,7 +16,7 @@ import pytest
 
 from clock import Processes, VirtualLoop, processes
 from clock.threads import (
-    _real_loop,  # pyright: ignore[reportPrivateUsage]  # nothing but tests needs it
+    _real_loop,
     run_in_real_time,
     wait_in_real_time,
 )
@@ -45,21 +48,20 @@ async def on_one_loop(call: Callable[[], Coroutine[object, object, T]]) -> T:
 
 @pytest.fixture(autouse=True)
 def kept_readers(idle_readers: Idle, monkeypatch: pytest.MonkeyPatch) -> None:
-    # `Processes` offers no way to hand its processes on: nothing but tests needs one.
-    start, close = Processes._start_process, Processes._close  # pyright: ignore[reportPrivateUsage]
+    start, close = Processes._start_process, Processes._close
 
     async def start_or_take(some: Processes) -> Process:
-        idle = idle_readers[some._memory]  # pyright: ignore[reportPrivateUsage]
+        idle = idle_readers[some._memory]
         while idle:
             process = idle.pop()
             if process.returncode is None:
-                some._all.add(process)  # pyright: ignore[reportPrivateUsage]
+                some._all.add(process)
                 return process
         return await start(some)
 
     async def keep_idle_and_close(some: Processes) -> None:
-        idle_readers[some._memory].extend(some._idle)  # pyright: ignore[reportPrivateUsage]
-        some._all.difference_update(some._idle)  # pyright: ignore[reportPrivateUsage]
+        idle_readers[some._memory].extend(some._idle)
+        some._all.difference_update(some._idle)
         await close(some)
 
     monkeypatch.setattr(processes, "run_in_real_time", on_one_loop)
