@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from pathlib import Path
+from typing import TypeVar
 
 from reactivex.subject import Subject
 
@@ -41,7 +42,7 @@ from streams.gateway import Gateway, GatewayHooks
 from streams.graph import graph
 from transport.address import ServersUnusable
 from transport.captures import CaptureReceiver
-from transport.connection import streams_of
+from transport.connection import AWAY_ERRORS, streams_of
 from transport.dispatches import PlacesFollower, ThreadFacts, thread_facts
 from transport.fenced_log import Fenced, FencedLog
 from transport.folder_log import FolderPublisher, LogJournal, OrphanedBlobs, restore
@@ -175,6 +176,24 @@ async def take_over(process: Process, role: str, lost: asyncio.Event) -> FencedL
     return fenced
 
 
+H = TypeVar("H")
+
+
+async def keep_while_held(held: AsyncGenerator[H], keep: Callable[[H], Awaitable[None]], what: str) -> None:
+    """Run `keep` each time `held` yields the holder of a lease. When another process takes over, or the server does not
+    answer, the lease is released, and the next one is waited for. `what`: the name in log lines.
+    """
+    async with aclosing(held):
+        async for holder in held:
+            try:
+                await keep(holder)
+            except Fenced:
+                log.warning("%s is kept by another process now", what)
+            except AWAY_ERRORS as error:
+                cause = str(error) or type(error).__name__
+                log.warning("%s: the server does not answer (%s); it will be taken over anew", what, cause)
+
+
 SUBJECT = "roles.knowledge"
 PUBLISH_SECONDS = 1.0
 """The time between two checks for changes on the disk."""
@@ -187,11 +206,8 @@ async def run_knowledge(process: Process, stopping: asyncio.Event, meters: Meter
         seconds = process.layout.lease_seconds
         return Lease(process.client, ROLES, SUBJECT, process.name, seconds=seconds, most_unacked=1)
 
-    async for held in stand_by(process.client, ROLES, process.members, make_lease, stopping):
-        try:
-            await _keep_knowledge(process, held.lost, stopping, meters)
-        except Fenced:
-            log.warning("the knowledge is kept by another process now")
+    held = stand_by(process.client, ROLES, process.members, make_lease, stopping)
+    await keep_while_held(held, lambda lease: _keep_knowledge(process, lease.lost, stopping, meters), "the knowledge")
 
 
 async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: asyncio.Event, meters: Meters) -> None:
@@ -273,11 +289,11 @@ async def run_team(
     def make_receiver() -> CaptureReceiver:
         return CaptureReceiver(process.client, process.name, lease_seconds=process.layout.lease_seconds)
 
-    async for receiver in stand_by(process.client, CAPTURES, process.members, make_receiver, stopping):
-        try:
-            await _keep_archive(process, receiver, stopping, meters, status_reporter)
-        except Fenced:
-            log.warning("the archive is kept by another process now")
+    def keep(receiver: CaptureReceiver) -> Awaitable[None]:
+        return _keep_archive(process, receiver, stopping, meters, status_reporter)
+
+    held = stand_by(process.client, CAPTURES, process.members, make_receiver, stopping)
+    await keep_while_held(held, keep, "the archive")
 
 
 async def _keep_archive(
@@ -309,6 +325,7 @@ async def _keep_archive(
             places.pipe(decode(Decoder())), parts.services, parts.sinks, parts.rules, capture_receiver.captures
         )
         run = GraphRun(results, parts.services.in_flight)
+        stack.callback(run.cut_off)
         follower = PlacesFollower(process.client, places.on_next)
         await follower.catch_up()
         await stack.enter_async_context(in_background(follower.follow()))
