@@ -109,8 +109,17 @@ has the same id and new messages."""
 KINDS = (THREAD, REPLY, TAUGHT)
 
 READING_SECONDS = 10.0
-"""The seconds that somebody of the team needs to read a message: one that was written or edited later than that before
-their answer was not read for it."""
+"""The seconds that somebody of the team needs to read a message before they write an answer."""
+WRITING_CHARS_PER_SECOND, MOST_WRITING_SECONDS = 3.0, 600.0
+"""How fast an answer is written, at most in so many seconds."""
+
+
+def seconds_to_answer(text: str) -> float:
+    """Return how long before an answer its author had read what there was, at the latest: what was written or edited
+    later was not read for it. `text`: that of the answer.
+    """
+    return READING_SECONDS + min(len(text) / WRITING_CHARS_PER_SECOND, MOST_WRITING_SECONDS)
+
 
 CONVERSATION_ID = rf"(?:{'|'.join(kind.prefix for kind in KINDS)})[0-9]+"
 """The pattern of all ids, for a full match: in the archive, in files of waiting captures, and between processes."""
