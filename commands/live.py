@@ -122,7 +122,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
         arrivals = await enter(
-            maintain_evidence(settings.documents, bot.documents, discord.client, discord.fetcher, state.is_withheld)
+            maintain_evidence(settings, bot.documents, discord.client, discord.fetcher, state.is_withheld)
         )
         gateway = gateway_for(settings, token, discord, parts, health=health, arrivals=arrivals, slash=slash)
         dispatches = await enter(record_dispatches(observable(gateway), options.record, settings, discord, parts))

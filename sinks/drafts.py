@@ -281,7 +281,7 @@ class DraftSink:
         if keeps and not draft.may_be_kept:
             raise DecisionRefused(
                 "Only an answer that was edited, in a public channel, can be kept, to a question of at most "
-                f"{SHOWN_QUESTION_CHARS} characters. Use *Post*."
+                f"{SHOWN_QUESTION_CHARS} characters that has not been edited since. Use *Post*."
             )
         try:
             asked = await self.question_now(draft)
@@ -406,9 +406,12 @@ def why_too_late(draft: Draft) -> str | None:
 
 
 def edited_meanwhile(draft: Draft, request: DraftRequest) -> str:
-    """Say why a decision about another text is not carried out, and give back what the person has written."""
-    by = "Somebody" if draft.edited_by is None else decider_name(draft.edited_by)
-    why = f"{by} has edited the answer meanwhile, and nothing was done: look at it again."
+    """Say why a decision about other texts is not carried out, and give back what the person has written."""
+    if draft.is_reworded:
+        why = QUESTION_EDITED
+    else:
+        by = "Somebody" if draft.edited_by is None else decider_name(draft.edited_by)
+        why = f"{by} has edited the answer meanwhile, and nothing was done: look at it again."
     return f"{why} You wrote:\n{request.text}" if request.text else why
 
 
@@ -432,14 +435,15 @@ def card_of(draft: Draft) -> ReviewCard:
     sources = ", ".join(map(escape_markup, post.sources)) or "none"
     if len(sources) > SOURCES_CHARS:
         sources = f"{sources[:SOURCES_CHARS]}…"
+    reworded = " (edited since)" if draft.is_reworded else ""
     edited = "" if draft.edited_by is None else f"\nEdited by {decider_name(draft.edited_by)}."
     heading = (
         f"**An answer waits for approval** until <t:{round(draft.until)}:f>\n"
-        f"<@{post.asker_id}> [asked](<{address_of(draft)}>):\n> {question or '(a file)'}\n"
+        f"<@{post.asker_id}> [asked](<{address_of(draft)}>){reworded}:\n> {question or '(a file)'}\n"
         f"-# Sources: {sources} · confidence {draft.confidence:.2f}{edited}\n**The answer:**"
     )
     actions = (*_ACTIONS, DraftAction.KEEP) if draft.may_be_kept else _ACTIONS
-    return ReviewCard(draft.id, draft.channel_id, heading, draft.text, tuple(map(str, actions)))
+    return ReviewCard(draft.id, draft.channel_id, heading, draft.text, tuple(map(str, actions)), draft.version)
 
 
 _ACTIONS = (DraftAction.POST, DraftAction.EDIT, DraftAction.DISCARD)

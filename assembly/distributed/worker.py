@@ -190,7 +190,7 @@ async def singleton_jobs(
             enter = stack.enter_async_context
             await enter(post_weekly_reports(settings, discord.poster, discord.fetcher, report))
             if documents is not None:
-                await enter(sweep_regularly(settings.documents, documents, left, discord.fetcher, rx.of(None)))
+                await enter(sweep_regularly(settings, documents, left, discord.fetcher, rx.of(None)))
                 await enter(in_background(resume_unfinished_files(documents, shared, state)))
             await asyncio.Event().wait()
 
