@@ -328,10 +328,10 @@ class CurationQueue:
             decision, quick = self._superseded(pair, later)
         elif (removal := self._services.library.removal_of(pair, rfc3339(now()))) is not None:
             decision, quick = removal, True
-        elif self._private:
-            decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
         elif not has_team_text(pair):
             decision, quick = self._skipped(pair, WORDLESS)
+        elif self._private:
+            decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
         elif repeated is not None:
             log.info("%s is filed as before: messages of it are doubted", pair.id)
             decision, quick = repeated, False
