@@ -242,6 +242,13 @@ class ArchiveReader:
                 del self._latest[unwanted.conversation_id]
         return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
 
+    def ahead(self, wanted: PairFilter) -> Iterator[Pair]:
+        """Yield the wanted pairs of the files that `oldest` has not read to their end, without moving on."""
+        for name in tuple(self._unread):
+            here = replace(self._positions.get(name, _Position()))
+            while (pairs := self._read(name, here)) is not None:
+                yield from filter(wanted, pairs)
+
     def in_memory(self, wanted: PairFilter) -> list[Pair]:
         """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
