@@ -196,7 +196,7 @@ def capture_parts(
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         pairs = await archive.revise(revisions)
         if not archive.is_rehearsal:
-            await run_blocking(revise_pending, pending, captures, {each.message_id for each in revisions})
+            await run_blocking(revise_pending, pending, captures)
         return pairs
 
     if curation is None:
@@ -323,11 +323,15 @@ def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: 
 
     def is_private_now(pair: Pair) -> bool:
         place_id = tracker.place_of(pair.message_ids[-1])
-        if place_id is None and (noted := links.place(pair.id)) is not None:  # it was captured before the start
-            place_id = noted.channel_id
+        noted = None
+        if place_id is None or not history.knows(place_id):  # it was captured before the start
+            noted = links.place(pair.id)
+        if noted is not None:
+            # Discord does not send archived threads: their channel says whether they are public.
+            ids = (noted.channel_id, noted.parent_id)
+            place_id = next((each for each in ids if each is not None and history.knows(each)), noted.channel_id)
         if place_id is None:
             return False
-        # A place that Discord has not sent, such as an archived thread, stays public.
         is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
         return is_hidden or history.is_place_gone(place_id)
 

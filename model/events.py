@@ -26,8 +26,11 @@ class PlaceSeen:
 
 @dataclass(frozen=True, slots=True)
 class PlaceGone:
+    """A channel or thread was deleted. Discord sends no deletions of its messages and threads."""
+
     at: float
     place_id: int
+    guild_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

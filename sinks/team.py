@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
+from model.conversations import THREAD
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
@@ -131,25 +132,29 @@ class RawArchive:
         """Store again each conversation that holds an edited, deleted or doubted message, as it reads now: readers use
         the last capture. Captures that still wait are stored with the changes too. An edit by somebody who has opted
         out counts as a deletion. What a user has said in a conversation is deleted whole when they have changed it
-        `MOST_VERSIONS` times.
+        `MOST_VERSIONS` times. Of a deleted place, all is deleted.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
         self.captures.revise(revisions)
-        by_message = {each.message_id: each for each in revisions if not each.is_doubt}
+        by_message = {each.message_id: each for each in revisions if not each.is_doubt and not each.is_place}
         doubted = {each.message_id for each in revisions if each.is_doubt}
+        places = {each.message_id for each in revisions if each.is_place}
         async with self._turn:
             changed: list[_QueuedCapture] = []
-            for pair in await run_blocking(archive_files.last_captures, self.folder, doubted | by_message.keys()):
+            in_places, others = await run_blocking(self._captures_with, doubted | by_message.keys(), places)
+            for pair in (*in_places, *others):
                 messages = captured_messages(pair)
                 edited = [each for each in messages if each.message_id in by_message]
                 withheld = [*filter(self.captures.is_withheld, edited), *await self._changed_often(pair, edited)]
+                withheld = messages if pair in in_places else withheld
                 gone = {each.message_id: Revision(each.message_id) for each in withheld}
                 revised = apply_revisions(messages, by_message | gone, pair.kind.opening)
                 revised = with_doubts(revised, doubted)
                 if revised != tuple(messages):
                     changed.append(_QueuedCapture(Capture(None, pair.conversation_id, revised), pair.id))
-            await self._store(changed)
+            for at in range(0, len(changed), GROUP_SIZE):
+                await self._store(changed[at : at + GROUP_SIZE])
         for each in changed:
             if each.error is not None:
                 raise each.error
@@ -168,9 +173,28 @@ class RawArchive:
         often = (author for author, known in versions.items() if len(known) > MOST_VERSIONS)
         return [each for author in often for each in _own(captured_messages(pair), author)]
 
-    def holds(self, message_ids: Collection[int]) -> bool:
-        """Return True if a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
-        return self.captures.holds(message_ids) or bool(archive_files.last_captures(self.folder, message_ids))
+    def _captures_with(
+        self, message_ids: Collection[int], place_ids: Collection[int]
+    ) -> tuple[Sequence[Pair], Sequence[Pair]]:
+        """Return the last captures of the conversations in these places, and of the others that hold one of these
+        messages. Blocking. Raises OSError.
+        """
+        in_places: list[Pair] = []
+        if place_ids:
+            noted = set[str]() if self.places is None else PairLinks(self.places).pairs_in(place_ids)
+            conversations = {THREAD.make_id(each) for each in place_ids}
+            in_places = archive_files.last_captures_in(self.folder, conversations, noted)
+        known = {each.conversation_id for each in in_places}
+        others = archive_files.last_captures(self.folder, message_ids) if message_ids else []
+        return in_places, [each for each in others if each.conversation_id not in known]
+
+    def holds(self, revisions: Sequence[Revision]) -> bool:
+        """Return True if a conversation in the archive holds one of these messages, or is from one of these places.
+        Blocking. Raises OSError.
+        """
+        places = {each.message_id for each in revisions if each.is_place}
+        message_ids = {each.message_id for each in revisions if not each.is_place}
+        return self.captures.holds(message_ids) or any(self._captures_with(message_ids, places))
 
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.is_exchange:

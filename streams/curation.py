@@ -203,7 +203,7 @@ class CurationQueue:
         self._pause = 0.0  # seconds before the next piece of work
         self._captures_ended = False
         self._pair: Pair | None = None
-        self._later: Pair | None = None  # a later capture of its conversation
+        self._later: str | None = None  # the id of a later capture of its conversation
         self._private = False  # whether its place is no longer public
         # Decisions that need no model, by pair of which messages are doubted.
         self._repeated: dict[Decimal, Decision | None] = {}
@@ -328,10 +328,10 @@ class CurationQueue:
             decision, quick = self._superseded(pair, later)
         elif (removal := self._services.library.removal_of(pair, rfc3339(now()))) is not None:
             decision, quick = removal, True
-        elif self._private:
-            decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
         elif not has_team_text(pair):
             decision, quick = self._skipped(pair, WORDLESS)
+        elif self._private:
+            decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
         elif repeated is not None:
             log.info("%s is filed as before: messages of it are doubted", pair.id)
             decision, quick = repeated, False
@@ -365,11 +365,11 @@ class CurationQueue:
         finally:
             task.cancel()
 
-    def _superseded(self, pair: Pair, later: Pair) -> tuple[Decision, bool]:
-        """Decide to skip a pair because of a `later` capture of its conversation. Readers use the last one, so no model
+    def _superseded(self, pair: Pair, later_id: str) -> tuple[Decision, bool]:
+        """Decide to skip a pair because of a later capture of its conversation. Readers use the last one, so no model
         is asked about an earlier one (Pitfall 72).
         """
-        return self._skipped(pair, skipped_for(later))
+        return self._skipped(pair, skipped_for(later_id))
 
     def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:
         return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._services.curator.actor, reason=reason), True
@@ -423,11 +423,12 @@ class CurationQueue:
         """Find the next work. Blocking."""
         library, version = self._services.library, self._version
         self._pair = library.oldest_undecided(self._is_ready)
+        # First, as it also finds the later captures of what waits.
+        self._changed_pair = library.outdated_pair()
         self._later = None if self._pair is None else library.later_undecided(self._pair)
         self._private = self._pair is not None and self._services.is_private(self._pair)
         if self._pair is not None:
             self._repeats(self._pair)
-        self._changed_pair = library.outdated_pair()
         self._undescribed = [] if self._pair is not None else list(library.undescribed_topics())
         self._looked_at = version
 

@@ -106,6 +106,10 @@ class Context:
                 found.append(read)
         return found[::-1]
 
+    def threads_of(self, channel_id: int) -> Sequence[int]:
+        """As `History.threads_of`."""
+        return self._history.threads_of(channel_id)
+
     async def quotable(
         self, channel_id: int, place_id: int, message_ids: Iterable[int], allowed: Collection[int]
     ) -> Sequence[Message] | None:

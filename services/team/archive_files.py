@@ -84,6 +84,20 @@ def last_captures(folder: Path, message_ids: Collection[int]) -> list[Pair]:
     return list(found.values())
 
 
+def last_captures_in(folder: Path, conversation_ids: Collection[str], pair_ids: Collection[str]) -> list[Pair]:
+    """Return the last capture of each of these conversations, and of those of which one of these pairs is a capture."""
+    found: dict[str, Pair] = {}
+    for path in week_files(folder):
+        data = path.read_bytes()
+        if not found and not pair_ids and not any(each.encode() in data for each in conversation_ids):
+            continue
+        for pair in parse(data[: sound_length(data)].decode(errors="replace"), str(path), warn=warn_once):
+            known = found.get(pair.conversation_id)
+            if known is not None or pair.conversation_id in conversation_ids or pair.id in pair_ids:
+                found[pair.conversation_id] = pair if known is None else max(known, pair, key=attrgetter("key"))
+    return list(found.values())
+
+
 def earlier_captures(folder: Path, pair: Pair) -> list[Pair]:
     """Return the captures of a pair's conversation before it, oldest first. Only files that may hold one are read."""
     written = Decimal(int(snowflake_time(min(pair.message_ids)) - CLOCK_SECONDS))
@@ -227,6 +241,13 @@ class ArchiveReader:
             if self._latest.get(unwanted.conversation_id) is unwanted:
                 del self._latest[unwanted.conversation_id]
         return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
+
+    def ahead(self, wanted: PairFilter) -> Iterator[Pair]:
+        """Yield the wanted pairs of the files that `oldest` has not read to their end, without moving on."""
+        for name in tuple(self._unread):
+            here = replace(self._positions.get(name, _Position()))
+            while (pairs := self._read(name, here)) is not None:
+                yield from filter(wanted, pairs)
 
     def in_memory(self, wanted: PairFilter) -> list[Pair]:
         """Return the wanted pairs in memory."""

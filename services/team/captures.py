@@ -12,6 +12,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -20,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from clock import from_rfc3339, rfc3339
 from model.bounded import BoundedDict
-from model.conversations import CONVERSATION_ID, REPLY, ConversationKind, Image, kind_of
+from model.conversations import CONVERSATION_ID, REPLY, THREAD, ConversationKind, Image, kind_of
 from model.messages import Attachment, Message, Part, discord_address, snowflake_time
 from model.words import replace_surrogates
 from services.storage import files
@@ -81,13 +82,15 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The new text of a message that was edited or deleted; or that it is doubted.
+    """The new text of a message that was edited or deleted; or that it is doubted; or that a whole place was deleted.
 
     Attributes:
         text: None: the message was deleted.
         author_id: `archive.UNKNOWN` if the author is not known.
         placeholders: the number of lines at the end of the text that stand for attachments.
         is_doubt: True: somebody doubts the message, which reads as before. It has no text and no author.
+        is_place: True: `message_id` is the id of a channel or thread, which was deleted with all its messages. Discord
+            gives the thread of a message the same id.
     """
 
     message_id: int
@@ -95,6 +98,7 @@ class Revision:
     author_id: int = archive.UNKNOWN
     placeholders: int = 0
     is_doubt: bool = False
+    is_place: bool = False
 
     def apply_to(self, turn: PairTurn, opening: str = "") -> PairTurn:
         """Return the turn with the new text, without the `opening` of its kind. Of a user's, what was edited out is
@@ -329,6 +333,7 @@ class RecentCaptures:
         self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
         self._revisions = BoundedDict[int, Revision](KEPT_REVISIONS)
         self._doubted = BoundedDict[int, None](KEPT_REVISIONS)
+        self._gone = BoundedDict[str, None](KEPT_REVISIONS)  # by deleted place, the id of a thread's conversation
         self._in_threads = BoundedDict[int, None](KEPT_IN_THREADS)
         self._kept = kept
         # The newest are last:
@@ -379,15 +384,26 @@ class RecentCaptures:
     def revise(self, revisions: Iterable[Revision]) -> None:
         """Remember revisions, for later captures of their messages."""
         for each in revisions:
-            if each.is_doubt:
+            if each.is_place:
+                self._gone[THREAD.make_id(each.message_id)] = None
+            elif each.is_doubt:
                 self._doubted[each.message_id] = None
             else:
                 self._revisions[each.message_id] = each
 
     def with_revisions(self, capture: Capture) -> Capture:
-        """Return a capture that is not stored yet with revised texts and doubts, and without withheld messages."""
+        """Return a capture that is not stored yet with revised texts and doubts, and without withheld messages: without
+        any, if its place was deleted.
+        """
+        if self._is_place_gone(capture):
+            return replace(capture, messages=())
         messages = with_doubts(leave_out(capture.messages, self.is_withheld), self._doubted)
         return replace(capture, messages=apply_revisions(messages, self._revisions, capture.kind.opening))
+
+    def _is_place_gone(self, capture: Capture) -> bool:
+        place = None if capture.part is None else capture.part.place
+        ids = () if place is None else (place.id, place.channel_id)
+        return any(each in self._gone for each in (capture.conversation_id, *map(THREAD.make_id, ids)))
 
     def is_withheld(self, message: CapturedMessage) -> bool:
         """Return True if a message must not be captured: it was deleted, or its author does not want it."""
@@ -632,17 +648,18 @@ class PendingFolder:
         return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
 
 
-def revise_pending(folder: PendingFolder, captures: RecentCaptures, message_ids: Collection[int]) -> None:
-    """Write the waiting captures that hold one of these messages as they read now: what is known of edits, deletions
-    and doubts is lost with a restart. Blocking. Raises OSError.
+def revise_pending(folder: PendingFolder, captures: RecentCaptures) -> None:
+    """Write the waiting captures as they read now: what is known of edits, deletions and doubts is lost with a restart.
+    Blocking. Raises OSError.
     """
     for waiting in folder.all():
-        if any(each.message_id in message_ids for each in waiting.capture.messages):
-            revised = waiting.with_messages(captures.with_revisions(waiting.capture).messages)
-            if revised.capture.is_exchange:
-                folder.keep(revised)
-            if not revised.capture.is_exchange or revised.name != waiting.name:
-                folder.drop(waiting)
+        revised = waiting.with_messages(captures.with_revisions(waiting.capture).messages)
+        if revised == waiting:
+            continue
+        if revised.capture.is_exchange:
+            folder.keep(revised)
+        if not revised.capture.is_exchange or revised.name != waiting.name:
+            folder.drop(waiting)
 
 
 # Links to Discord
@@ -655,7 +672,7 @@ def pair_link_line(qa_id: str, capture: Capture) -> str | None:
     part = capture.part
     if part is None or part.place.guild_id is None or not capture.kind.is_on_discord:
         return None
-    return PairPlace(part.place.guild_id, part.place.id, _last_answer(capture)).line(qa_id)
+    return PairPlace(part.place.guild_id, part.place.id, _last_answer(capture), part.place.parent_id).line(qa_id)
 
 
 def _last_answer(capture: Capture) -> int:
@@ -665,14 +682,15 @@ def _last_answer(capture: Capture) -> int:
 
 
 class PairPlace(NamedTuple):
-    """The message in Discord that a pair is linked to."""
+    """The message in Discord that a pair is linked to. `parent_id`: the channel of a thread."""
 
     guild_id: int
     channel_id: int
     message_id: int
+    parent_id: int | None = None
 
     def line(self, qa_id: str) -> str:
-        ids = {name: str(value) for name, value in self._asdict().items()}
+        ids = {name: str(value) for name, value in self._asdict().items() if value is not None}
         return json.dumps({"qa_id": qa_id, **ids}) + "\n"
 
 
@@ -680,8 +698,8 @@ class PairPlace(NamedTuple):
 class PairLinks:
     """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are looked up.
 
-    A line is `{"qa_id", "guild_id", "channel_id", "message_id"}`, all strings, no names or words. A lost line costs a
-    link.
+    A line is `{"qa_id", "guild_id", "channel_id", "message_id"}`, of a thread also `"parent_id"`: all strings, no names
+    or words. A lost line costs a link.
     """
 
     path: Path
@@ -689,7 +707,7 @@ class PairLinks:
     def address(self, qa_id: str) -> str | None:
         """Return the address of a pair's message, if known. Blocking, as `place`."""
         place = self.place(qa_id)
-        return None if place is None else discord_address(*place)
+        return None if place is None else discord_address(place.guild_id, place.channel_id, place.message_id)
 
     def line_of_revised(self, qa_id: str, earlier_id: str, capture: Capture) -> str | None:
         """Return the line to store for a new version of the pair `earlier_id`. Blocking, as `place`."""
@@ -712,12 +730,35 @@ class PairLinks:
                 return found
         return None
 
+    def pairs_in(self, place_ids: Collection[int]) -> set[str]:
+        """Return the ids of the pairs from these channels, with their threads, and from these threads. Blocking. Raises
+        OSError.
+        """
+        words, found = [str(each).encode() for each in place_ids], set[str]()
+        with suppress(FileNotFoundError), self.path.open("rb") as lines:
+            for line in lines:
+                place = _read_line(line) if any(word in line for word in words) else None
+                if place is not None and not {place[1].channel_id, place[1].parent_id}.isdisjoint(place_ids):
+                    found.add(place[0])
+        return found
+
 
 def _place(line: bytes, qa_id: str) -> PairPlace | None:
+    found = _read_line(line)
+    return found[1] if found is not None and found[0] == qa_id else None
+
+
+def _read_line(line: bytes) -> tuple[str, PairPlace] | None:
+    """Return the id of a pair, and its place; None: the line was torn by a crash, or edited."""
     try:
         found = json.loads(line)
-        if found["qa_id"] != qa_id:
-            return None
-        return PairPlace(int(found["guild_id"]), int(found["channel_id"]), int(found["message_id"]))
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None  # torn by a crash, or edited
+        parent = found.get("parent_id")
+        place = PairPlace(
+            int(found["guild_id"]),
+            int(found["channel_id"]),
+            int(found["message_id"]),
+            None if parent is None else int(parent),
+        )
+        return str(found["qa_id"]), place
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None

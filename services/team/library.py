@@ -155,9 +155,9 @@ MOST_REMOVED = 3
 _IS_LATER = "is a later capture of the same conversation"
 
 
-def skipped_for(later: Pair) -> str:
+def skipped_for(later_id: str) -> str:
     """Return the reason for which an earlier capture of a conversation is skipped."""
-    return f"{later.id} {_IS_LATER}"
+    return f"{later_id} {_IS_LATER}"
 
 
 def allowed_removals(pair: Pair, in_topic: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
@@ -305,7 +305,7 @@ def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: i
     if not decision.topic:
         raise ValueError(f"{decision.qa_id} is added to no topic")
     if (later := fold.later_capture(pair)) is not None:
-        reason = skipped_for(later)
+        reason = skipped_for(later.id)
         return replace(
             decision,
             action=Action.SKIPPED,
@@ -392,6 +392,8 @@ def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool
 # The library
 
 MOST_AHEAD_OF_READER = 1_000
+"""At most so many captures that are read later are in memory. With more, the archive is read once more."""
+MOST_LATER = 100_000
 MOST_PUT_OFF = 64
 """The most decisions and descriptions that are put off together."""
 
@@ -428,10 +430,15 @@ class TeamLibrary:
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
     _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
-    # Captures that are read later, the last of each conversation.
+    # Captures that are read later, the last of each conversation: those that were just stored, and those that have
+    # changed what is filed; and of conversations that are captured again, the last id.
     _ahead: BoundedDict[str, Pair] = field(
         default_factory=lambda: BoundedDict[str, Pair](MOST_AHEAD_OF_READER), init=False
     )
+    _changing: dict[str, Pair] = field(default_factory=dict[str, Pair], init=False)
+    _later_ids: BoundedDict[str, str] = field(default_factory=lambda: BoundedDict[str, str](MOST_LATER), init=False)
+    # Whether the archive may hold more of them, as after a start.
+    _must_look_ahead: bool = field(default=True, init=False)
     # Decisions that were put off and are not in the log yet.
     _unlogged: list[Decision] = field(default_factory=list[Decision], init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
@@ -456,21 +463,60 @@ class TeamLibrary:
                 self.flush()
             return found
 
-    def later_undecided(self, pair: Pair) -> Pair | None:
-        """Return a later capture of the same conversation that is undecided too, if one is in memory."""
+    def later_undecided(self, pair: Pair) -> str | None:
+        """Return the id of a later capture of the same conversation that is undecided too, if one is known."""
         with self._lock:
-            ahead = self._ahead.get(pair.conversation_id, pair)
-            return self.reader.later_capture(pair) or (ahead if ahead.key > pair.key else None)
+            if (later := self.reader.later_capture(pair)) is not None:
+                return later.id
+            ahead = self._later_ids.get(pair.conversation_id, pair.id)
+            key = archive.instant(ahead)
+            return ahead if key > pair.key and key not in self.fold.placement.decided else None
 
     def outdated_pair(self) -> tuple[Pair, Pair] | None:
-        """Return a pair in a topic, and an undecided later capture in memory that has changed it (`has_changed`)."""
+        """Return a pair in a topic, and an undecided later capture that has changed it (`has_changed`). Raises OSError:
+        the archive cannot be read.
+        """
         with self._lock:
+            self._look_ahead()
             is_undecided = self.fold.placement.is_undecided
-            for pair in (*self.reader.in_memory(is_undecided), *filter(is_undecided, list(self._ahead.values()))):
-                for held in self.fold.captures(pair):
-                    if held.key < pair.key and has_changed(pair, held):
+            while True:
+                for pair in filter(is_undecided, (*self.reader.in_memory(is_undecided), *self._changing.values())):
+                    if (held := self._changed_by(pair)) is not None:
                         return held, pair
-            return None
+                self._changing.clear()
+                if not self._must_look_ahead:
+                    return None
+                self._look_ahead()
+
+    def _changed_by(self, pair: Pair) -> Pair | None:
+        captures = self.fold.captures(pair)
+        return next((held for held in captures if held.key < pair.key and has_changed(pair, held)), None)
+
+    def _look_ahead(self) -> None:
+        """Note what captures that are read later take back. Of all that wait, little is kept in memory."""
+        if self._must_look_ahead and self._changing:
+            return
+        unread: Iterable[Pair] = ()
+        if self._must_look_ahead:
+            self._must_look_ahead = False
+            unread = self.reader.ahead(self.fold.placement.is_undecided)
+        seen = set[str]()
+        for pair in unread:
+            self._note_ahead(pair, is_again=pair.conversation_id in seen)
+            seen.add(pair.conversation_id)
+        while self._ahead:
+            _, pair = self._ahead.popitem(last=False)
+            self._note_ahead(pair, is_again=True)
+
+    def _note_ahead(self, pair: Pair, *, is_again: bool) -> None:
+        if is_again:
+            self._later_ids[pair.conversation_id] = pair.id
+        if self._changed_by(pair) is None:
+            self._changing.pop(pair.conversation_id, None)
+        elif len(self._changing) < MOST_AHEAD_OF_READER or pair.conversation_id in self._changing:
+            self._changing[pair.conversation_id] = pair
+        else:
+            self._must_look_ahead = True
 
     @property
     def is_behind(self) -> bool:
@@ -493,6 +539,7 @@ class TeamLibrary:
             finally:
                 self._lock.release()
         if not taken:
+            self._must_look_ahead = self._must_look_ahead or len(self._ahead) >= MOST_AHEAD_OF_READER
             self._ahead[block.pair.conversation_id] = block.pair
 
     def pairs_of_topic(self, topic: str) -> Sequence[Pair]:
@@ -707,6 +754,8 @@ class TeamLibrary:
             self.flush()
             # What it has in memory may be such texts: it reads everything again.
             self._ahead.clear()
+            self._changing.clear()
+            self._must_look_ahead = True
             theirs = self._taken_part_in(author_id)
             self._forgotten_pairs |= theirs
             with _reporting_write_errors("Its words stay in the decisions until this is done again"):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clock import now
+from clock import now, rfc3339
 from model.conversations import REPLY, THREAD, ConversationKind
-from model.events import Edited
+from model.events import Edited, GuildGone
 from model.messages import Attachment, Message, Place, PlaceKind
 from services.knowledge.topic_files import read_topic
-from services.team import WORDLESS
+from services.team import WORDLESS, removals
 from services.team.decisions import Action, Actor, Decision, DecisionLog
 from tests.world import ANNA, GUILD, HELP, TESS, World, picture, thread
+
+
+def topics_of(world: World) -> str:
+    return "".join(world.topics.values())
 
 
 def noted(folder: Path) -> list[Decision]:
@@ -176,6 +181,58 @@ async def test_what_is_hidden_before_it_is_filed_is_not_filed(tmp_path: Path) ->
     assert await world.close()
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_waits_of_an_archived_thread_is_not_filed_when_its_channel_is_hidden(
+    tmp_path: Path, *, restarted: bool
+) -> None:
+    world = await World.begin(tmp_path, team=True)
+    place_id = world.opens(thread(500)).id
+    world.says(ANNA, ASKED, where=place_id)
+    world.says(TESS, ANSWERED, where=place_id)
+    await world.wait(61)
+    world.opens(replace(thread(500), archived=True))
+    if restarted:  # Discord sends no archived threads then
+        assert await world.close()
+        world = await World.begin(tmp_path, team=True)
+    world.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
+    await world.wait(1200)
+    assert (world.topics, [each.action for each in noted(tmp_path)]) == ({}, [Action.REMOVED])
+    assert await world.close()
+
+
+@pytest.mark.parametrize("gone", [500, HELP])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_what_is_deleted_with_its_place_leaves_its_topic_at_once_and_can_be_restored(
+    tmp_path: Path, gone: int, *, restarted: bool
+) -> None:
+    world = await World.begin(tmp_path, team=True)
+    world.opens(Place(600, PlaceKind.CHANNEL, "other", GUILD))
+    place_id = world.opens(thread(500)).id
+    for where, what in ((place_id, "importer"), (600, "exporter")):
+        world.says(ANNA, f"Why does the {what} skip my camera?", where=where)
+        world.says(TESS, f"The {what} skips raw files.", where=where)
+    await world.wait(1200)
+    assert "The importer" in topics_of(world)
+    if restarted:
+        assert await world.close()
+        world = await World.begin(tmp_path, team=True)
+    world.happens(GuildGone(now(), GUILD))
+    await world.wait(400)
+    assert "The importer" in topics_of(world), "a server that is left is no deletion"
+    world.closes(gone)
+    await world.wait(1)
+    assert "The importer" not in topics_of(world)
+    assert "The exporter" in topics_of(world)
+    [removed] = [each for each in noted(tmp_path) if each.action is Action.REMOVED]
+    assert removed.by is Actor.DISCORD
+    curation = world.parts.servers[None].captures.curation
+    assert curation is not None
+    removals.restore(curation.library, removed.qa_id, rfc3339(now()))
+    await world.wait(1200)
+    assert "The importer" in topics_of(world)
+    assert await world.close()
+
+
 @pytest.mark.parametrize("how", ["deleted", "edited"])
 async def test_what_was_filed_is_withdrawn_at_once_and_what_is_left_is_filed_anew(tmp_path: Path, how: str) -> None:
     world, asked, answered = await helped(tmp_path)
@@ -260,7 +317,7 @@ async def test_what_is_deleted_with_its_channel_or_thread_is_not_filed(tmp_path:
     world.closes(gone)
     await world.wait(1200)
     assert world.topics == {}
-    assert [each.by for each in noted(tmp_path)] == [Actor.DISCORD]
+    assert {each.action for each in noted(tmp_path)} <= {Action.SKIPPED, Action.REMOVED}
     assert await world.close()
 
 

@@ -775,6 +775,30 @@ def test_what_is_doubted_has_changed_once() -> None:
 
 
 @pytest.mark.parametrize("is_filed", [True, False])
+async def test_what_was_taken_back_before_a_start_is_known_at_once_though_many_wait_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_filed: bool
+) -> None:
+    """Of the many, few are in memory."""
+    monkeypatch.setattr("services.team.archive_files.CHUNK_BYTES", 1_000)
+    monkeypatch.setattr("services.team.library.MOST_AHEAD_OF_READER", 1)
+    taken = [pair(1), pair(2)] if is_filed else [pair(30), pair(31)]
+    if is_filed:
+        store(tmp_path, *taken)
+        await Team(tmp_path).closes()
+    store(tmp_path, *(pair(number) for number in range(3, 40)))
+    store(tmp_path, *(taken_back(each, 50 + number) for number, each in enumerate(taken)))
+    team = Team(tmp_path, ScriptedCurator(seconds=600), finish_all=False)
+    await asyncio.sleep(1)
+    first = [(taken[0].id, Action.REMOVED), (taken[1].id, Action.REMOVED)]
+    assert [each for each in team.decided if each in first] == (first if is_filed else [])
+    await asyncio.sleep(600 * 100)
+    last = [[action for qa_id, action in team.decided if qa_id == each.id][-1] for each in taken]
+    assert last == [Action.REMOVED if is_filed else Action.SKIPPED] * 2
+    assert [action for qa_id, action in team.decided if qa_id == pair(29).id] == [Action.ADDED]
+    await team.closes()
+
+
+@pytest.mark.parametrize("is_filed", [True, False])
 async def test_what_is_taken_back_is_known_at_once_though_many_wait_to_be_read(tmp_path: Path, is_filed: bool) -> None:
     """As after an import, or a restart while the endpoint is down."""
     store(tmp_path, pair(1))
@@ -887,7 +911,7 @@ async def test_a_model_decides_about_what_is_doubted_where_nothing_was_decided_t
     if why == "not decided":  # the last capture before it was not, as a later one came
         store(tmp_path, taken_back(pair(1), 2, text="more."))
         again = doubted(taken_back(pair(1), 2, text="more."), 3)
-        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=skipped_for(again)))
+        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=skipped_for(again.id)))
     store(tmp_path, again)
     team = Team(tmp_path)
     await team.closes()

@@ -175,11 +175,11 @@ def test_what_is_edited_deleted_or_doubted_is_written_into_what_waits(tmp_path: 
         folder.keep(each)
     revisions = [Revision(1, "It\n[image: a.png]", 11, 1), Revision(2, is_doubt=True), Revision(11)]
     captures.revise(revisions)
-    revise_pending(folder, captures, {each.message_id for each in revisions})
+    revise_pending(folder, captures)
     first, last = folder.all()
     asked, answer = first.capture.messages
     assert ("says" in asked.turn.text, answer.is_doubted, first.images) == (False, True, edited.images)
     assert last == other
     captures.revise([Revision(1)])
-    revise_pending(folder, captures, {1})
+    revise_pending(folder, captures)
     assert folder.all() == [other]
