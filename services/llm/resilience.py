@@ -120,7 +120,7 @@ async def _probe(settings: EndpointSettings, timeout_seconds: float) -> str | No
 
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 60.0
-"""Also if the server asks for more: a step that would have to wait longer is better given up."""
+"""Retried after this at the latest, even if the server asks for a longer pause."""
 
 FAILURES = 5
 """The circuit opens after so many calls in a row without an answer, each with its retries."""
@@ -150,7 +150,7 @@ class ModelEndpoint:
     - A `Retry-After` of one call delays all calls, up to `LONGEST_PAUSE_SECONDS`.
     - A call is made up to `1 + max_retries` times, or as often as the request's options say. `Unavailable` is retried,
       and with `retry_timeouts` also `TimedOut`, whose job may still run and be billed. Pauses double, each times 0.5 to
-      1.5 (`jitter` gives 0 to 1), and are never shorter than the server asked for.
+      1.5 (`jitter` gives 0 to 1). None is shorter than the server asked for, up to `LONGEST_PAUSE_SECONDS`.
     - A circuit breaker: an endpoint that hangs must not cost every call its whole time-out. `FAILURES` calls in a row
       that end `Unavailable` or `TimedOut` open the circuit: calls fail at once for `OPEN_SECONDS`. Then one call is let
       through as a probe, without retries. Any answer, even a refusal, closes the circuit; a failed probe keeps it open

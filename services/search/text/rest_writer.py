@@ -175,19 +175,25 @@ _EMPTY = Cell("", ())
 
 
 def _rows_of(part: nodes.Element, read_cell: Callable[[nodes.Element], Cell]) -> list[list[Cell]]:
-    """Return the cells of each row; of a cell that spans several, the others are empty."""
+    """Return the cells of each row. Where a cell spans several places, all but its first are empty."""
     rows: list[list[Cell]] = []
-    below: dict[int, int] = {}
+    rows_spanned: dict[int, int] = {}  # by column: the rows below that a cell above still spans
+
+    def fill_spanned(cells: list[Cell]) -> None:
+        while rows_spanned.get(len(cells), 0):
+            rows_spanned[len(cells)] -= 1
+            cells.append(_EMPTY)
+
     for row in part.children:
         cells: list[Cell] = []
         for entry in row.children:
-            while below.get(len(cells), 0):
-                below[len(cells)] -= 1
-                cells.append(_EMPTY)
+            fill_spanned(cells)
             if isinstance(entry, nodes.Element):
                 width = 1 + int(entry.get("morecols", 0))
-                below.update(dict.fromkeys(range(len(cells), len(cells) + width), int(entry.get("morerows", 0))))
+                columns = range(len(cells), len(cells) + width)
+                rows_spanned.update(dict.fromkeys(columns, int(entry.get("morerows", 0))))
                 cells += [read_cell(entry), *[_EMPTY] * (width - 1)]
+        fill_spanned(cells)
         rows.append(cells)
     return rows
 

@@ -260,6 +260,11 @@ def test_spanning_cells_do_not_shift_the_others() -> None:
     assert shown(text) == "```\na | b\n--+--\nc | d\n  | e\n```"
 
 
+def test_a_cell_that_spans_rows_in_the_last_column_adds_no_column() -> None:
+    text = "+---+---+\n| a | b |\n+===+===+\n| c | d |\n+---+   |\n| e |   |\n+---+---+\n| f | g |\n+---+---+\n"
+    assert shown(text) == "```\na | b\n--+--\nc | d\ne |\nf | g\n```"
+
+
 def test_a_table_that_is_not_well_formed_keeps_its_words() -> None:
     text = "===== =====\nA     B\n===== =====\n``tool`` :setting:`other`\n===== =====\n"
     assert shown(text) == "```\nA     B\ntool other\n```"
