@@ -160,7 +160,7 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StructuredLLM:
-    """An `Asker` over an endpoint. `on_duration`: called with step and real seconds of each request, also failed ones."""
+    """An `Asker` over an endpoint. `on_duration`: called with step and real seconds of each request, failed or not."""
 
     endpoint: Endpoint
     method: Method

@@ -172,7 +172,7 @@ class DataFolder:
     pending = _PathBelow("team-knowledge", "pending")
 
     def is_own(self, path: Path) -> bool:
-        """Return True if a name in the folder is of this layout, or of a copy of something in it, such as `state.old`."""
+        """Return True if a name in the folder is of this layout, or of a copy of a part of it, such as `state.old`."""
         return path.name.startswith(files.LEFTOVER_PREFIX) or _OWN.match(path.name) is not None
 
 

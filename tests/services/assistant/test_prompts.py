@@ -64,7 +64,9 @@ def sections(prompt: Prompt) -> list[tuple[str, list[Field]]]:
 
 def test_a_system_text_is_the_task_then_the_introduction_then_fixed_rules() -> None:
     for step, prompt in every_prompt().items():
-        assert prompt.system.startswith(f"{TASKS.of[step]}\n\n{TASKS.project_introduction}\n\n{prompting.DATA_RULES}")
+        assert prompt.system.startswith(
+            f"{TASKS.by_step[step]}\n\n{TASKS.project_introduction}\n\n{prompting.DATA_RULES}"
+        )
 
 
 def test_no_part_of_a_prompt_is_ever_empty() -> None:
