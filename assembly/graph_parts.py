@@ -446,7 +446,7 @@ def assemble(
         fetcher=fetcher,
         access=api.access,
         archive=archive,
-        is_viewable=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
+        everyone_sees=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
         is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
         may_quote=may_quote,
         is_current=partial(is_current, servers),
