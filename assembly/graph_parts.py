@@ -476,7 +476,7 @@ def assemble(
         reviews=api.reviews,
         access=api.access,
         archive=archive,
-        is_viewable=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
+        everyone_sees=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
         is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
         question_now=partial(question_now, context, history, fetcher, documents),
         may_quote=may_quote,

@@ -101,7 +101,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         discord = await enter(open_discord(settings, is_rehearsal=rehearsal))
         state = read_state(settings, is_durable=not rehearsal, on_tokens=meters.tokens)
         mode = REHEARSAL if rehearsal else LIVE
-        models = replace(options.models, observe=meters.observe, on_call=meters.on_call)
+        models = replace(options.models, on_duration=meters.on_duration, on_call=meters.on_call)
         bot = await enter(open_bot(settings, mode, state, discord, models, meters.gauge))
         parts = bot.assemble(state, [*meters.results, journal, state.record.add])
         slash, alerting = None, None

@@ -337,14 +337,14 @@ class GapView:
 
 def gap_view(gap: Gap, rules: DisplayRules, answers: Mapping[int, str] | None = None) -> GapView:
     """Make the view of a gap. `answers`: by message id, the topics where the team has answered."""
-    reasons, asked = gap.reasons, [_gap_question(entry, rules, answers or {}) for entry in gap.asked]
+    reasons, asked = gap.reasons, [_gap_question(entry, rules, answers or {}) for entry in gap.questions]
     title = title_of(rules.question(gap.question)) if rules.texts else ""
     shown, once = {title.casefold()}, list[GapQuestion]()
     for each in asked:  # equal questions are shown once
         same = " ".join(each.text.casefold().split())
         once.append(each._replace(text="") if same in shown else each)
         shown.add(same)
-    nearest = next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, rules))), "")
+    nearest = next((ranked[0].source for entry in gap.questions if (ranked := ranked_of(entry, rules))), "")
     about = f"Something near {nearest.removeprefix('kb:')}" if nearest else f"Something in {asked[0].where}"
     return GapView(
         asked[0].id,
@@ -368,9 +368,13 @@ def topics_by_message(overview: Overview) -> dict[int, str]:
     }
 
 
-def lessons(overview: Overview) -> list[tuple[Pair, str]]:
-    """Return the lessons, each with its topic."""
-    return lessons_among((pair, name) for name, topic in overview.topics.items() for pair in topic.pairs)
+def topics_by_pair(overview: Overview) -> dict[str, str]:
+    """Return the topics of all captured conversations, by their ids."""
+    return {pair.id: name for name, topic in overview.topics.items() for pair in topic.pairs}
+
+
+def lessons(overview: Overview) -> list[Pair]:
+    return lessons_among(pair for topic in overview.topics.values() for pair in topic.pairs)
 
 
 def _gap_question(entry: PartOutcome, rules: DisplayRules, answers: Mapping[int, str]) -> GapQuestion:

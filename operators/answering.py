@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from services.assistant import (
         AnswerResult,
         Assistant,
-        Tasks,
+        ConfiguredTasks,
     )
     from services.conversations import Context, History, InFlight, Posts, TypingTracker
     from services.discord import Access
@@ -560,7 +560,7 @@ def verify(assistant: Assistant) -> AnswerStep:
         if inquiry.level is Level.POINT:
             return inquiry  # it states nothing
 
-        def prompt(tasks: Tasks) -> Prompt:
+        def prompt(tasks: ConfiguredTasks) -> Prompt:
             return prompts.verify(tasks, inquiry.conversation, inquiry.draft, inquiry.read_sources)
 
         result = await assistant.ask("verify", prompt, VerificationResult, inquiry.usage)

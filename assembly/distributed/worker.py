@@ -441,7 +441,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 state,
                 discord,
                 ModelOptions(
-                    observe=meters.observe,
+                    on_duration=meters.on_duration,
                     at_once=settings.ai_response.max_concurrent_answers,
                     on_call=meters.on_call,
                 ),

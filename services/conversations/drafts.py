@@ -109,7 +109,7 @@ class Draft:
         return self.reply.id
 
     @property
-    def started(self) -> StartedReply:
+    def started_reply(self) -> StartedReply:
         """The reply with its pieces."""
         return replace(self.reply, pieces=tuple(split(self.text)))
 
@@ -344,7 +344,7 @@ class Drafts:
         finally:
             self._told.discard(told)
 
-    def has_forgotten(self, draft_id: int) -> bool:
+    def is_ended_by_forgetting(self, draft_id: int) -> bool:
         """Return True if `forget_drafts` has ended a draft, as it held the words of somebody who is forgotten."""
         if self.folder is None:
             return False
@@ -362,7 +362,7 @@ class Drafts:
             if draft.state is DraftState.ENDED:
                 continue
             # One that was decided about meanwhile has its file back.
-            if draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
+            if draft.holds_words_of(user_id) or self.is_ended_by_forgetting(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def may_hold_forgotten_words(self, draft: Draft, since: float) -> bool:

@@ -76,7 +76,7 @@ class ReviewCard:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts, which fit together."""
+        """The texts, cut so that they fit into one message together."""
         heading = self.heading[:MOST_HEADING_CHARS]
         room = MOST_CARD_CHARS - len(heading)
         if len(self.answer) <= room:

@@ -182,7 +182,9 @@ async def test_what_was_edited_is_posted_as_edited_and_may_be_kept(tmp_path: Pat
     await decide(world, draft_id, "edit", EDITED)
     assert channel.last.answer == EDITED
     assert channel.last.actions == ("post", "edit", "discard", "keep")
-    assert await decide(world, draft_id, "keep") == "It is posted as edited. It is kept as the team taught it."
+    assert (
+        await decide(world, draft_id, "keep") == "It is posted as edited. It is kept as something that the team taught."
+    )
     assert world.replies == [EDITED]
     assert "kept as what the team taught" in channel.last.heading
     await world.wait(3600)

@@ -169,7 +169,7 @@ async def test_what_is_edited_pings_nobody_and_is_posted_as_edited(
     assert f"Edited by <@{tess.id}>" in text_of(card)
     kept = "Post, and keep as the team's answer"
     assert labels_of(card) == ["Post", "Edit", "Discard", kept]
-    assert "kept as the team taught it" in await press(discord_server, card, tess, kept)
+    assert "kept as something that the team taught" in await press(discord_server, card, tess, kept)
     (answer,) = answers_to(discord_server, question)
     assert answer.content == EDITED
     assert answer.allowed_mentions == {"parse": []}
@@ -208,7 +208,9 @@ async def test_what_was_kept_is_withdrawn_with_any_of_its_messages(
     form = await server.press(card, tess, "Edit")
     await until(lambda: form.form)
     await told(server, await server.submit(form, "\n\n".join(PIECES)))
-    assert "kept as the team taught it" in await press(server, card, tess, "Post, and keep as the team's answer")
+    assert "kept as something that the team taught" in await press(
+        server, card, tess, "Post, and keep as the team's answer"
+    )
     answers = [post.message for post in answers_to(server, last)]
     messages = {"question": [first, last], "answer": answers}
     if deleted:

@@ -15,7 +15,7 @@ from clock import now
 from dataflow.metering import measure_item, operator_watch
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.step import Item, Step, TookTooLong, in_order, in_turn, is_expected, step
+from operators.step import Item, TookTooLong, in_order, in_turn, is_expected, step
 from services.assistant import Inquiry, Unanswered, skip_outcome
 from services.conversations import PersonalWork, WorkCancelled
 from services.llm import Unavailable, Usage
