@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -197,6 +197,14 @@ class Documents:
             ready_wait_seconds=self.settings.ready_wait_seconds,
             team_name=self.settings.team_name.strip() if server is None else "",
         )
+
+    async def holds(self, documents: Iterable[tuple[str, str]]) -> bool:
+        """Return True if the store has all of these: each by its collection and its id. Raises StoreUnavailable."""
+        for name, doc_id in documents:
+            described = await self.store.describe(name)
+            if described is None or doc_id not in {each.doc_id for each in described.documents}:
+                return False
+        return True
 
     async def cancel_reads(self, gone: Callable[[Candidate], bool]) -> None:
         """Stop reading the files for which `gone` is true, and wait until no write for them is running."""

@@ -50,7 +50,7 @@ from services.conversations import (
     is_private,
 )
 from services.discord import Access, Attachments, Fetcher, LookupFailed, Poster, Reviews
-from services.documents.store import SharedDocuments
+from services.documents.store import SharedDocuments, StoreUnavailable
 from services.knowledge import Library, LibrarySearch, Source, owner_of, pair_ids
 from services.llm import AttachedImages, ImageSource, Limiter, StructuredLLM
 from services.redaction import Redactor
@@ -241,6 +241,27 @@ async def is_current(servers: Servers[ServerParts], draft: Draft) -> bool:
     """Return True if the topics of the team still hold what a draft is made of."""
     held = await pairs_in(servers[draft.reply.guild_id].library, {source_id for source_id, _ in draft.pairs})
     return held.issuperset(draft.pairs)
+
+
+async def question_now(
+    context: Context, history: History, fetcher: Fetcher | None, documents: Documents | None, draft: Draft
+) -> Sequence[str] | None:
+    """Return the text of each message of a draft's question as it is now; None: one of them is gone, or a file that the
+    answer is from. Without a `fetcher`, what has not been seen lately is as it was. Raises LookupFailed.
+    """
+    try:
+        if documents is not None and not await documents.holds(draft.documents):
+            return None
+    except StoreUnavailable as error:
+        raise LookupFailed(str(error)) from error
+    place_id, asked_ids = draft.reply.post.asked_in, draft.reply.asked_ids
+    if fetcher is None:
+        found = [history.in_memory(place_id, each) for each in asked_ids]
+    else:
+        found = [await fetcher.message(place_id, each) for each in asked_ids]
+    if None in found:
+        return (draft.asked_texts or [draft.reply.post.question]) if fetcher is None else None
+    return [context.text_of(each) for each in found if each is not None]
 
 
 async def is_spent(budget: Limiter) -> bool:
@@ -443,11 +464,11 @@ def assemble(
         replies=replies,
         posts=posts,
         reviews=api.reviews,
-        fetcher=fetcher,
         access=api.access,
         archive=archive,
         everyone_sees=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
         is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
+        question_now=partial(question_now, context, history, fetcher, documents),
         may_quote=may_quote,
         is_current=partial(is_current, servers),
         opted_out=state.opt_outs,

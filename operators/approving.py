@@ -151,6 +151,7 @@ def approve(
             review_channel_id=rules.review_channel_id,
             asked_texts=tuple(texts.get(each, "") for each in part.message_ids),
             pairs=tuple(sorted(pairs)),
+            documents=() if inquiry.toolset is None else tuple(sorted(inquiry.toolset.found_documents())),
         )
 
     return approved

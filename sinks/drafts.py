@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Coroutine, Iterable
+from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
@@ -12,6 +12,7 @@ from clock import now, run_blocking
 from model.conversations import REPLY
 from model.messages import discord_address
 from model.outcomes import Outcome, OutcomeKind, Reason
+from services.assistant import line_that_asks
 from services.conversations import (
     FORGOTTEN,
     SHOWN_QUESTION_CHARS,
@@ -27,13 +28,13 @@ from services.conversations import (
 )
 from services.discord import (
     Access,
-    Fetcher,
     LookupFailed,
     PostFailed,
     ReviewCard,
     Reviews,
     Undelivered,
     escape_markup,
+    thread_name,
 )
 from services.storage import describe_error
 from services.team import MOST_ANSWER_CHARS, AuditLog, Capture, CapturedMessage, PairTurn, Speaker, archive_files
@@ -73,6 +74,7 @@ NOT_KEPT = "It is not kept: the question was changed, or somebody whose words it
 NOT_AS_ASKED = (
     "It cannot be kept: the question was changed, not everybody can read it, or Discord could not be asked. Use *Post*."
 )
+QUESTION_EDITED = "The question was edited since, and nothing was done. It is shown as it reads now: look at it again."
 CHANGED_SINCE = (
     "What the team said, of which this answer is made, was changed, removed or continued since. *Edit* it, which makes "
     "it yours, and *Post* that; or discard it."
@@ -101,6 +103,8 @@ class DraftSink:
         everyone_sees: returns True if everybody can view a channel. Such a review channel does not show what was asked
             in a place that is not public.
         is_public: returns True if what is said in a place is public. A place that everybody can view need not be.
+        question_now: returns the text of each message of a question, as Discord has it now; None: one of them is gone,
+            or a file that the answer is from. Raises LookupFailed: it is unknown.
         may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
             says now. It is asked before the question is kept.
         is_current: returns True if the topics of the team still hold what a draft is made of.
@@ -115,11 +119,11 @@ class DraftSink:
     replies: Replies
     posts: Posts
     reviews: Reviews | None
-    fetcher: Fetcher | None
     access: Access | None
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     everyone_sees: Callable[[int], bool]
     is_public: Callable[[int], bool]
+    question_now: Callable[[Draft], Coroutine[Any, Any, Sequence[str] | None]]
     may_quote: Callable[[Draft], Coroutine[Any, Any, bool]]
     is_current: Callable[[Draft], Coroutine[Any, Any, bool]]
     opted_out: Container[int]
@@ -286,13 +290,16 @@ class DraftSink:
                 f"{SHOWN_QUESTION_CHARS} characters. Use *Post*."
             )
         try:
-            gone = await self._is_gone(draft)
+            asked = await self.question_now(draft)
         except LookupFailed as error:
-            raise DecisionRefused(f"Discord could not be asked for the question ({error}). Try again.") from error
-        if gone:
+            raise DecisionRefused(f"The question could not be looked up ({error}). Try again.") from error
+        if asked is None:
             outcome = await self._end(draft, DraftEnd.DELETED)
-            request.tell("The question is gone, so nothing is posted.")
+            request.tell("The question is gone, or a file that the answer is from, so nothing is posted.")
             return outcome
+        if not draft.is_asked_by(asked):
+            await self._show_question(draft, asked)
+            raise DecisionRefused(QUESTION_EDITED)
         if keeps and not await self.may_quote(draft):
             raise DecisionRefused(NOT_AS_ASKED)
         if draft.pairs and not await self.is_current(draft):
@@ -313,13 +320,12 @@ class DraftSink:
         request.tell(f"{ENDS[end].told}{kept}")
         return outcome
 
-    async def _is_gone(self, draft: Draft) -> bool:
-        """Return True if a message of the question was deleted, perhaps meanwhile. Raises LookupFailed."""
-        if self.fetcher is None:
-            return False
-        place_id = draft.reply.post.asked_in
-        found = [await self.fetcher.message(place_id, each) for each in draft.reply.asked_ids]
-        return None in found
+    async def _show_question(self, draft: Draft, texts: Sequence[str]) -> None:
+        """Keep the question as it reads now, and show it. Raises OSError: it is as before."""
+        question = "\n".join(filter(None, texts))
+        draft = draft.with_question(texts, thread_name(line_that_asks(question)))
+        await self.drafts.put(draft)
+        await self._show(draft, card_of(draft))
 
     async def _post(self, draft: Draft) -> Outcome:
         """Post an approved draft, or the rest of it. Raises DecisionRefused: it waits again, or is posted later."""
@@ -379,7 +385,13 @@ class DraftSink:
     async def _refresh(self, draft: Draft) -> None:
         """Show what is so now."""
         if draft.state is DraftState.WAITING:
-            await self._show(draft, card_of(draft))
+            asked = None
+            with suppress(LookupFailed):
+                asked = await self.question_now(draft)
+            if asked is None or draft.is_asked_by(asked):
+                await self._show(draft, card_of(draft))
+            else:
+                await self._show_question(draft, asked)
         elif draft.state is DraftState.ENDED and not draft.is_shown:
             await self._show_end(draft)
 

@@ -119,7 +119,10 @@ class Replies:
     async def _open_place(self, inquiry: Inquiry) -> int:
         if inquiry.reply_place_id is not None:
             return inquiry.reply_place_id
-        return await self._open_thread(inquiry.part, thread_name(line_that_asks(inquiry.conversation.asked_text)))
+        asked = inquiry.conversation.asked_text
+        if any(self.history.latest(each).text != each.text for each in inquiry.part.messages):
+            asked = ""  # edited meanwhile: what was taken out of it must not name the thread
+        return await self._open_thread(inquiry.part, thread_name(line_that_asks(asked)))
 
     async def _open_thread(self, part: Part, name: str) -> int:
         thread_id = await self.poster.open_thread(part.place.id, part.last.id, name)

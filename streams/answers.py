@@ -16,7 +16,7 @@ from reactivex.abc import ObserverBase
 
 from dataflow import concat_map_iterable, map_async, of_type, serialize_by_key
 from dataflow.metering import operator_watch
-from model.events import Event, Ready
+from model.events import Edited, Event, Ready
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.answering import gather, hold, permit
 from operators.approving import approve
@@ -126,6 +126,10 @@ class HandledRequest(NamedTuple):
     outcome: Outcome | None
 
 
+SHOW_EDIT_SECONDS = 5.0
+"""The review channel shows an edited question so long after the last of several edits."""
+
+
 def approvals(
     events: Observable[Event],
     outcomes: Observable[Outcome],
@@ -160,6 +164,10 @@ def approvals(
         if isinstance(event, Ready) and not taken_up:
             taken_up = True
             yield from drafts.resume(in_flight)
+        if isinstance(event, Edited) and drafts.has_held(event.message_id):
+            for draft in drafts.waiting:
+                if event.message_id in draft.reply.asked_ids:
+                    drafts.ask_in(SHOW_EDIT_SECONDS, DraftRequest(draft.id, DraftAction.SHOW))
 
     earlier = events.pipe(ops.do_action(on_completed=drafts.close), concat_map_iterable(resumed))
     handling = serialize_by_key(

@@ -22,6 +22,7 @@ from services.conversations.in_flight import InFlight, WorkCancelled
 from services.conversations.posts import StartedReply
 from services.discord import split, version_of
 from services.storage import files
+from services.telemetry import QUESTION_CHARS
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class Draft:
         editors: the ids of all people who have edited it.
         pairs: the conversations of the team that the answer is from, as in `Inquiry.cited_pairs`; none once a person
             has edited it.
+        documents: the files and runbooks that the answer is from: the collection of each, and its id there.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
         is_shown: the message in the review channel says how it ended.
@@ -98,6 +100,7 @@ class Draft:
     asked_texts: tuple[str, ...] = ()
     editors: tuple[int, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
+    documents: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> int:
@@ -140,6 +143,14 @@ class Draft:
             return self.asked_texts == tuple(texts)
         return self.reply.post.question == "\n".join(filter(None, texts))
 
+    def with_question(self, texts: Sequence[str], thread_name: str) -> Draft:
+        """Return the draft with the question as it reads now: the text of each of its messages. `thread_name`: of the
+        thread that would be opened for the answer.
+        """
+        question = "\n".join(filter(None, texts))[:QUESTION_CHARS]
+        reply = replace(self.reply, post=replace(self.reply.post, question=question))
+        return replace(self, reply=reply, asked_texts=tuple(texts), thread_name=self.thread_name and thread_name)
+
     def with_text(self, text: str, by: int) -> Draft:
         """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
         editors = (*self.editors, by) if by and by not in self.editors else self.editors
@@ -156,6 +167,7 @@ class Draft:
             asked_texts=(),
             editors=(),
             pairs=(),
+            documents=(),
             until=at + KEPT_SECONDS,
             decided_by=by,
             state=DraftState.ENDED,

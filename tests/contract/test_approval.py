@@ -20,7 +20,7 @@ from services.discord.protocols import PostFailed
 from services.discord.review_cards import ReviewCard, version_of
 from services.storage import DataFolder
 from services.team import read_audit
-from sinks.drafts import NOT_AS_ASKED, NOT_KEPT, capture_of, card_of
+from sinks.drafts import KEPT, NOT_KEPT, QUESTION_EDITED, capture_of, card_of
 from sinks.results import OutcomeRecord
 from tests.searching import ScriptedSearch, found, passage
 from tests.services.conversations.made_drafts import made_draft
@@ -268,11 +268,31 @@ async def test_a_question_is_kept_only_as_it_stands_on_discord(
     await decide(world, draft_id, "edit", EDITED)
     world.edits(asked[0], "How do I install it?")
     discord.there[asked[0].id] = replace(asked[0], text="How do I install it?")
-    assert await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator) == NOT_AS_ASKED
+    assert await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator) == QUESTION_EDITED
     assert (world.replies, len(drafts.waiting)) == ([], 1)
-    assert await drafts.decide(draft_id, DraftAction.POST, by, operator=operator) == "It is posted as edited."
+    assert await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator) == f"It is posted as edited. {KEPT}"
     await world.wait(3600)
-    assert (world.replies, world.topics) == ([EDITED], {})
+    assert world.replies == [EDITED]
+    assert "How do I install it?" in str(world.topics)
+    assert SECRET not in str(world.topics) or first
+
+
+@pytest.mark.parametrize("pressed_after", [1, 3600], ids=["at once", "once it is shown"])
+async def test_what_the_asker_has_edited_away_is_neither_shown_nor_the_name_of_the_thread(
+    tmp_path: Path, channel: ReviewChannel, pressed_after: float
+) -> None:
+    world = await begin(tmp_path, channel, minutes=1440)
+    question = world.says(ANNA, "How do I install it for customer olsen4711?")
+    await world.wait(61)
+    assert "olsen4711" in channel.last.heading
+    world.edits(question, "How do I install it?")
+    await world.wait(pressed_after)
+    if pressed_after == 1:
+        assert await decide(world, question.id, "post") == QUESTION_EDITED
+    assert "How do I install it?" in channel.last.heading
+    assert "olsen4711" not in channel.last.heading
+    assert await decide(world, question.id, "post") == "It is posted."
+    assert [name for _, _, name in world.board.threads] == ["How do I install it?"]
 
 
 async def test_a_question_that_changes_while_its_answer_is_posted_is_not_kept(

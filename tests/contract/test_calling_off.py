@@ -285,6 +285,15 @@ async def test_later_edits_have_no_effect(tmp_path: Path) -> None:
     assert world.replies == ["About: How?"]
 
 
+async def test_what_is_edited_away_while_the_model_works_does_not_name_the_thread(tmp_path: Path) -> None:
+    world = await slowly(tmp_path)
+    message = world.says(ANNA, "How, for customer 4711?")
+    await world.wait(100)
+    world.edits(message, "How?")
+    await world.wait(300)
+    assert [name for _, _, name in world.board.threads] == ["Question"]
+
+
 async def test_an_edit_that_leaves_nothing_takes_the_message_out(tmp_path: Path) -> None:
     world = await World.begin(tmp_path)
     world.edits(world.says(ANNA, "How?"), "  ")

@@ -12,7 +12,7 @@ import pytest
 
 from assembly.forgetting import Privacy, TeamKnowledgeFiles
 from assembly.slash_commands import EvidenceCommands, RunbookCommands
-from model.events import Deleted, GuildGone, PlaceSeen
+from model.events import Deleted, Edited, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from model.servers import Servers
 from services.conversations import phrases
@@ -21,6 +21,7 @@ from services.documents import FileRefused
 from services.documents.store import protocol
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.privacy import TeamData
+from tests.contract.test_approval import REVIEW, ReviewChannel, decide
 from tests.world import (
     ANNA,
     BEN,
@@ -808,3 +809,35 @@ async def test_a_deleted_message_is_no_longer_remembered_as_having_brought_a_rem
     stage.world.happens(Deleted(0.0, HELP, (question.id,)))
     await stage.world.wait(1)
     assert str(question.id) not in kept.read_text()
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["removed from the question", "deleted with another's message"])
+async def test_an_answer_from_a_file_that_is_deleted_while_it_waits_is_not_posted(
+    begin: Begin, *, others: bool
+) -> None:
+    quoting = answer("Line 31 says: ERROR db: connection to 10.0.0.7 refused (E-1042)", "app.log:31")
+    stage = await begin(
+        script=Script(picks=[], answers=[quoting]),
+        durable=True,
+        reviews=(channel := ReviewChannel()),
+        ai_response={"approval": "all", "approval_minutes": 1440},
+        discord={"review_channel_id": REVIEW},
+    )
+    world = stage.world
+    world.opens(forum_post(88, ANNA))
+    question = "which line of app.log says ERROR?"
+    posted = stage.posts(BEN if others else ANNA, "app.log", where=88, text="mine" if others else question)
+    await world.wait(120)
+    asked = world.says(ANNA, question, where=88) if others else posted
+    await world.wait(120)
+    draft = world.parts.services.drafts.find(asked.id)
+    assert draft is not None
+    assert "E-1042" in channel.last.texts[-1]
+    if others:
+        world.deletes(posted)
+    else:
+        world.happens(Edited(posted.at, 88, posted.id, question, ()))
+    await world.wait(3600)
+    told = await decide(world, asked.id, "post")
+    assert told == "The question is gone, or a file that the answer is from, so nothing is posted."
+    assert [world.replies, world.story[-1]] == [[], "cancelled: deleted"]

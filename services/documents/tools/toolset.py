@@ -295,6 +295,16 @@ class Toolset:
             if result.status is Status.OK and result.sources
         )
 
+    def found_documents(self) -> frozenset[tuple[str, str]]:
+        """Return the files and runbooks that may stand in the answer: the collection of each, and its id there."""
+        found = set[tuple[str, str]]()
+        for name, result in self._found:
+            config = self._tools[CASE if name == QUERY_FILE else name].config
+            if config.published is None and result.citations:
+                collection = config.get_collection_name(config.scope_of(self._context))
+                found.update((collection, each.doc_id) for each in result.citations)
+        return frozenset(found)
+
     @property
     def has_found(self) -> bool:
         """True if a tool has found anything, which may stand in the answer."""
