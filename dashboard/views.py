@@ -759,7 +759,8 @@ def _missing(fleet: Fleet) -> Iterable[str]:
     twice = [partition for partition, count in owners.items() if count > 1]
     if twice:
         # The stream lets one of them write; the other is about to notice.
-        yield f"Two processes say that they own {_partition_names(twice)}: one of them has lost it and does not know yet."
+        owned = _partition_names(twice)
+        yield f"Two processes say that they own {owned}: one of them has lost it and does not know yet."
 
 
 def _partition_names(partitions: Sequence[int]) -> str:
