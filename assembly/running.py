@@ -46,6 +46,9 @@ class Meters:
     """Callbacks of the meters of one run; each is None if nothing is measured.
 
     Attributes:
+        result: called with each result.
+        gauge, on_duration, tokens: as in the types of these callbacks.
+        fetched: called with the result of each request for a web page.
         flow: the dashboard's figures of the operators; it also gets results and gauges.
         owned: called with the partitions of this process, and the messages in flight in each.
         incidents: called with the kinds of incidents, and which of them are open.

@@ -342,9 +342,7 @@ class GuildDiscordSettings(SettingsSection):
 
 
 class GuildLimitSettings(SettingsSection):
-    """Limits of one server. If any is set, this server is counted apart from the others; a limit that is left out is
-    the one of `limits`.
-    """
+    """Limits of one server, which is counted apart if any is set; one that is left out is as in `limits`."""
 
     chains_per_user_per_hour: Count | None = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
     answers_per_day: LimitOrNull = setting(None, "Replaces limits.answers_per_day in this server.")

@@ -72,7 +72,7 @@ CANCELLED_BY = {Reason.TEAM_ANSWERED: DraftEnd.TEAM_ANSWERED, Reason.OPTED_OUT: 
 KEPT = "It is kept as something that the team taught."
 NOT_KEPT = "It is not kept: the question was changed, or somebody whose words it holds has opted out or marked them."
 NOT_AS_ASKED = (
-    "It cannot be kept: the question was changed, not everybody can read it, or Discord could not be asked. Use *Post*."
+    "It cannot be kept: not everybody can read the question as it was asked, or Discord could not be asked. Use *Post*."
 )
 QUESTION_EDITED = "The question was edited since, and nothing was done. It is shown as it reads now: look at it again."
 CHANGED_SINCE = (
