@@ -129,6 +129,7 @@ log = logging.getLogger(__name__)
 
 # Blocks
 
+LEFT_OUT = "…"  # replaces words that a user has edited out
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
 UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody has this id

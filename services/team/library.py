@@ -19,10 +19,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from model.bounded import BoundedDict
 from model.processes import UserError
-from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
+from services.knowledge import (
+    IndexEntry,
+    files_of,
+    first_file_of,
+    fold_name_word,
+    is_topic_name,
+    name_words,
+    next_file,
+    topic_name,
+)
 from services.storage import files
 from services.team import archive, archive_files
-from services.team.archive import REMOVED, Pair, Speaker, piece_of
+from services.team.archive import LEFT_OUT, REMOVED, Pair, Speaker, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
@@ -243,6 +252,28 @@ def _is_exchange(pair: Pair) -> bool:
 def has_changed(pair: Pair, earlier: Pair) -> bool:
     """Return True if a text of an earlier capture was changed or removed, or is doubted since."""
     return _is_doubted_since(pair, earlier) or bool(_speakers_changed(pair, earlier))
+
+
+def may_repeat(pair: Pair) -> bool:
+    """Return True if a capture may differ from an earlier one as `takes_away` says."""
+    lost = (turn for turn in pair.turns if turn.speaker is Speaker.USER)
+    return bool(pair.doubted_ids) or any(turn.text == REMOVED or LEFT_OUT in turn.text for turn in lost)
+
+
+def takes_away(pair: Pair, earlier: Pair) -> bool:
+    """Return True if a capture differs from an earlier one of its conversation by nothing but doubts, words of users
+    that are gone, and answers that went with their question.
+    """
+    if (pair.message_ids, pair.author_ids) != (earlier.message_ids, earlier.author_ids):
+        return False
+    turns = [(now, before) for now, before in zip(pair.turns, earlier.turns, strict=True) if now != before]
+    if any(now.speaker is not before.speaker for now, before in turns):
+        return False
+    users = [(now.text, before.text) for now, before in turns if now.speaker is Speaker.USER]
+    of_team = {now.text for now, _ in turns if now.speaker is Speaker.TEAM}
+    return all(now == REMOVED or {*now.split()} - {LEFT_OUT} <= {*before.split()} for now, before in users) and (
+        of_team <= ({REMOVED} if any(now == REMOVED for now, _ in users) else set())
+    )
 
 
 def has_team_changed(pair: Pair, earlier: Pair) -> bool:
@@ -581,35 +612,56 @@ class TeamLibrary:
             return Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier, reason=reason)
 
     def repeated(self, pair: Pair, at: str) -> Decision | None:
-        """Return the decision about a pair which differs from an earlier capture of its conversation by doubts alone:
-        the one about that capture, but that it replaces and corrects nothing. None: there is none such, or what it has
-        filed was made obsolete; then the curator decides. Raises OSError.
+        """Return the decision about a pair which differs from an earlier capture of its conversation by doubts and by
+        words of users that are gone alone: the one about that capture, but that it replaces nothing, and corrects
+        nothing if it is doubted. None: there is none such, what it has filed was made obsolete, or has a name or a
+        remark with one of the words; then the curator decides. Raises OSError.
         """
-        if not pair.doubted_ids:
+        if not may_repeat(pair):
             return None
         with self._lock:
-            same = [
-                each.key
-                for each in archive_files.earlier_captures(self.paths.raw, pair)
-                if replace(each, id=pair.id, timestamp=pair.timestamp, doubted_ids=pair.doubted_ids) == pair
-            ]
-            decided = {each.key: each for each in self._log() if each.by.is_curator and each.key in same}
+            earlier = archive_files.earlier_captures(self.paths.raw, pair)
+            same = {each.key: each for each in earlier if takes_away(pair, each)}
+            decided = {
+                each.key: each
+                for each in self._log()
+                if each.by.is_curator and each.key in same and not each.reason.endswith(_IS_LATER)
+            }
             last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
-            if last is None or last.action is Action.FAILED or last.reason.endswith(_IS_LATER):
+            if last is None or last.action is Action.FAILED:
                 return None
             placement = self.fold.placement
-            if last.action is Action.ADDED and not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
+            if last.action is not Action.ADDED:
+                return replace(last, qa_id=pair.id, at=at, remove_ids=(), replaces=(), superseded_parts=(), pieces=())
+            if not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
                 return None
-            return replace(
+            was_doubted = bool(set(pair.doubted_ids).difference(same[last.key].doubted_ids))
+            again = replace(
                 last,
                 qa_id=pair.id,
                 at=at,
                 topic=placement.last_topic.get(last.key, last.topic),
                 remove_ids=(),
-                replaces=(last.qa_id,) if last.action is Action.ADDED else (),
-                superseded_parts=(),
-                pieces=placement.pieces.get(last.key, ()) if last.action is Action.ADDED else (),
+                replaces=(last.qa_id,),
+                superseded_parts=() if was_doubted else last.superseded_parts,
+                pieces=tuple(
+                    each
+                    for each in placement.pieces.get(last.key, ())
+                    if (piece := piece_of(pair, each.messages)) is not None and _is_exchange(piece)
+                ),
             )
+            is_left = bool(again.pieces) or (last.key not in placement.pieces and _is_exchange(pair))
+            return again if is_left and not self._repeats_gone_words(again, pair, same[last.key]) else None
+
+    def _repeats_gone_words(self, decision: Decision, pair: Pair, earlier: Pair) -> bool:
+        """Return True if the name of a topic, or a remark, has a word that is gone since an earlier capture."""
+        names = {decision.topic or "", *(each.topic for each in decision.pieces)}
+        held = (each for name in names if name in self.fold.topics for each in self.fold.topics[name].pairs)
+        others = (each for each in held if each.conversation_id != pair.conversation_id)
+        left = name_words(turn.text for each in (pair, *others) for turn in each.turns)
+        gone = name_words(turn.text for turn in earlier.turns) - left
+        remarks = name_words(each.what for each in (*decision.superseded_parts, *decision.conflicts))
+        return not gone.isdisjoint(remarks.union(*(map(fold_name_word, name.split("-")) for name in names)))
 
     def decide(
         self,
@@ -731,6 +783,14 @@ class TeamLibrary:
             if topic.name in self.fold.topics and not outdated:
                 self.team_index.describe(topic, summary, key, self.time())
                 self._flush_if_due(put_off=put_off)
+
+    def drop_description(self, topic: str) -> None:
+        """Drop the description of a topic, which has its name and first question in the index until it gets another."""
+        with self._lock:
+            if topic in self.team_index.described:
+                self.team_index.forget([topic])
+                self.team_index.follow([topic], self.fold.topics)
+                self.flush()
 
     def drop_descriptions_of(self, author_id: int) -> None:
         """Drop the descriptions that may repeat this person's texts: those of topics that hold any, and, if the person
