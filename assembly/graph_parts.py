@@ -196,7 +196,7 @@ def capture_parts(
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         pairs = await archive.revise(revisions)
         if not archive.is_rehearsal:
-            await run_blocking(revise_pending, pending, captures, {each.message_id for each in revisions})
+            await run_blocking(revise_pending, pending, captures, revisions)
         return pairs
 
     if curation is None:

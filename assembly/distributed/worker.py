@@ -401,6 +401,10 @@ def sending_capture_parts(
         return replace(outcome, qa_id=None)
 
     async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        # The process that keeps the archive follows the channels and threads itself.
+        revisions = [each for each in revisions if not each.is_place]
+        if not revisions:
+            return ()
         captures.revise(revisions)
         # The copy of the archive has what other workers have captured, once it is stored. What waits for that may be of
         # an earlier owner of this partition.

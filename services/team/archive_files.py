@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -92,6 +92,38 @@ def earlier_captures(folder: Path, pair: Pair) -> list[Pair]:
     found = (each for text in texts for each in archive.pairs_with(text, [pair.conversation_id]))
     earlier = (each for each in found if each.conversation_id == pair.conversation_id and each.key < pair.key)
     return sorted(earlier, key=attrgetter("key"))
+
+
+def last_ids_of(
+    folder: Path, pair_ids: Container[str], conversation_ids: Iterable[str], since: int
+) -> dict[Path, set[str]]:
+    """Return by file the id of the last capture of each conversation that one of these pairs is of, or that has one of
+    these ids. `since`: the id of something on Discord that is older than all of them.
+    """
+    first = archive.week_file(Decimal(int(snowflake_time(since) - CLOCK_SECONDS)))
+    wanted, last = set(conversation_ids), dict[str, tuple[Path, str]]()
+    for path in week_files(folder):
+        if path.name < first:
+            continue
+        for pair_id, conversation_id, _ in archive.heads(_sound_text(path)):
+            if pair_id in pair_ids:
+                wanted.add(conversation_id)
+            if conversation_id in wanted:
+                last[conversation_id] = path, pair_id
+    found: dict[Path, set[str]] = {}
+    for path, pair_id in last.values():
+        found.setdefault(path, set()).add(pair_id)
+    return found
+
+
+def pairs_by_id(path: Path, pair_ids: Container[str]) -> list[Pair]:
+    """Return the pairs of a file with these ids."""
+    return archive.pairs_by_id(_sound_text(path), pair_ids)
+
+
+def _sound_text(path: Path) -> str:
+    data = path.read_bytes()
+    return data[: sound_length(data)].decode(errors="replace")
 
 
 def authors_in(folder: Path, pair_ids: Iterable[str]) -> set[int]:
