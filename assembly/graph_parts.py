@@ -317,13 +317,16 @@ def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: 
 
     def is_private_now(pair: Pair) -> bool:
         place_id = tracker.place_of(pair.message_ids[-1])
-        if place_id is None and (noted := links.place(pair.id)) is not None:  # it was captured before the start
-            place_id = noted.channel_id
-        if place_id is None:
-            return False
-        # A place that Discord has not sent, such as an archived thread, stays public.
-        is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
-        return is_hidden or history.is_place_gone(place_id)
+        places = [] if place_id is None else [place_id]
+        if place_id is None or not history.knows(place_id):
+            # It was captured before the start, or is in an archived thread, which Discord does not list at a start.
+            noted = links.place(pair.id)
+            places += [] if noted is None else [noted.channel_id, *([noted.parent_id] if noted.parent_id else [])]
+        if any(map(history.is_place_gone, places)):
+            return True
+        # Of a place that Discord has not sent, its channel is asked; what is not known at all stays public.
+        known = next(filter(history.knows, places), None)
+        return known is not None and allowed.isdisjoint(places) and is_private(history.place(known), allowed)
 
     return is_private_now
 

@@ -299,8 +299,19 @@ async def test_what_is_deleted_with_its_channel_or_thread_leaves_its_topic_at_on
     assert await world.close()
 
 
-async def test_a_channel_that_was_hidden_while_the_bot_was_away_keeps_out_what_is_not_filed(tmp_path: Path) -> None:
-    world, _, _ = await helped(tmp_path)
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_a_channel_that_was_hidden_while_the_bot_was_away_keeps_out_what_is_not_filed(
+    tmp_path: Path, *, in_thread: bool
+) -> None:
+    """Also of its threads: Discord does not list archived ones at a start."""
+    if in_thread:
+        world = await World.begin(tmp_path, team=True)
+        place_id = world.opens(thread(500)).id
+        world.says(ANNA, ASKED, where=place_id)
+        world.says(TESS, ANSWERED, where=place_id)
+        await world.wait(61)
+    else:
+        world, _, _ = await helped(tmp_path)
     assert await world.close()
     again = await World.begin(tmp_path, team=True)
     again.opens(Place(HELP, PlaceKind.CHANNEL, "help", GUILD, public=False))
