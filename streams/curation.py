@@ -203,7 +203,7 @@ class CurationQueue:
         self._pause = 0.0  # seconds before the next piece of work
         self._captures_ended = False
         self._pair: Pair | None = None
-        self._later: Pair | None = None  # a later capture of its conversation
+        self._later: str | None = None  # the id of a later capture of its conversation
         self._private = False  # whether its place is no longer public
         # Decisions that need no model, by pair of which messages are doubted.
         self._repeated: dict[Decimal, Decision | None] = {}
@@ -365,7 +365,7 @@ class CurationQueue:
         finally:
             task.cancel()
 
-    def _superseded(self, pair: Pair, later: Pair) -> tuple[Decision, bool]:
+    def _superseded(self, pair: Pair, later: str) -> tuple[Decision, bool]:
         """Decide to skip a pair because of a `later` capture of its conversation. Readers use the last one, so no model
         is asked about an earlier one (Pitfall 72).
         """

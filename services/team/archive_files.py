@@ -201,13 +201,21 @@ class StoredBlock:
 
 PairFilter = Callable[[Pair], bool]
 
+MOST_AHEAD = 100_000
+"""Conversations of which the last capture is known that is not read yet: some 35 MB."""
+
 
 def accept_all(_pair: Pair) -> bool:
     return True
 
 
 class ArchiveReader:
-    """Reads the wanted pairs of an archive, oldest first. Keeps only the last chunk that it read in memory."""
+    """Reads the wanted pairs of an archive, oldest first. Keeps only the last chunk that it read in memory; of what may
+    come later the ids.
+
+    Attributes:
+        ahead: the ids of the last wanted captures that may not be in memory, by conversation.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -218,16 +226,21 @@ class ArchiveReader:
         self._unread: deque[str] = deque()
         self._waiting: deque[Pair] = deque()
         self._latest: dict[str, Pair] = {}  # of the waiting pairs, the last of each conversation
+        self.ahead = BoundedDict[str, str](MOST_AHEAD)
 
     def survey(self, wanted: PairFilter) -> Iterator[Pair]:
         """Yield every pair of the archive once. Afterwards `oldest` starts at the first wanted pair of each file."""
         self.rewind()
+        self._forget_ahead()
         self._find_unread()
         for name in list(self._unread):
             here = _Position()
             done = True
             while (pairs := self._read(name, here)) is not None:
-                done = done and not any(map(wanted, pairs))
+                found = list(filter(wanted, pairs))
+                for pair in found:
+                    self.note_ahead(pair)
+                done = done and not found
                 if done:
                     self._positions[name] = replace(here)
                 yield from pairs
@@ -245,6 +258,7 @@ class ArchiveReader:
             if not self._unread:
                 self._find_unread()
             if not self._unread:
+                self._forget_ahead()  # all is in memory
                 return None
             pairs = self._read(self._unread[0], self._positions.setdefault(self._unread[0], _Position()))
             if pairs is None:
@@ -264,10 +278,19 @@ class ArchiveReader:
         """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
 
-    def later_capture(self, pair: Pair) -> Pair | None:
-        """Return the last capture of the same conversation in memory, if it is later than `pair`."""
-        latest = self._latest.get(pair.conversation_id, pair)
-        return latest if latest.key > pair.key else None
+    def later_capture(self, pair: Pair) -> str | None:
+        """Return the id of the last capture of the same conversation, as far as it is known, if it is later."""
+        latest = max(self._latest.get(pair.conversation_id, pair), pair, key=attrgetter("key"))
+        ahead = self.ahead.get(pair.conversation_id)
+        if ahead is not None and archive.instant(ahead) > latest.key:
+            return ahead
+        return latest.id if latest.key > pair.key else None
+
+    def note_ahead(self, pair: Pair) -> None:
+        """Note that a wanted pair may be on the disk alone."""
+        known = self.ahead.get(pair.conversation_id)
+        if known is None or archive.instant(known) < pair.key:
+            self.ahead[pair.conversation_id] = pair.id
 
     def add_block(self, block: StoredBlock) -> bool:
         """Take over a block that was just appended, if it follows the last block that was read. False: it is read from
@@ -282,8 +305,13 @@ class ArchiveReader:
             return True
         return False
 
+    def _forget_ahead(self) -> None:
+        self.ahead = BoundedDict[str, str](MOST_AHEAD)  # anew: another thread may add to it
+
     def rewind(self) -> None:
         """Start reading from the beginning again, as skipped pairs may be wanted now."""
+        for pair in self._waiting:
+            self.note_ahead(pair)
         self._folder_seen = None
         self._positions.clear()
         self._unread.clear()

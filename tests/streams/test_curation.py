@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tracemalloc
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import archive, overview, rebuilding, removals, skipped_for
+from services.team import archive, archive_files, overview, rebuilding, removals, skipped_for
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
@@ -794,6 +795,44 @@ async def test_what_is_taken_back_is_known_at_once_though_many_wait_to_be_read(t
     await team.closes()
 
 
+@pytest.mark.parametrize("is_filed", [True, False])
+async def test_what_was_taken_back_before_a_restart_is_known_at_once_though_many_wait(
+    tmp_path: Path, is_filed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_files, "CHUNK_BYTES", 1)
+    store(tmp_path, pair(1), pair(2))
+    if is_filed:
+        await Team(tmp_path).closes()
+    taken = [pair(2) if is_filed else pair(30), pair(1) if is_filed else pair(31)]
+    store(
+        tmp_path,
+        *(pair(number) for number in range(3, 40)),
+        *(taken_back(each, 50 + n) for n, each in enumerate(taken)),
+    )
+    team = Team(tmp_path, ScriptedCurator(seconds=600), finish_all=False)
+    await asyncio.sleep(1)
+    if is_filed:
+        assert team.decided[2:] == [(each.id, Action.REMOVED) for each in reversed(taken)]
+    later = pair(35)
+    team.library.add_block(block_of(tmp_path, taken_back(later, 60)))
+    team.captures.on_next(None)
+    await asyncio.sleep(600 * 100)
+    skipped = [qa_id for qa_id, action in team.decided if action is Action.SKIPPED]
+    assert {later.id, *(() if is_filed else (each.id for each in taken))} <= set(skipped)
+    assert later.id not in {what for _, what in team.curator.asked}
+    await team.closes()
+
+
+def test_a_library_knows_of_many_that_wait_their_ids_alone(tmp_path: Path) -> None:
+    store(tmp_path, *(pair(number, "x" * 20_000) for number in range(1, 101)))
+    tracemalloc.start()
+    library = opened(tmp_path)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert library.later_undecided(pair(1)) is None
+    assert held < 500_000
+
+
 def doubted(at: Pair, number: int) -> Pair:
     """A later capture of the conversation, whose answer somebody has doubted since."""
     later = pair(number)
@@ -887,7 +926,7 @@ async def test_a_model_decides_about_what_is_doubted_where_nothing_was_decided_t
     if why == "not decided":  # the last capture before it was not, as a later one came
         store(tmp_path, taken_back(pair(1), 2, text="more."))
         again = doubted(taken_back(pair(1), 2, text="more."), 3)
-        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=skipped_for(again)))
+        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=skipped_for(again.id)))
     store(tmp_path, again)
     team = Team(tmp_path)
     await team.closes()
