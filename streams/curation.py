@@ -334,10 +334,10 @@ class CurationQueue:
             decision, quick = self._superseded(pair, later)
         elif (removal := self._services.library.removal_of(pair, rfc3339(now()))) is not None:
             decision, quick = removal, True
-        elif not has_team_text(pair):
-            decision, quick = self._skipped(pair, WORDLESS)
         elif self._private:
             decision, quick = self._withdrawn(pair, "its channel is no longer public"), False
+        elif not has_team_text(pair):
+            decision, quick = self._skipped(pair, WORDLESS)
         elif repeated is not None:
             log.info("%s is filed as before: messages of it are doubted, or words were taken out", pair.id)
             decision, quick = repeated, False
@@ -375,11 +375,11 @@ class CurationQueue:
         finally:
             task.cancel()
 
-    def _superseded(self, pair: Pair, later_id: str) -> tuple[Decision, bool]:
-        """Decide to skip a pair because of a later capture of its conversation. Readers use the last one, so no model
+    def _superseded(self, pair: Pair, later: str) -> tuple[Decision, bool]:
+        """Decide to skip a pair because of a `later` capture of its conversation. Readers use the last one, so no model
         is asked about an earlier one (Pitfall 72).
         """
-        return self._skipped(pair, skipped_for(later_id))
+        return self._skipped(pair, skipped_for(later))
 
     def _skipped(self, pair: Pair, reason: str) -> tuple[Decision, bool]:
         return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._services.curator.actor, reason=reason), True
@@ -440,12 +440,11 @@ class CurationQueue:
         """Find the next work. Blocking."""
         library, version = self._services.library, self._version
         self._pair = library.oldest_undecided(self._is_ready)
-        # First, as it also finds the later captures of what waits.
-        self._changed_pair = library.outdated_pair()
         self._later = None if self._pair is None else library.later_undecided(self._pair)
         self._private = self._pair is not None and self._services.is_private(self._pair)
         if self._pair is not None:
             self._repeats(self._pair)
+        self._changed_pair = library.outdated_pair()
         self._undescribed = [] if self._pair is not None else list(library.undescribed_topics())
         self._looked_at = version
 

@@ -17,7 +17,6 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from model.bounded import BoundedDict
 from model.processes import UserError
 from services.knowledge import (
     IndexEntry,
@@ -422,9 +421,8 @@ def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool
 
 # The library
 
-MOST_AHEAD_OF_READER = 1_000
-"""At most so many captures that are read later are in memory. With more, the archive is read once more."""
-MOST_LATER = 100_000
+MOST_COMPARED = 1_000
+"""Later captures that are read together, to see whether they have changed what is filed."""
 MOST_PUT_OFF = 64
 """The most decisions and descriptions that are put off together."""
 
@@ -461,18 +459,15 @@ class TeamLibrary:
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
     _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
-    # Captures that are read later, the last of each conversation: those that were just stored, and those that have
-    # changed what is filed; and of conversations that are captured again, the last id.
-    _ahead: BoundedDict[str, Pair] = field(
-        default_factory=lambda: BoundedDict[str, Pair](MOST_AHEAD_OF_READER), init=False
-    )
-    _changing: dict[str, Pair] = field(default_factory=dict[str, Pair], init=False)
-    _later_ids: BoundedDict[str, str] = field(default_factory=lambda: BoundedDict[str, str](MOST_LATER), init=False)
-    # Whether the archive may hold more of them, as after a start.
-    _must_look_ahead: bool = field(default=True, init=False)
+    # Conversations of `reader.ahead` whose last capture is still to be compared with what is filed.
+    _uncompared: dict[str, None] = field(default_factory=dict[str, None], init=False)
+    _changed: list[Pair] = field(default_factory=list[Pair], init=False)  # such captures that have changed it
     # Decisions that were put off and are not in the log yet.
     _unlogged: list[Decision] = field(default_factory=list[Decision], init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
+
+    def __post_init__(self) -> None:
+        self._uncompared = dict.fromkeys(self.reader.ahead)
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -495,59 +490,52 @@ class TeamLibrary:
             return found
 
     def later_undecided(self, pair: Pair) -> str | None:
-        """Return the id of a later capture of the same conversation that is undecided too, if one is known."""
+        """Return the id of a later capture of the same conversation that is undecided too."""
         with self._lock:
-            if (later := self.reader.later_capture(pair)) is not None:
-                return later.id
-            ahead = self._later_ids.get(pair.conversation_id, pair.id)
-            key = archive.instant(ahead)
-            return ahead if key > pair.key and key not in self.fold.placement.decided else None
+            later = self.reader.later_capture(pair)
+            return None if later is None or archive.instant(later) in self.fold.placement.decided else later
 
     def outdated_pair(self) -> tuple[Pair, Pair] | None:
         """Return a pair in a topic, and an undecided later capture that has changed it (`has_changed`). Raises OSError:
         the archive cannot be read.
         """
         with self._lock:
-            self._look_ahead()
             is_undecided = self.fold.placement.is_undecided
-            while True:
-                for pair in filter(is_undecided, (*self.reader.in_memory(is_undecided), *self._changing.values())):
-                    if (held := self._changed_by(pair)) is not None:
+            for pair in self.reader.in_memory(is_undecided):
+                if (held := self._changed_by(pair)) is not None:
+                    return held, pair
+            while self._changed or self._uncompared:
+                while self._changed:
+                    pair = self._changed[-1]
+                    if is_undecided(pair) and (held := self._changed_by(pair)) is not None:
                         return held, pair
-                self._changing.clear()
-                if not self._must_look_ahead:
-                    return None
-                self._look_ahead()
+                    self._changed.pop()
+                self._compare()
+            return None
 
     def _changed_by(self, pair: Pair) -> Pair | None:
-        captures = self.fold.captures(pair)
-        return next((held for held in captures if held.key < pair.key and has_changed(pair, held)), None)
+        for held in self.fold.captures(pair):
+            if held.key < pair.key and has_changed(pair, held):
+                return held
+        return None
 
-    def _look_ahead(self) -> None:
-        """Note what captures that are read later take back. Of all that wait, little is kept in memory."""
-        if self._must_look_ahead and self._changing:
-            return
-        unread: Iterable[Pair] = ()
-        if self._must_look_ahead:
-            self._must_look_ahead = False
-            unread = self.reader.ahead(self.fold.placement.is_undecided)
-        seen = set[str]()
-        for pair in unread:
-            self._note_ahead(pair, is_again=pair.conversation_id in seen)
-            seen.add(pair.conversation_id)
-        while self._ahead:
-            _, pair = self._ahead.popitem(last=False)
-            self._note_ahead(pair, is_again=True)
-
-    def _note_ahead(self, pair: Pair, *, is_again: bool) -> None:
-        if is_again:
-            self._later_ids[pair.conversation_id] = pair.id
-        if self._changed_by(pair) is None:
-            self._changing.pop(pair.conversation_id, None)
-        elif len(self._changing) < MOST_AHEAD_OF_READER or pair.conversation_id in self._changing:
-            self._changing[pair.conversation_id] = pair
-        else:
-            self._must_look_ahead = True
+    def _compare(self) -> None:
+        """Read the next of what was captured later of filed conversations. Raises OSError."""
+        keys = dict[Decimal, str]()
+        for conversation_id in list(self._uncompared):
+            if len(keys) == MOST_COMPARED:
+                break
+            del self._uncompared[conversation_id]  # first: a later capture may come meanwhile
+            last = self.reader.ahead.get(conversation_id)
+            if last is not None and self.fold.has_conversation(conversation_id):
+                keys[archive.instant(last)] = conversation_id
+        try:
+            missing = keys.keys() - self.fold.placement.decided
+            found = self.reader.find(missing) if missing else {}
+        except OSError:
+            self._uncompared.update(dict.fromkeys(keys.values()))
+            raise
+        self._changed = [pair for pair in found.values() if self._changed_by(pair) is not None]
 
     @property
     def is_behind(self) -> bool:
@@ -561,7 +549,7 @@ class TeamLibrary:
 
     def add_block(self, block: StoredBlock) -> None:
         """Take over a block that was just appended to the archive. Never waits: a busy library reads it later, and so
-        does one that has others to read before; that something in it was taken back is known at once.
+        does one that has others to read before; its id is known at once, and so whether something was taken back.
         """
         taken = False
         if self._lock.acquire(blocking=False):
@@ -570,8 +558,8 @@ class TeamLibrary:
             finally:
                 self._lock.release()
         if not taken:
-            self._must_look_ahead = self._must_look_ahead or len(self._ahead) >= MOST_AHEAD_OF_READER
-            self._ahead[block.pair.conversation_id] = block.pair
+            self.reader.note_ahead(block.pair)
+            self._uncompared[block.pair.conversation_id] = None
 
     def pairs_of_topic(self, topic: str) -> Sequence[Pair]:
         """Return the pairs of the topic and its continuations."""
@@ -712,6 +700,8 @@ class TeamLibrary:
                 with _reporting_write_errors(f"The decision about {decision.qa_id} was not noted"):
                     self._note(*noted)
             changed = self.fold.apply(decision, pair).union(*(self.fold.apply(*each) for each in returning))
+            filed = [each.conversation_id for each in (pair, *(back for _, back in returning)) if each is not None]
+            self._uncompared.update(dict.fromkeys(filed))
             if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
                 self.reader.rewind()
             self._state_written = False
@@ -813,10 +803,9 @@ class TeamLibrary:
             self._forgotten.add(author_id)
             self.flush()
             # What it has in memory may be such texts: it reads everything again.
-            self._ahead.clear()
-            self._changing.clear()
-            self._must_look_ahead = True
             theirs = self._taken_part_in(author_id)
+            self._changed.clear()
+            self._uncompared.update(dict.fromkeys(self.reader.ahead))
             self._forgotten_pairs |= theirs
             with _reporting_write_errors("Its words stay in the decisions until this is done again"):
                 if self.decisions.forget(theirs):

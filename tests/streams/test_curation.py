@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tracemalloc
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import archive, overview, rebuilding, removals, skipped_for
+from services.team import archive, archive_files, overview, rebuilding, removals, skipped_for
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
@@ -775,30 +776,6 @@ def test_what_is_doubted_has_changed_once() -> None:
 
 
 @pytest.mark.parametrize("is_filed", [True, False])
-async def test_what_was_taken_back_before_a_start_is_known_at_once_though_many_wait_to_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_filed: bool
-) -> None:
-    """Of the many, few are in memory."""
-    monkeypatch.setattr("services.team.archive_files.CHUNK_BYTES", 1_000)
-    monkeypatch.setattr("services.team.library.MOST_AHEAD_OF_READER", 1)
-    taken = [pair(1), pair(2)] if is_filed else [pair(30), pair(31)]
-    if is_filed:
-        store(tmp_path, *taken)
-        await Team(tmp_path).closes()
-    store(tmp_path, *(pair(number) for number in range(3, 40)))
-    store(tmp_path, *(taken_back(each, 50 + number) for number, each in enumerate(taken)))
-    team = Team(tmp_path, ScriptedCurator(seconds=600), finish_all=False)
-    await asyncio.sleep(1)
-    first = [(taken[0].id, Action.REMOVED), (taken[1].id, Action.REMOVED)]
-    assert [each for each in team.decided if each in first] == (first if is_filed else [])
-    await asyncio.sleep(600 * 100)
-    last = [[action for qa_id, action in team.decided if qa_id == each.id][-1] for each in taken]
-    assert last == [Action.REMOVED if is_filed else Action.SKIPPED] * 2
-    assert [action for qa_id, action in team.decided if qa_id == pair(29).id] == [Action.ADDED]
-    await team.closes()
-
-
-@pytest.mark.parametrize("is_filed", [True, False])
 async def test_what_is_taken_back_is_known_at_once_though_many_wait_to_be_read(tmp_path: Path, is_filed: bool) -> None:
     """As after an import, or a restart while the endpoint is down."""
     store(tmp_path, pair(1))
@@ -816,6 +793,44 @@ async def test_what_is_taken_back_is_known_at_once_though_many_wait_to_be_read(t
     at = [qa_id for qa_id, _ in team.decided].index(taken.id, 1) if is_filed else 0
     assert at < 4
     await team.closes()
+
+
+@pytest.mark.parametrize("is_filed", [True, False])
+async def test_what_was_taken_back_before_a_restart_is_known_at_once_though_many_wait(
+    tmp_path: Path, is_filed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_files, "CHUNK_BYTES", 1)
+    store(tmp_path, pair(1), pair(2))
+    if is_filed:
+        await Team(tmp_path).closes()
+    taken = [pair(2) if is_filed else pair(30), pair(1) if is_filed else pair(31)]
+    store(
+        tmp_path,
+        *(pair(number) for number in range(3, 40)),
+        *(taken_back(each, 50 + n) for n, each in enumerate(taken)),
+    )
+    team = Team(tmp_path, ScriptedCurator(seconds=600), finish_all=False)
+    await asyncio.sleep(1)
+    if is_filed:
+        assert team.decided[2:] == [(each.id, Action.REMOVED) for each in reversed(taken)]
+    later = pair(35)
+    team.library.add_block(block_of(tmp_path, taken_back(later, 60)))
+    team.captures.on_next(None)
+    await asyncio.sleep(600 * 100)
+    skipped = [qa_id for qa_id, action in team.decided if action is Action.SKIPPED]
+    assert {later.id, *(() if is_filed else (each.id for each in taken))} <= set(skipped)
+    assert later.id not in {what for _, what in team.curator.asked}
+    await team.closes()
+
+
+def test_a_library_knows_of_many_that_wait_their_ids_alone(tmp_path: Path) -> None:
+    store(tmp_path, *(pair(number, "x" * 20_000) for number in range(1, 101)))
+    tracemalloc.start()
+    library = opened(tmp_path)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert library.later_undecided(pair(1)) is None
+    assert held < 500_000
 
 
 def doubted(at: Pair, number: int) -> Pair:
