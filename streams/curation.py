@@ -47,6 +47,7 @@ from services.team import (
     Topic,
     has_team_changed,
     has_team_text,
+    may_repeat,
     skipped_for,
 )
 from services.telemetry import current_part, current_people
@@ -205,7 +206,7 @@ class CurationQueue:
         self._pair: Pair | None = None
         self._later: str | None = None  # the id of a later capture of its conversation
         self._private = False  # whether its place is no longer public
-        # Decisions that need no model, by pair of which messages are doubted.
+        # Decisions that need no model, by pair that may say nothing new.
         self._repeated: dict[Decimal, Decision | None] = {}
         # A filed pair of which something was edited or deleted, and its later capture.
         self._changed_pair: tuple[Pair, Pair] | None = None
@@ -296,7 +297,7 @@ class CurationQueue:
 
     def _repeats(self, pair: Pair) -> Decision | None:
         """Return the decision about a pair that says nothing new. Blocking."""
-        if not pair.doubted_ids:
+        if not may_repeat(pair):
             return None
         if pair.key not in self._repeated:
             self._repeated[pair.key] = self._services.library.repeated(pair, rfc3339(self._time()))
@@ -333,7 +334,7 @@ class CurationQueue:
         elif not has_team_text(pair):
             decision, quick = self._skipped(pair, WORDLESS)
         elif repeated is not None:
-            log.info("%s is filed as before: messages of it are doubted", pair.id)
+            log.info("%s is filed as before: nothing in it is new", pair.id)
             decision, quick = repeated, False
         else:
             decision, quick = await self._measure(self._curate(pair))

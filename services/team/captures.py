@@ -25,7 +25,7 @@ from model.messages import Attachment, Message, Part, Place, PlaceKind, discord_
 from model.words import replace_surrogates
 from services.storage import files
 from services.team import archive
-from services.team.archive import REMOVED, Pair, PairTurn, Speaker
+from services.team.archive import LEFT_OUT, REMOVED, Pair, PairTurn, Speaker
 from services.team.decisions import why_invalid
 
 # Captures of one conversation
@@ -123,17 +123,16 @@ class Revision:
 
 
 _WORD = re.compile(r"\S+")
-_LEFT_OUT = "…"
-_LEFT_OUT_TWICE = re.compile(rf"{_LEFT_OUT}[\s{_LEFT_OUT}]*{_LEFT_OUT}")
+_LEFT_OUT_TWICE = re.compile(rf"{LEFT_OUT}[\s{LEFT_OUT}]*{LEFT_OUT}")
 
 
 def _without_other_words(text: str, kept_in: str) -> str:
     """Return a text without the words that are not in another one; `REMOVED` if none is."""
-    kept = set(kept_in.split()) - {_LEFT_OUT}
+    kept = set(kept_in.split()) - {LEFT_OUT}
     if kept.isdisjoint(text.split()):
         return REMOVED
-    found = _WORD.sub(lambda word: word[0] if word[0] in kept else _LEFT_OUT, text)
-    return _LEFT_OUT_TWICE.sub(_LEFT_OUT, found)
+    found = _WORD.sub(lambda word: word[0] if word[0] in kept else LEFT_OUT, text)
+    return _LEFT_OUT_TWICE.sub(LEFT_OUT, found)
 
 
 def apply_revisions(

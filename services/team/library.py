@@ -18,10 +18,19 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from model.processes import UserError
-from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
+from services.knowledge import (
+    IndexEntry,
+    files_of,
+    first_file_of,
+    fold_name_word,
+    is_topic_name,
+    name_words,
+    next_file,
+    topic_name,
+)
 from services.storage import files
 from services.team import archive, archive_files
-from services.team.archive import REMOVED, Pair, Speaker, piece_of
+from services.team.archive import LEFT_OUT, REMOVED, Pair, Speaker, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
@@ -259,6 +268,24 @@ def _speakers_changed(pair: Pair, earlier: Pair) -> set[Speaker]:
     texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
     turns = zip(earlier.message_ids, earlier.turns, strict=True)
     return {turn.speaker for message_id, turn in turns if texts.get(message_id, turn.text) != turn.text != REMOVED}
+
+
+def may_repeat(pair: Pair) -> bool:
+    """Return True if something in a pair is doubted or was taken out, so that it may say nothing new."""
+    is_user = Speaker.USER
+    taken_out = (each.text == REMOVED or LEFT_OUT in each.text for each in pair.turns if each.speaker is is_user)
+    return bool(pair.doubted_ids) or any(taken_out)
+
+
+def says_nothing_new(pair: Pair, earlier: Pair) -> bool:
+    """Return True if a pair is an earlier capture of its conversation, but for doubts and what users took out."""
+    if pair.message_ids != earlier.message_ids or _speakers_changed(pair, earlier) == {Speaker.TEAM}:
+        return False
+    for new, old in zip(pair.turns, earlier.turns, strict=True):
+        is_less = new.speaker is Speaker.USER and {*new.text.split()} <= {*old.text.split(), LEFT_OUT}
+        if new.text not in {old.text, REMOVED} and not is_less:
+            return False
+    return True
 
 
 def merge_decisions(pair: Pair, pieces: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
@@ -569,34 +596,44 @@ class TeamLibrary:
             return Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier, reason=reason)
 
     def repeated(self, pair: Pair, at: str) -> Decision | None:
-        """Return the decision about a pair which differs from an earlier capture of its conversation by doubts alone:
-        the one about that capture, but that it replaces and corrects nothing. None: there is none such, or what it has
-        filed was made obsolete; then the curator decides. Raises OSError.
+        """Return the decision about a pair which says nothing new after an earlier capture of its conversation: the one
+        about that capture, but that it replaces and corrects nothing. None: there is none such, or what it has filed
+        was made obsolete; then the curator decides, and also about what was taken out if it asks no model. A topic that
+        holds nothing else has none of the words in its name that were taken out. Raises OSError.
         """
-        if not pair.doubted_ids:
+        if not may_repeat(pair):
             return None
         with self._lock:
-            same = [
-                each.key
-                for each in archive_files.earlier_captures(self.paths.raw, pair)
-                if replace(each, id=pair.id, timestamp=pair.timestamp, doubted_ids=pair.doubted_ids) == pair
-            ]
+            earlier = archive_files.earlier_captures(self.paths.raw, pair)
+            same = {each.key: each for each in earlier if says_nothing_new(pair, each)}
             decided = {each.key: each for each in self._log() if each.by.is_curator and each.key in same}
             last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
             if last is None or last.action is Action.FAILED or last.reason.endswith(_IS_LATER):
                 return None
+            if last.by is not Actor.LLM and same[last.key].turns != pair.turns:
+                return None
+            left = name_words(each.text for each in pair.turns)
+            gone = name_words(each.text for each in same[last.key].turns) - left
+
+            def renamed(topic: str) -> str:
+                held = self.fold.topics[topic].pairs if topic in self.fold.topics else ()
+                is_shared = any(each.conversation_id != pair.conversation_id for each in held)
+                return topic if is_shared else remove_words(topic, gone, self.fold.topics.keys() - {topic})
+
             placement = self.fold.placement
             if last.action is Action.ADDED and not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
                 return None
+            topic = placement.last_topic.get(last.key, last.topic)
+            pieces = placement.pieces.get(last.key, ()) if last.action is Action.ADDED else ()
             return replace(
                 last,
                 qa_id=pair.id,
                 at=at,
-                topic=placement.last_topic.get(last.key, last.topic),
+                topic=None if topic is None else renamed(topic),
                 remove_ids=(),
                 replaces=(last.qa_id,) if last.action is Action.ADDED else (),
                 superseded_parts=(),
-                pieces=placement.pieces.get(last.key, ()) if last.action is Action.ADDED else (),
+                pieces=tuple(replace(each, topic=renamed(each.topic)) for each in pieces),
             )
 
     def decide(

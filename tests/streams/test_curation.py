@@ -863,6 +863,40 @@ async def test_a_doubt_costs_no_call_and_waits_for_nothing(tmp_path: Path, alone
     await team.closes()
 
 
+async def test_what_users_take_out_costs_no_call(tmp_path: Path) -> None:
+    """Else an account could have each of its old questions filed anew by the model, word by word."""
+    team = Team(tmp_path)
+    first, other = pair(1, "Why is it, Ben Olsen of 12 Harbour Street asks?"), pair(2)
+    await team.hears(first, other)
+    await asyncio.sleep(1)
+    calls = list(team.curator.asked)
+    texts = ["Why is it, … of 12 Harbour Street asks?", "Why is it, … asks?", "[removed]"]
+    for number, text in enumerate(texts):
+        asked, answered = first.turns
+        again = pair(10 + number)
+        again = replace(first, id=again.id, timestamp=again.timestamp, turns=(replace(asked, text=text), answered))
+        await team.hears(again)
+        await asyncio.sleep(1)
+        assert team.decided[-1] == (again.id, Action.ADDED)
+        assert {pair.id for pair in team.library.topics["things"].pairs} == {again.id, other.id}
+        assert "Olsen" not in topic_files(tmp_path)["things.txt"]
+    assert team.curator.asked == calls
+    assert is_whole(tmp_path, team.library)
+    alone = pair(15, "Why does the printer of Olsen hum?")
+    team.curator.topic_for = lambda _: named("printer-olsen")
+    await team.hears(alone)
+    await asyncio.sleep(1)
+    turns = (replace(alone.turns[0], text="Why does the printer of … hum?"), alone.turns[1])
+    await team.hears(replace(alone, id=pair(16).id, timestamp=pair(16).timestamp, turns=turns))
+    await asyncio.sleep(1)
+    assert list(topic_files(tmp_path)) == ["printer.txt", "things.txt"]
+    calls = list(team.curator.asked)
+    await team.hears(taken_back(other, 20, text="So, and more."))
+    await asyncio.sleep(1)
+    assert len(team.curator.asked) > len(calls), "what the team changes is news"
+    await team.closes()
+
+
 @pytest.mark.parametrize("how", ["doubted", "question deleted", "answer deleted", "answer edited"])
 async def test_what_an_answer_had_replaced_comes_back_only_by_the_team(tmp_path: Path, how: str) -> None:
     """Else any three words of a stranger would have the withdrawn answer quoted again."""
