@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +35,7 @@ from services.team.archive import LEFT_OUT, REMOVED, Pair, Speaker, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
-from services.team.topics import Correction, Placement, Topic, TopicFold, sort_key, topic_block
+from services.team.topics import Correction, Placement, Topic, TopicFold, has_team_text, sort_key, topic_block
 
 # Files, state and start cursor
 
@@ -602,8 +603,9 @@ class TeamLibrary:
     def repeated(self, pair: Pair, at: str) -> Decision | None:
         """Return the decision about a pair which differs from an earlier capture of its conversation by doubts and by
         words of users that are gone alone: the one about that capture, but that it replaces nothing, and corrects
-        nothing if it is doubted. None: there is none such, what it has filed was made obsolete, or has a name or a
-        remark with one of the words; then the curator decides. Raises OSError.
+        nothing if it is doubted; a topic that holds nothing else loses the words from its name. None: there is none
+        such, what it has filed was made obsolete, or another name or a remark has one of the words; then the curator
+        decides, and also about words that are gone if it asks no model. Raises OSError.
         """
         if not may_repeat(pair):
             return None
@@ -618,38 +620,45 @@ class TeamLibrary:
             last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
             if last is None or last.action is Action.FAILED:
                 return None
-            placement = self.fold.placement
+            before = same[last.key]
+            if last.by is not Actor.LLM and before.turns != pair.turns:
+                return None
+            again = replace(last, qa_id=pair.id, at=at, remove_ids=(), replaces=(), superseded_parts=(), pieces=())
             if last.action is not Action.ADDED:
-                return replace(last, qa_id=pair.id, at=at, remove_ids=(), replaces=(), superseded_parts=(), pieces=())
+                return again
+            placement = self.fold.placement
             if not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
                 return None
-            was_doubted = bool(set(pair.doubted_ids).difference(same[last.key].doubted_ids))
+            kept = placement.pieces.get(last.key, ())
+            pieces = [each for each in kept if (piece := piece_of(pair, each.messages)) and has_team_text(piece)]
             again = replace(
-                last,
-                qa_id=pair.id,
-                at=at,
+                again,
                 topic=placement.last_topic.get(last.key, last.topic),
-                remove_ids=(),
                 replaces=(last.qa_id,),
-                superseded_parts=() if was_doubted else last.superseded_parts,
-                pieces=tuple(
-                    each
-                    for each in placement.pieces.get(last.key, ())
-                    if (piece := piece_of(pair, each.messages)) is not None and _is_exchange(piece)
-                ),
+                superseded_parts=last.superseded_parts if pair.doubted_ids == before.doubted_ids else (),
+                pieces=tuple(pieces),
             )
-            is_left = bool(again.pieces) or (last.key not in placement.pieces and _is_exchange(pair))
-            return again if is_left and not self._repeats_gone_words(again, pair, same[last.key]) else None
+            return self._without_gone_words(again, pair, before) if pieces or not kept else None
 
-    def _repeats_gone_words(self, decision: Decision, pair: Pair, earlier: Pair) -> bool:
-        """Return True if the name of a topic, or a remark, has a word that is gone since an earlier capture."""
+    def _without_gone_words(self, decision: Decision, pair: Pair, before: Pair) -> Decision | None:
+        """Return a decision about a later capture with topics that have no words in their names which are gone since;
+        None: they hold other conversations, or a remark has such a word.
+        """
         names = {decision.topic or "", *(each.topic for each in decision.pieces)}
-        held = (each for name in names if name in self.fold.topics for each in self.fold.topics[name].pairs)
-        others = (each for each in held if each.conversation_id != pair.conversation_id)
-        left = name_words(turn.text for each in (pair, *others) for turn in each.turns)
-        gone = name_words(turn.text for turn in earlier.turns) - left
-        remarks = name_words(each.what for each in (*decision.superseded_parts, *decision.conflicts))
-        return not gone.isdisjoint(remarks.union(*(map(fold_name_word, name.split("-")) for name in names)))
+        held = {name: self.fold.topics[name].pairs for name in names if name in self.fold.topics}
+        shared = {
+            name: [each for each in pairs if each.conversation_id != pair.conversation_id]
+            for name, pairs in held.items()
+        }
+        left = name_words(turn.text for each in (pair, *chain(*shared.values())) for turn in each.turns)
+        gone = name_words(turn.text for turn in before.turns) - left
+        others = self.fold.topics.keys() - names
+        renamed = {name: name if shared.get(name) else remove_words(name, gone, others) for name in names}
+        words = name_words(each.what for each in (*decision.superseded_parts, *decision.conflicts))
+        if not gone.isdisjoint(words.union(*(map(fold_name_word, name.split("-")) for name in renamed.values()))):
+            return None
+        pieces = tuple(replace(each, topic=renamed[each.topic]) for each in decision.pieces)
+        return replace(decision, topic=renamed[decision.topic or ""], pieces=pieces)
 
     def decide(
         self,

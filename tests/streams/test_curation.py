@@ -893,16 +893,52 @@ async def test_words_that_are_taken_out_again_and_again_cost_no_calls(tmp_path: 
     await team.closes()
 
 
-async def test_where_a_topic_is_named_after_words_that_were_taken_out_the_model_names_it_anew(tmp_path: Path) -> None:
+async def test_where_a_shared_topic_is_named_after_words_that_were_taken_out_the_model_files_anew(
+    tmp_path: Path,
+) -> None:
     first = asked_as(pair(1), 1, "I am Olsen. How do I switch it on?")
     again = asked_as(first, 2, "… How do I switch it on?")
-    curator = ScriptedCurator(topic_for=lambda each: named("olsen-lantern" if each.id == first.id else "lantern"))
+    curator = ScriptedCurator(topic_for=lambda each: named("lantern" if each.id == again.id else "olsen-lantern"))
     team = Team(tmp_path, curator)
-    await team.hears(first)
+    await team.hears(first, pair(5))
     await asyncio.sleep(1)
     await team.hears(again)
     await asyncio.sleep(1)
-    assert list(topic_files(tmp_path)) == ["lantern.txt"]
+    assert list(topic_files(tmp_path)) == ["lantern.txt", "olsen-lantern.txt"]
+    await team.closes()
+
+
+async def test_what_users_take_out_costs_no_call(tmp_path: Path) -> None:
+    """Else an account could have each of its old questions filed anew by the model, word by word."""
+    team = Team(tmp_path)
+    first, other = pair(1, "Why is it, Ben Olsen of 12 Harbour Street asks?"), pair(2)
+    await team.hears(first, other)
+    await asyncio.sleep(1)
+    calls = list(team.curator.asked)
+    texts = ["Why is it, … of 12 Harbour Street asks?", "Why is it, … asks?", "[removed]"]
+    for number, text in enumerate(texts):
+        asked, answered = first.turns
+        again = pair(10 + number)
+        again = replace(first, id=again.id, timestamp=again.timestamp, turns=(replace(asked, text=text), answered))
+        await team.hears(again)
+        await asyncio.sleep(1)
+        assert team.decided[-1] == (again.id, Action.ADDED)
+        assert {pair.id for pair in team.library.topics["things"].pairs} == {again.id, other.id}
+        assert "Olsen" not in topic_files(tmp_path)["things.txt"]
+    assert team.curator.asked == calls
+    assert is_whole(tmp_path, team.library)
+    alone = pair(15, "Why does the printer of Olsen hum?")
+    team.curator.topic_for = lambda _: named("printer-olsen")
+    await team.hears(alone)
+    await asyncio.sleep(1)
+    turns = (replace(alone.turns[0], text="Why does the printer of … hum?"), alone.turns[1])
+    await team.hears(replace(alone, id=pair(16).id, timestamp=pair(16).timestamp, turns=turns))
+    await asyncio.sleep(1)
+    assert list(topic_files(tmp_path)) == ["printer.txt", "things.txt"]
+    calls = list(team.curator.asked)
+    await team.hears(taken_back(other, 20, text="So, and more."))
+    await asyncio.sleep(1)
+    assert len(team.curator.asked) > len(calls), "what the team changes is news"
     await team.closes()
 
 
