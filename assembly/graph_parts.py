@@ -196,7 +196,7 @@ def capture_parts(
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         pairs = await archive.revise(revisions)
         if not archive.is_rehearsal:
-            await run_blocking(revise_pending, pending, captures)
+            await run_blocking(revise_pending, pending, captures, revisions)
         return pairs
 
     if curation is None:
@@ -323,17 +323,16 @@ def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: 
 
     def is_private_now(pair: Pair) -> bool:
         place_id = tracker.place_of(pair.message_ids[-1])
-        noted = None
-        if place_id is None or not history.knows(place_id):  # it was captured before the start
+        places = [] if place_id is None else [place_id]
+        if place_id is None or not history.knows(place_id):
+            # It was captured before the start, or is in an archived thread, which Discord does not list at a start.
             noted = links.place(pair.id)
-        if noted is not None:
-            # Discord does not send archived threads: their channel says whether they are public.
-            ids = (noted.channel_id, noted.parent_id)
-            place_id = next((each for each in ids if each is not None and history.knows(each)), noted.channel_id)
-        if place_id is None:
-            return False
-        is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
-        return is_hidden or history.is_place_gone(place_id)
+            places += [] if noted is None else [noted.channel_id, *([noted.parent_id] if noted.parent_id else [])]
+        if any(map(history.is_place_gone, places)):
+            return True
+        # Of a place that Discord has not sent, its channel is asked; what is not known at all stays public.
+        known = next(filter(history.knows, places), None)
+        return known is not None and allowed.isdisjoint(places) and is_private(history.place(known), allowed)
 
     return is_private_now
 

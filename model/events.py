@@ -26,7 +26,7 @@ class PlaceSeen:
 
 @dataclass(frozen=True, slots=True)
 class PlaceGone:
-    """A channel or thread was deleted. Discord sends no deletions of its messages and threads."""
+    """A channel or thread was deleted, with all that was written in it, and the threads of a channel too."""
 
     at: float
     place_id: int

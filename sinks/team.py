@@ -132,29 +132,51 @@ class RawArchive:
         """Store again each conversation that holds an edited, deleted or doubted message, as it reads now: readers use
         the last capture. Captures that still wait are stored with the changes too. An edit by somebody who has opted
         out counts as a deletion. What a user has said in a conversation is deleted whole when they have changed it
-        `MOST_VERSIONS` times. Of a deleted place, all is deleted.
+        `MOST_VERSIONS` times; and so is all that was said in a deleted channel or thread.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
         self.captures.revise(revisions)
-        by_message = {each.message_id: each for each in revisions if not each.is_doubt and not each.is_place}
+        by_message = {each.message_id: each for each in revisions if not (each.is_doubt or each.is_place)}
         doubted = {each.message_id for each in revisions if each.is_doubt}
-        places = {each.message_id for each in revisions if each.is_place}
         async with self._turn:
             changed: list[_QueuedCapture] = []
-            in_places, others = await run_blocking(self._captures_with, doubted | by_message.keys(), places)
-            for pair in (*in_places, *others):
+            message_ids = doubted | by_message.keys()
+            found = await run_blocking(archive_files.last_captures, self.folder, message_ids) if message_ids else ()
+            for pair in found:
                 messages = captured_messages(pair)
                 edited = [each for each in messages if each.message_id in by_message]
                 withheld = [*filter(self.captures.is_withheld, edited), *await self._changed_often(pair, edited)]
-                withheld = messages if pair in in_places else withheld
                 gone = {each.message_id: Revision(each.message_id) for each in withheld}
                 revised = apply_revisions(messages, by_message | gone, pair.kind.opening)
                 revised = with_doubts(revised, doubted)
                 if revised != tuple(messages):
                     changed.append(_QueuedCapture(Capture(None, pair.conversation_id, revised), pair.id))
-            for at in range(0, len(changed), GROUP_SIZE):
-                await self._store(changed[at : at + GROUP_SIZE])
+            pairs = await self._store_again(changed)
+        return [*pairs, *await self._remove_places({each.message_id for each in revisions if each.is_place})]
+
+    async def _remove_places(self, place_ids: Collection[int]) -> Sequence[Pair]:
+        """Store again all conversations in deleted places, and in threads of these, with all messages removed."""
+        if not place_ids or self.places is None:
+            return ()
+        stored: list[Pair] = []
+        noted = await run_blocking(PairLinks(self.places).pairs_in, place_ids)
+        threads = map(THREAD.make_id, place_ids)
+        by_file = await run_blocking(archive_files.last_ids_of, self.folder, noted, threads, min(place_ids))
+        for path, pair_ids in by_file.items():
+            async with self._turn:
+                changed: list[_QueuedCapture] = []
+                for pair in await run_blocking(archive_files.pairs_by_id, path, pair_ids):
+                    messages = captured_messages(pair)
+                    removed = apply_revisions(messages, {each: Revision(each) for each in pair.message_ids})
+                    if removed != tuple(messages):
+                        changed.append(_QueuedCapture(Capture(None, pair.conversation_id, removed), pair.id))
+                for at in range(0, len(changed), GROUP_SIZE):
+                    stored += await self._store_again(changed[at : at + GROUP_SIZE])
+        return stored
+
+    async def _store_again(self, changed: Sequence[_QueuedCapture]) -> Sequence[Pair]:
+        await self._store(changed)
         for each in changed:
             if each.error is not None:
                 raise each.error
@@ -173,28 +195,9 @@ class RawArchive:
         often = (author for author, known in versions.items() if len(known) > MOST_VERSIONS)
         return [each for author in often for each in _own(captured_messages(pair), author)]
 
-    def _captures_with(
-        self, message_ids: Collection[int], place_ids: Collection[int]
-    ) -> tuple[Sequence[Pair], Sequence[Pair]]:
-        """Return the last captures of the conversations in these places, and of the others that hold one of these
-        messages. Blocking. Raises OSError.
-        """
-        in_places: list[Pair] = []
-        if place_ids:
-            noted = set[str]() if self.places is None else PairLinks(self.places).pairs_in(place_ids)
-            conversations = {THREAD.make_id(each) for each in place_ids}
-            in_places = archive_files.last_captures_in(self.folder, conversations, noted)
-        known = {each.conversation_id for each in in_places}
-        others = archive_files.last_captures(self.folder, message_ids) if message_ids else []
-        return in_places, [each for each in others if each.conversation_id not in known]
-
-    def holds(self, revisions: Sequence[Revision]) -> bool:
-        """Return True if a conversation in the archive holds one of these messages, or is from one of these places.
-        Blocking. Raises OSError.
-        """
-        places = {each.message_id for each in revisions if each.is_place}
-        message_ids = {each.message_id for each in revisions if not each.is_place}
-        return self.captures.holds(message_ids) or any(self._captures_with(message_ids, places))
+    def holds(self, message_ids: Collection[int]) -> bool:
+        """Return True if a conversation in the archive holds one of these messages. Blocking. Raises OSError."""
+        return self.captures.holds(message_ids) or bool(archive_files.last_captures(self.folder, message_ids))
 
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.is_exchange:

@@ -149,8 +149,8 @@ MOST_WAITING = 10_000
 def revised_captures(
     events: Observable[Event | Doubt], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
 ) -> Observable[Pair]:
-    """Capture conversations again, as they read now, if one of their messages was edited, deleted or doubted, or if
-    their channel or thread was deleted.
+    """Capture conversations again, as they read now, if one of their messages was edited, deleted or doubted, or their
+    channel or thread was deleted.
 
     events  --m1---(m1→edit)--(m2→delete)--(m3→delete)-(m1→delete)--|
     pairs   ----------p1--------------------------------------p2-|      m2 was in no capture; m3 and m1 were in one
@@ -159,7 +159,7 @@ def revised_captures(
     what comes after a revision waits, and is handled together; so does what cannot be written (a full disk). When
     `events` end, nothing waits any more.
     """
-    waiting: dict[int | None, dict[RevisionKey, Revision]] = {}
+    waiting: dict[int | None, dict[Revised, Revision]] = {}
     ended = asyncio.Event()
     pauses, retries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), Backoff(FIRST_PAUSE, LONGEST_PAUSE)
     not_before = -inf
@@ -168,10 +168,11 @@ def revised_captures(
         try:
             revisions = by_message(revisions_of(event, context))
             if revisions:
+                # A deleted place is no longer known.
                 guild_id = event.guild_id if isinstance(event, PlaceGone) else guild_of(event.channel_id)
                 waiting.setdefault(guild_id, {}).update(revisions)
         except Exception as error:  # noqa: BLE001 (one event must not end the branch)
-            log_unrevised(ids_in(event), error)
+            log_unrevised(ids_of(event), error)
 
     async def revise_next() -> Sequence[Pair] | None:
         nonlocal not_before
@@ -210,27 +211,29 @@ def revised_captures(
     )
 
 
-RevisionKey = tuple[int, bool, bool]
+Revised = tuple[int, bool, bool]
+"""What a revision is about: an id, whether it is a doubt, and whether it is a place: a thread may have the id of the
+message that it was opened on.
+"""
 
 
-def by_message(revisions: Iterable[Revision]) -> dict[RevisionKey, Revision]:
+def by_message(revisions: Iterable[Revision]) -> dict[Revised, Revision]:
     return {(each.message_id, each.is_doubt, each.is_place): each for each in revisions}
 
 
-def ids_in(event: Deleted | PlaceGone | Edited | Doubt) -> Sequence[int]:
+def ids_of(event: Deleted | PlaceGone | Edited | Doubt) -> Iterable[int]:
     match event:
-        case Deleted():
-            return event.message_ids
-        case PlaceGone():
-            return (event.place_id,)
+        case Deleted(message_ids=message_ids):
+            return message_ids
+        case PlaceGone(place_id=place_id):
+            return (place_id,)
         case _:
             return (event.message_id,)
 
 
 def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
     log.error(
-        "messages or places %s were deleted, edited or doubted, and what was captured of them stays: %s; "
-        "see --kb remove",
+        "messages or channels %s were deleted, edited or doubted, and what was captured stays: %s; see --kb remove",
         ", ".join(map(str, message_ids)),
         error,
         exc_info=None if is_expected(error) else error,

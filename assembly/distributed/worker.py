@@ -391,7 +391,7 @@ def sending_capture_parts(
     """Like `capture_parts`, if another process keeps the archive: a copy here says which captures it has already."""
     sender, raw = CaptureSender(client), settings.kb.team_raw_dir
     captures = RecentCaptures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), withheld)
-    known = RawArchive(raw, captures, places=DataFolder(settings.app.data_dir).places, is_rehearsal=True)
+    known = RawArchive(raw, captures, is_rehearsal=True)
 
     async def keep(capture: Capture) -> Outcome:
         outcome = await known.keep(capture)
@@ -401,10 +401,15 @@ def sending_capture_parts(
         return replace(outcome, qa_id=None)
 
     async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        # The process that keeps the archive follows the channels and threads itself.
+        revisions = [each for each in revisions if not each.is_place]
+        if not revisions:
+            return ()
         captures.revise(revisions)
         # The copy of the archive has what other workers have captured, once it is stored. What waits for that may be of
         # an earlier owner of this partition.
-        if await sender.is_any_waiting() or await run_blocking(known.holds, revisions):
+        ids = [each.message_id for each in revisions]
+        if await sender.is_any_waiting() or await run_blocking(known.holds, ids):
             await sender.send_revisions(guild_id, revisions)
         return ()
 

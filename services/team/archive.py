@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -129,7 +129,10 @@ log = logging.getLogger(__name__)
 
 # Blocks
 
+LEFT_OUT = "…"  # replaces words that a user has edited out
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
+
+LEFT_OUT = "…"  # stands for words that a user has edited out
 
 UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody has this id
 
@@ -308,6 +311,20 @@ def pairs_with(text: str, words: Sequence[str]) -> list[Pair]:
     """Read only those pairs in `text` whose block contains one of the `words`."""
     pieces = (piece for piece in _pieces(text) if any(word in piece for word in words))
     return [pair for pair in map(_pair_in, pieces) if isinstance(pair, Pair)]
+
+
+def heads(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the id of each block in `text`, that of its conversation, and the block, of which no more is read."""
+    for piece in _pieces(text):
+        parts = (line.rstrip("\r").partition(": ") for line in piece.split("\n", 5)[:5])
+        fields = {name: value for name, _, value in parts}
+        yield fields.get("id", ""), fields.get("conversation_id", ""), piece
+
+
+def pairs_by_id(text: str, pair_ids: Container[str]) -> list[Pair]:
+    """Read only the pairs in `text` with these ids."""
+    found = (_pair_in(piece) for pair_id, _, piece in heads(text) if pair_id in pair_ids)
+    return [pair for pair in found if isinstance(pair, Pair)]
 
 
 def _pieces(text: str) -> list[str]:
