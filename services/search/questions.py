@@ -677,17 +677,18 @@ def _meant_by(question: str) -> set[str]:
 
 
 def asks_only_among_others(question: str, earlier: str) -> bool:
-    """Return True if only a part of an `earlier` question is about what `question` asks: another sentence of it asks
-    something of which `question` has no word, or only what stands beside its questions has words of it.
+    """Return True if only a part of an `earlier` question is about what `question` asks: a second sentence of it asks
+    something besides, with a word that neither `question` nor the sentence nearest to that has; or only what stands
+    beside its questions has words of `question`.
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
     asking, others = _sentences_with_matter(earlier)
     wanted = set(terms(question))
-    asked = [set(terms(each)) for each in asking]
-    shared = [bool(words & wanted) for words in asked]
-    if any(shared):
-        return not all(shared)
+    asked = [set(terms(each)) - _ask_nothing() for each in asking]
+    nearest = max(asked, key=lambda words: len(words & wanted), default=set[str]())
+    if nearest & wanted:
+        return any(words - wanted - nearest for words in asked)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 
@@ -719,6 +720,7 @@ _ASK_NOTHING = """
 advice anybody anyone best correct explain fix happen happening help hint idea know mean missing miss normal possible
 possibly problem issue proper properly recommend reason resolve right safe solution solve somebody someone suggest
 suggestion thought tip way work wrong able please thanks ideas ways works issues problems knows helps anyones
+command option setting step use
 """
 
 
