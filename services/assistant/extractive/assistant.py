@@ -170,9 +170,7 @@ class ExtractiveAssistant:
             if meets(hit.passage.with_heading, required)
             and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
-        right = [
-            hit for hit in fit[:_COMPARED] if not is_about_opposite(asked, hit.passage.headings, hit.passage.text)
-        ]
+        right = [hit for hit in fit[:_COMPARED] if not is_about_opposite(asked, hit.passage.headings, hit.passage.text)]
         # What is far behind an opposite is about something else.
         if right and right[0] is not fit[0]:
             right = [hit for hit in right if hit.score >= _NEAR_OPPOSITE * fit[0].score]
