@@ -70,9 +70,7 @@ NOT_AS_ASKED = (
 )
 
 
-QUESTION_EDITED = (
-    "The question was edited since, and nothing was done. The message above shows it as it reads now: look at it again."
-)
+QUESTION_EDITED = "The question was edited since, and nothing was done. It is shown as it reads now: look at it again."
 CHANGED_SINCE = (
     "What the team said, of which this answer is made, was changed, removed or continued since. *Edit* it, which makes "
     "it yours, and *Post* that; or discard it."

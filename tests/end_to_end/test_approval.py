@@ -222,7 +222,20 @@ async def test_what_was_kept_is_withdrawn_with_any_of_its_messages(
     assert archive.may_replace(kept[0]) is (not deleted.endswith("question"))
 
 
-@pytest.mark.parametrize("meanwhile", ["the question is marked", "the question is edited", "the channel is hidden"])
+async def test_an_edited_question_is_shown_before_its_answer_is_posted(
+    start: Start, discord_server: DiscordServer, ada: User, tess: User, sections: Any, help_: Channel, review: Channel
+) -> None:
+    server = discord_server
+    await start(**sections)
+    question, card = await held(server, help_, review, ada)
+    await server.edit(question, "how can I?")
+    assert "was edited since" in await press(server, card, tess, "Post")
+    assert "how can I?" in text_of(card)
+    assert not answers_to(server, question)
+    assert await press(server, card, tess, "Post") == "It is posted."
+
+
+@pytest.mark.parametrize("meanwhile", ["the question is marked", "the channel is hidden"])
 async def test_what_may_not_be_kept_by_then_is_refused(
     start: Start,
     discord_server: DiscordServer,
@@ -241,13 +254,12 @@ async def test_what_may_not_be_kept_by_then_is_refused(
     await told(server, await server.submit(form, EDITED))
     if meanwhile == "the question is marked":
         await server.edit(question, f"{QUESTION} !nobot")
-    elif meanwhile == "the question is edited":
-        await server.edit(question, "how can I?")
+        await until(lambda: "nobot" in text_of(card))
     else:
         seen = Permission.VIEW_CHANNEL | Permission.SEND_MESSAGES | Permission.READ_MESSAGE_HISTORY
         server.allow(help_, server.bot, seen)
         server.deny(help_, server.guild.everyone, Permission.VIEW_CHANNEL)
-    await asyncio.sleep(5)
+        await asyncio.sleep(5)
     assert "cannot be kept" in await press(server, card, tess, "Post, and keep as the team's answer")
     assert not answers_to(server, question)
     assert await press(server, card, tess, "Post") == "It is posted as edited."
