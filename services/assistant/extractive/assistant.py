@@ -15,6 +15,8 @@ from services.search import (
     EARLIER_QUESTION,
     Level,
     asks_for_something,
+    current_question,
+    is_about_opposite,
     is_follow_up,
     is_question,
     is_too_general,
@@ -49,6 +51,10 @@ _READ_AT_EACH_END: Final = 4_000
 _SELF_CONTAINED: Final = 5
 """A question in a running conversation with so many words is searched without the earlier ones."""
 _SECTION_CHARS: Final = 1_200
+_COMPARED: Final = 8
+"""At most so many passages, the best, may be quoted."""
+_NEAR_OPPOSITE: Final = 0.9
+"""A section is quoted in the place of a better one about an opposite if it has this share of that one's score."""
 
 
 class ExtractiveAssistant:
@@ -155,16 +161,22 @@ class ExtractiveAssistant:
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
-        """Choose the passages to quote: the best with the version, number or name in question; no introductions."""
+        """Choose the passages to quote: the best with the version, number or name in question; no introductions, and
+        nothing about an opposite.
+        """
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
-        required = requirements_of(words_to_search(query))
+        required, asked = requirements_of(words_to_search(query)), current_question(query)
         fit = [
             hit
             for hit in hits
             if meets(hit.passage.with_heading, required)
             and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
-        return choose_hits([*fit[:1], *in_known_languages(fit[1:], query)])
+        right = [hit for hit in fit[:_COMPARED] if not is_about_opposite(asked, hit.passage.headings, hit.passage.text)]
+        # What is far behind an opposite is about something else.
+        if right and right[0] is not fit[0]:
+            right = [hit for hit in right if hit.score >= _NEAR_OPPOSITE * fit[0].score]
+        return choose_hits([*right[:1], *in_known_languages(right[1:], query)])
 
     async def _whole_answer(self, passage: StoredPassage, topic: Source) -> str:
         """Return the answer of the team that a passage is from; empty if the topic does not have it any more."""

@@ -191,6 +191,14 @@ def test_other_words_for_the_same_matter_cost_nothing(asked: str, earlier: str) 
             "How do I reset my password?",
             "How do I enable the lanternfish option? (reset password login account backup)",
         ),
+        (
+            "How do I reset the lanternfish cache on the server?",
+            "How do I reset the lanternfish cache on the server? How do I move it to the server?",
+        ),
+        (
+            "How do I repair the lanternfish service?",
+            "How do I switch the lanternfish service to the nightly channel? How do I repair the lanternfish service?",
+        ),
     ],
 )
 def test_the_answer_to_a_question_with_others_is_not_sure_to_be_to_one_of_these(asked: str, earlier: str) -> None:
@@ -204,6 +212,7 @@ def test_the_answer_to_a_question_with_others_is_not_sure_to_be_to_one_of_these(
         ("How do I reset my password?", "I forgot my password. How do I reset it? Thanks for any help."),
         ("The plugin fails on Windows", "I installed the plugin on Windows and it fails. What am I doing wrong?"),
         ("How do I reset my password?", "Can I reset my password? How do I reset the password?"),
+        ("How do I reset my password?", "How do I reset my password? Is there any command to reset it?"),
         ("Where do I change my secret word?", "How do I reset my password? I forgot it."),
     ],
 )
