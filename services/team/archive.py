@@ -132,8 +132,6 @@ log = logging.getLogger(__name__)
 LEFT_OUT = "…"  # replaces words that a user has edited out
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
-LEFT_OUT = "…"  # stands for words that a user has edited out
-
 UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody has this id
 
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
