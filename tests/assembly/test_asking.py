@@ -66,7 +66,7 @@ async def test_passages_that_have_no_vector_are_told(
     async with open_search(settings, library_of(settings), None, read_only=False) as search:
         await search.refresh()  # as with an earlier --init-kb, which had no embedder
 
-    def embedder_of(_: object) -> HashingEmbedder:
+    def embedder_of(_: object, **_options: int) -> HashingEmbedder:
         return HashingEmbedder()
 
     monkeypatch.setattr("assembly.answering.embedder_of", embedder_of)
