@@ -29,9 +29,11 @@ from services.llm import Usage
 from services.redaction import Redactor
 from services.search import PassageStore, delete_passages
 from services.search.embedding import (
+    MOST_WORKERS,
     EmbeddingEndpoint,
     EndpointEmbedder,
     PackagedEmbedder,
+    count_cores,
     is_model_installed,
 )
 from services.search.text import SiteGenerator
@@ -51,22 +53,27 @@ KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 """The files of passages, each beside its index. They can be deleted, and are made again."""
 
 
-def embedder_of(setting: EmbeddingSettings | str) -> Embedder | None:
-    """Return the configured endpoint, or the packaged model if it is installed; None: search by words only. `setting`:
-    the value of `search.embeddings`.
+def embedder_of(setting: EmbeddingSettings | str, *, leave_cores: int = 1) -> Embedder | None:
+    """Return the configured endpoint, or the packaged model if it is installed; None: search by words only.
+
+    Args:
+        setting: the value of `search.embeddings`.
+        leave_cores: the number of cores that the packaged model leaves to others. A bot that serves needs one.
     """
     if not isinstance(setting, str):
         from services.llm import vectors_client  # noqa: PLC0415 (as in `open_llm`)
 
         endpoint = EmbeddingEndpoint(setting.base_url, setting.model, setting.api_key.get_secret_value())
         return EndpointEmbedder(endpoint, vectors_client)
-    return PackagedEmbedder() if setting == "packaged" and is_model_installed() else None
+    if setting != "packaged" or not is_model_installed():
+        return None
+    return PackagedEmbedder(workers=min(max(count_cores() - leave_cores, 1), MOST_WORKERS))
 
 
 @asynccontextmanager
-async def open_embedder(setting: EmbeddingSettings | str) -> AsyncGenerator[Embedder | None]:
-    """Open the configured embedder until the end of the block; None: search by words only."""
-    embedder = embedder_of(setting)
+async def open_embedder(setting: EmbeddingSettings | str, *, leave_cores: int = 1) -> AsyncGenerator[Embedder | None]:
+    """Open the configured embedder until the end of the block; None: search by words only. `leave_cores`: as above."""
+    embedder = embedder_of(setting, leave_cores=leave_cores)
     try:
         yield embedder
     finally:

@@ -160,7 +160,7 @@ async def _update_server(
 
 async def make_searchable(settings: Settings, work: KnowledgeWork) -> None:
     """Update the search after an update of the sources, and compute missing vectors."""
-    async with open_embedder(settings.search.embeddings) as embedder:
+    async with open_embedder(settings.search.embeddings, leave_cores=0) as embedder:
         for guild_id, library in server_libraries(settings).items():
             server = settings.servers[guild_id]
             async with open_search(server, library.own, embedder, read_only=False, embeds_on_refresh=False) as search:

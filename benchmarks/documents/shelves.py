@@ -144,7 +144,7 @@ async def fill_shelves(suites: Suites, folder: Path, chroma: str | None = None) 
     store = sqlite_store(Folders(folder, folder)) if chroma is None else chroma_store(chroma, folder)
     if chroma is not None and await store.list_collections():
         raise SystemExit(f"the Chroma at {chroma} holds documents already: name an empty one")
-    embedder: Embedder = PackagedEmbedder(threads=2) if is_model_installed() else HashingEmbedder()
+    embedder: Embedder = PackagedEmbedder(workers=2) if is_model_installed() else HashingEmbedder()
     search = LibrarySearch(Articles(suites.articles), PassageStore(None), PassageStore(None), embedder)
     shelves = Shelves(store, search, embedder, {})
     for number, (name, data) in enumerate(suites.logs.items(), start=1):

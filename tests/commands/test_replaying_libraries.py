@@ -39,7 +39,7 @@ class InAThread(HashingEmbedder):
 
 @pytest.fixture(autouse=True)
 def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_a_thread(_: object) -> Embedder:
+    def in_a_thread(_: object, **_options: int) -> Embedder:
         return InAThread()
 
     monkeypatch.setattr("assembly.answering.embedder_of", in_a_thread)

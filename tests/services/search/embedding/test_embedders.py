@@ -7,6 +7,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
+from assembly import answering
 from services.documents.store.document_store import embed_document
 from services.documents.store.protocol import State
 from services.search import embedding
@@ -43,6 +45,40 @@ async def test_a_text_has_the_same_vector_whatever_is_embedded_with_it() -> None
     together = await embedder.embed(["something far longer " * 40, "one short text", ""])
     assert np.array_equal(alone, together[1])
     assert np.array_equal(alone, (await PackagedEmbedder().embed(["one short text"]))[0])
+
+
+@pytest.mark.real_time
+async def test_several_workers_give_the_same_vectors_in_the_same_order() -> None:
+    texts = [f"line {number} " * (number % 7 + 1) for number in range(3 * embedding.PACKAGED_BATCH + 1)]
+    assert np.array_equal(await PackagedEmbedder(workers=3).embed(texts), await PackagedEmbedder().embed(texts))
+
+
+async def test_as_many_batches_are_embedded_at_a_time_as_there_are_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[int] = []
+    together = threading.Barrier(2, timeout=60)
+
+    def embed(_self: PackagedEmbedder, texts: Sequence[str]) -> Vectors:
+        together.wait()  # breaks, unless two are here at the same time
+        running.append(len(texts))
+        return np.zeros((len(texts), 1), dtype=np.float32)
+
+    monkeypatch.setattr(PackagedEmbedder, "_embed", embed)
+    assert (
+        len(await PackagedEmbedder(workers=2).embed(["x"] * (4 * embedding.PACKAGED_BATCH)))
+        == len(running) * embedding.PACKAGED_BATCH
+    )
+    assert running == [embedding.PACKAGED_BATCH] * 4
+
+
+@pytest.mark.parametrize(("cores", "leave", "workers"), [(1, 1, 1), (2, 1, 1), (2, 0, 2), (4, 1, 3), (64, 1, 4)])
+def test_the_packaged_model_leaves_cores_to_others(
+    monkeypatch: pytest.MonkeyPatch, cores: int, leave: int, workers: int
+) -> None:
+    made = Mock()
+    monkeypatch.setattr(answering, "count_cores", lambda: cores)
+    monkeypatch.setattr(answering, "PackagedEmbedder", made)
+    answering.embedder_of("packaged", leave_cores=leave)
+    made.assert_called_once_with(workers=workers)
 
 
 @pytest.mark.real_time
