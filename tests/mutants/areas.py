@@ -30,6 +30,35 @@ class Area:
 
 AREAS = {
     "operators": Area(("dataflow/*.py", "operators/*.py"), ("tests/operators",)),
+    "quiet_window": Area(
+        ("dataflow/quiet_window.py",),
+        tuple(f"tests/operators/test_{name}.py" for name in ("deadlines", "quiet_window", "quiet_window_model")),
+    ),
+    "serialise": Area(
+        ("dataflow/serialize_by_key.py", "dataflow/map_async.py"),
+        ("tests/operators/test_serialize_by_key.py", "tests/operators/test_map_async.py"),
+    ),
+    "routing": Area(
+        ("operators/route.py", "services/conversations/routing.py", "services/conversations/addressing.py"),
+        (
+            *(f"tests/operators/test_{name}.py" for name in ("cut", "route", "screen", "screen_team")),
+            "tests/operators/test_whom_the_team_answers.py",
+            "tests/services/conversations",
+        ),
+    ),
+    "library": Area(
+        ("services/team/library.py", "services/team/decisions.py", "services/team/topics.py"),
+        ("tests/services/team",),
+        without=("tests/services/team/test_growth.py", "tests/services/team/test_cost_of_filing.py"),
+    ),
+    "fence": Area(
+        ("transport/fenced_log.py", "transport/lease.py", "transport/partition.py"),
+        tuple(f"tests/transport/test_{name}.py" for name in ("fence", "acknowledging", "partition", "shares", "retry")),
+    ),
+    "plan": Area(
+        ("services/documents/asking/*.py",),
+        ("tests/services/documents/asking", "tests/services/documents/tools"),
+    ),
     "tracker": Area(
         (
             "services/conversations/tracking.py",

@@ -17,7 +17,8 @@ from tests.mutants.wording import in_words_only
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".mutants"
 _CHILDREN = 2
-_PRODUCT = ("app.py", "assembly", "clock", "commands", "model", "operators", "services", "settings", "sinks", "streams")
+_NOT_PRODUCT = {"tests", "benchmarks", "examples"}
+_PRODUCT = ("app.py", *sorted({file.parent.name for file in ROOT.glob("*/__init__.py")} - _NOT_PRODUCT))
 
 # Children, as mutmut reads the configuration of the folder that it runs in, once.
 _MAKE = """
