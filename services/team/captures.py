@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -451,6 +451,8 @@ class RecentCaptures:
 
 log = logging.getLogger(__name__)
 
+MOST_PENDING_BYTES = 500_000_000
+"""With more, what fails is stored without its images: a thread with many would fill the disk while a model is away."""
 _PENDING_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
 
 
@@ -624,8 +626,36 @@ class PendingFolder:
     folder: Path
 
     def keep(self, waiting: PendingCapture) -> None:
-        """Store a capture; it is on the disk when this returns."""
+        """Store a capture; it is on the disk when this returns. Earlier ones of its conversation that it contains are
+        dropped.
+        """
+        earlier = self._earlier(waiting)
         files.replace(self.folder / waiting.name, render_pending(waiting))
+        for each in earlier:
+            self.drop(each)
+
+    def take_over(self, waiting: PendingCapture) -> PendingCapture:
+        """Return a capture with the age and the loaded images of earlier ones of its conversation that wait."""
+        for each in self._earlier(waiting):
+            images = {ref: image for ref, image in each.images.items() if ref in waiting.image_refs}
+            waiting = replace(waiting, since=min(each.since, waiting.since), images={**images, **waiting.images})
+        return waiting
+
+    def _earlier(self, waiting: PendingCapture) -> list[PendingCapture]:
+        """Return the waiting captures of the same conversation all of whose messages this one has."""
+        ids = {each.message_id for each in waiting.capture.messages}
+        found = self.all({waiting.capture.messages[0].message_id})
+        return [
+            each
+            for each in found
+            if each.name != waiting.name
+            and each.capture.conversation_id == waiting.capture.conversation_id
+            and ids.issuperset(message.message_id for message in each.capture.messages)
+        ]
+
+    def is_full(self) -> bool:
+        """Return True if what waits takes more than `MOST_PENDING_BYTES`."""
+        return sum(path.stat().st_size for path in self._paths()) > MOST_PENDING_BYTES
 
     def drop(self, waiting: PendingCapture) -> None:
         files.remove(self.folder / waiting.name)
@@ -637,22 +667,39 @@ class PendingFolder:
         except OSError as error:
             return isinstance(error, FileNotFoundError)
 
-    def all(self) -> list[PendingCapture]:
-        """Return all waiting captures, the oldest first. Damaged files are logged and moved to `<file>.damaged`."""
-        try:
-            paths = sorted(
-                path for path in self.folder.iterdir() if _PENDING_NAME.fullmatch(path.name) and path.is_file()
-            )
-        except FileNotFoundError:
-            return []
-        found: list[PendingCapture] = []
-        for path in paths:
+    def all(self, message_ids: Collection[int] | None = None) -> Iterator[PendingCapture]:
+        """Yield the waiting captures, the oldest first; if `message_ids` are given, those that may hold one of these.
+        One at a time is in memory, as each has its images. Damaged files are logged and moved to `<file>.damaged`.
+        """
+        paths = [path for path in self._paths() if message_ids is None or _may_hold(path.name, message_ids)]
+        for path in sorted(paths, key=lambda path: (_since(path), path.name)):
             try:
-                found.append(parse_pending(path.read_bytes()))
+                yield parse_pending(path.read_bytes())
+            except FileNotFoundError:
+                continue  # it was dropped meanwhile
             except DamagedCapture as error:
                 aside = files.move_aside(path, ".damaged")
                 log.warning("%s holds no capture: %s; set aside as %s", path, error, aside.name)
-        return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
+
+    def _paths(self) -> list[Path]:
+        try:
+            return [path for path in self.folder.iterdir() if _PENDING_NAME.fullmatch(path.name) and path.is_file()]
+        except FileNotFoundError:
+            return []
+
+
+def _may_hold(name: str, message_ids: Iterable[int]) -> bool:
+    first, _, last = name.removesuffix(".capture").partition("-")
+    return any(int(first) <= each <= int(last) for each in message_ids)
+
+
+def _since(path: Path) -> str:
+    """Return since when a capture waits, of which only the first line is read; empty: it is damaged."""
+    try:
+        with path.open("rb") as file:
+            return str(json.loads(file.readline())["since"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
 
 
 def revise_pending(folder: PendingFolder, captures: RecentCaptures, revisions: Collection[Revision]) -> None:
@@ -661,7 +708,7 @@ def revise_pending(folder: PendingFolder, captures: RecentCaptures, revisions: C
     """
     message_ids = {each.message_id for each in revisions if not each.is_place}
     place_ids = {each.message_id for each in revisions if each.is_place}
-    for waiting in folder.all():
+    for waiting in folder.all(None if place_ids else message_ids):
         place = waiting.capture.place
         if place is not None and not place_ids.isdisjoint((place.id, place.channel_id)):
             folder.drop(waiting)
