@@ -85,7 +85,7 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
                 to = addressees.get(message.id, archive.UNKNOWN)
                 said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text), to))
                 image_refs += captured_images(message)
-        capture = Capture(part, name, tuple(said))
+        capture = Capture(part, name, tuple(said), read_from=await context.read_from(part.place))
         if not capture.is_exchange:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         return ExtractedCapture(job, capture, tuple(image_refs))

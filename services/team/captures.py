@@ -33,6 +33,8 @@ from services.team.decisions import why_invalid
 KEPT_CONVERSATIONS = 4_000  # conversations in memory; the least recently captured are dropped first
 KEPT_REVISIONS = 2_000  # for captures that are not stored yet
 KEPT_IN_THREADS = 10_000  # ids of the newest stored messages in threads
+FULL_PART = 200
+"""With so many messages, the part of a long thread is full, and what is said next begins another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,14 @@ class Capture:
         part: None if its outcome was given before this try.
         messages: the messages, in order of id.
         noted_place: where it was captured, if it has no part and that is known: ids alone.
+        read_from: the id of the first message that was looked for; 0: all were.
     """
 
     part: Part | None
     conversation_id: str
     messages: tuple[CapturedMessage, ...]
     noted_place: Place | None = None
+    read_from: int = 0
 
     @property
     def place(self) -> Place | None:
@@ -337,7 +341,7 @@ class RecentCaptures:
         self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
         self._revisions = BoundedDict[int, Revision](KEPT_REVISIONS)
         self._doubted = BoundedDict[int, None](KEPT_REVISIONS)
-        self._in_threads = BoundedDict[int, None](KEPT_IN_THREADS)
+        self._in_threads = BoundedDict[int, str](KEPT_IN_THREADS)  # by message, its conversation
         self._kept = kept
         # The newest are last:
         self._known: dict[str, _StoredConversation] = {}
@@ -356,9 +360,12 @@ class RecentCaptures:
         the last capture of a conversation.
 
         What is stored counts: the text of a question that was answered, what was removed, and to whom the team's
-        messages are. A message that a later reading of a thread lacks has been deleted.
+        messages are. A message that a later reading of a thread lacks has been deleted, if it was looked for. A thread
+        that is too long to be read whole is stored in parts, each a conversation.
         """
         capture = self.with_revisions(capture)
+        if capture.read_from and not capture.kind.joins_by_messages:
+            capture = self._last_part(capture)
         conversation_id, linked = capture.conversation_id, list[int]()
         if capture.kind.joins_by_messages:
             linked = [each.message_id for each in capture.messages if each.turn.speaker is Speaker.USER]
@@ -371,10 +378,23 @@ class RecentCaptures:
         lost = dict[int, Revision]()
         if not capture.kind.joins_by_messages:
             gone = {each.message_id for each in stored}.difference(each.message_id for each in capture.messages)
-            lost = {message_id: Revision(message_id) for message_id in gone}
+            lost = {message_id: Revision(message_id) for message_id in gone if message_id >= capture.read_from}
         stored = apply_revisions(stored, {**self._revisions, **lost}, capture.kind.opening)
         messages = _join_messages([each for each in stored if each.message_id not in lost], capture.messages)
         return replace(capture, conversation_id=conversation_id, messages=messages)
+
+    def _last_part(self, capture: Capture) -> Capture:
+        """Return what goes on with the last stored part of a long thread; if that is full or unknown, what is newer."""
+        ids = [each.message_id for each in capture.messages]
+        last = next((each for each in reversed(ids) if each in self._in_threads), None)
+        start = capture.read_from
+        if last is not None:
+            newer = [each for each in ids if each > last]
+            known = self._known.get(self._in_threads[last])
+            is_full = known is None or len(known.pair.message_ids) >= FULL_PART
+            start = newer[0] if newer and is_full else capture.kind.number_of(self._in_threads[last])
+        messages = leave_out(capture.messages, lambda each: each.message_id < start)
+        return replace(capture, conversation_id=capture.kind.make_id(start), messages=messages)
 
     def without_withheld(self, pair: Pair) -> Pair | None:
         """Return a pair of another archive without withheld messages; None: question or answer is missing then."""
@@ -422,7 +442,7 @@ class RecentCaptures:
             for message_id in pair.message_ids:
                 self._owners.setdefault(message_id, owner)
         else:
-            self._in_threads.update(dict.fromkeys(pair.message_ids))
+            self._in_threads.update(dict.fromkeys(pair.message_ids, conversation_id))
         known = self._known.pop(conversation_id, None)
         lost = () if known is None else tuple(sorted(self._owned_by(known).difference(pair.message_ids)))
         self._known[conversation_id] = _StoredConversation(_pack(pair), digest, lost)
@@ -527,6 +547,7 @@ class _PlaceIds(_Record):
 class _Head(_Record):
     since: str
     place: _PlaceIds | None = None
+    read_from: _Id = 0
     conversation_id: Annotated[str, Field(pattern=f"^{CONVERSATION_ID}$")] | None
     continues: _Id | None = None  # written by earlier versions
     said: Annotated[list[_Said], Field(min_length=1)]
@@ -549,6 +570,7 @@ def render_pending(waiting: PendingCapture) -> bytes:
         "since": rfc3339(waiting.since, digits=6),
         "conversation_id": capture.conversation_id,
         **({} if capture.place is None else {"place": _place_ids(capture.place)}),
+        **({"read_from": str(capture.read_from)} if capture.read_from else {}),
         "said": [
             {"message_id": str(each.message_id), "author_id": str(each.author_id)}
             | ({"addressee_id": str(each.addressee_id)} if each.addressee_id else {})
@@ -613,7 +635,8 @@ def parse_pending(data: bytes) -> PendingCapture:
         raise DamagedCapture("there is more in it than was stored")
     conversation_id = head.conversation_id or REPLY.make_id(head.continues or messages[0].message_id)
     place = None if head.place is None else Place(kind=PlaceKind.CHANNEL, **dict(head.place))
-    return PendingCapture(since, Capture(None, conversation_id, messages, place), tuple(refs), images)
+    capture = Capture(None, conversation_id, messages, place, head.read_from)
+    return PendingCapture(since, capture, tuple(refs), images)
 
 
 @dataclass(frozen=True, slots=True)
