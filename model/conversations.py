@@ -97,6 +97,9 @@ class ConversationKind:
     def make_id(self, number: int) -> str:
         return f"{self.prefix}{number}"
 
+    def number_of(self, conversation_id: str) -> int:
+        return int(conversation_id.removeprefix(self.prefix))
+
 
 THREAD = ConversationKind(prefix="thread_")
 """The conversation for which a thread was opened, by the id of the thread."""

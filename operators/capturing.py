@@ -85,7 +85,7 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
                 to = addressees.get(message.id, archive.UNKNOWN)
                 said.append(CapturedMessage(message.id, message.author.id, PairTurn(speaker, text), to))
                 image_refs += captured_images(message)
-        capture = Capture(part, name, tuple(said))
+        capture = Capture(part, name, tuple(said), read_from=await context.read_from(part.place))
         if not capture.is_exchange:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         return ExtractedCapture(job, capture, tuple(image_refs))
@@ -127,7 +127,8 @@ def summarise_images(
 
     An image that is none, is too large, is gone or is refused by the endpoint stays a placeholder. On any other failure
     the capture is saved to the pending folder, with the images loaded so far; one that has waited for `PENDING_SECONDS`
-    is returned with placeholders instead. On success the caller removes it from there, once the capture is stored.
+    is returned with placeholders instead, as it is if too much waits already. On success the caller removes it from
+    there, once the capture is stored.
 
     Raises:
         ImageFailed: an image cannot be loaded now.
@@ -137,14 +138,16 @@ def summarise_images(
     known = BoundedDict[int, str | None](SUMMARIES_KEPT)  # by attachment; None: it cannot be used
 
     async def summarised(waiting: PendingCapture) -> Capture:
+        waiting = await run_blocking(pending.take_over, waiting)
         loaded = dict(waiting.images)
-        is_last_try = now() - waiting.since >= PENDING_SECONDS
+        is_last_try = now() - waiting.since >= PENDING_SECONDS or await run_blocking(pending.is_full)
         try:
             return await attempt(waiting, loaded, is_last_try=is_last_try)
         except Exception as error:
             if is_last_try:
                 log.warning(
-                    "%s is stored without what its images show: they could not be described for a day; %s: %s",
+                    "%s is stored without what its images show: they could not be described for a day, or many wait; "
+                    "%s: %s",
                     waiting.name,
                     type(error).__name__,
                     error,
@@ -261,7 +264,8 @@ async def retry_pending(
         await run_blocking(pending.drop, allowed)
         return pair
 
-    for waiting in await run_blocking(pending.all):
+    captures = pending.all()
+    while (waiting := await run_blocking(next, captures, None)) is not None:
         try:
             pair = await attempt(waiting)
         except (Unavailable, TimedOut) as error:

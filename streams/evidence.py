@@ -220,7 +220,11 @@ def candidates(
                 yield from of(message, case_id, opener_id)
 
     def opener_of(thread: Place) -> int | None:
-        return parts.posts.opener_of(thread.id) if thread.owner_id == parts.people.bot_id else thread.owner_id
+        if thread.owner_id == parts.people.bot_id:
+            return parts.posts.opener_of(thread.id)
+        # Anybody may open a thread on somebody's question, whose message has the thread's id.
+        begun_on = None if thread.parent_id is None else parts.history.in_memory(thread.parent_id, thread.id)
+        return thread.owner_id if begun_on is None or begun_on.author.is_bot else begun_on.author.id
 
     def of(message: Message, case_id: int, opener_id: int | None) -> Iterator[Candidate]:
         closed = parts.history.knows(case_id) and is_closed(parts.history.place(case_id), rules.solved_tags)

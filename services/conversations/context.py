@@ -45,6 +45,11 @@ class Context:
         await self._walk([reply for reply in replies if reply.channel_id != place.id], found)
         return self.in_order(found)
 
+    async def read_from(self, place: Place) -> int:
+        """Return the id of the oldest message of a thread that `thread` reads; 0: it reads all, or it is a channel."""
+        newest = await self._history.newest(place.id, THREAD_MESSAGES) if place.is_thread else ()
+        return newest[0].id if len(newest) == THREAD_MESSAGES else 0
+
     async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
         """Return these messages, the known ones of their conversations here, and the chains they reply to; by id."""
         found = {message.id: message for message in messages}

@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -33,6 +33,8 @@ from services.team.decisions import why_invalid
 KEPT_CONVERSATIONS = 4_000  # conversations in memory; the least recently captured are dropped first
 KEPT_REVISIONS = 2_000  # for captures that are not stored yet
 KEPT_IN_THREADS = 10_000  # ids of the newest stored messages in threads
+FULL_PART = 200
+"""With so many messages, the part of a long thread is full, and what is said next begins another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,14 @@ class Capture:
         part: None if its outcome was given before this try.
         messages: the messages, in order of id.
         noted_place: where it was captured, if it has no part and that is known: ids alone.
+        read_from: the id of the first message that was looked for; 0: all were.
     """
 
     part: Part | None
     conversation_id: str
     messages: tuple[CapturedMessage, ...]
     noted_place: Place | None = None
+    read_from: int = 0
 
     @property
     def place(self) -> Place | None:
@@ -337,7 +341,7 @@ class RecentCaptures:
         self._unwanted: Callable[[CapturedMessage], bool] = withheld or (lambda _: False)
         self._revisions = BoundedDict[int, Revision](KEPT_REVISIONS)
         self._doubted = BoundedDict[int, None](KEPT_REVISIONS)
-        self._in_threads = BoundedDict[int, None](KEPT_IN_THREADS)
+        self._in_threads = BoundedDict[int, str](KEPT_IN_THREADS)  # by message, its conversation
         self._kept = kept
         # The newest are last:
         self._known: dict[str, _StoredConversation] = {}
@@ -356,9 +360,12 @@ class RecentCaptures:
         the last capture of a conversation.
 
         What is stored counts: the text of a question that was answered, what was removed, and to whom the team's
-        messages are. A message that a later reading of a thread lacks has been deleted.
+        messages are. A message that a later reading of a thread lacks has been deleted, if it was looked for. A thread
+        that is too long to be read whole is stored in parts, each a conversation.
         """
         capture = self.with_revisions(capture)
+        if capture.read_from and not capture.kind.joins_by_messages:
+            capture = self._last_part(capture)
         conversation_id, linked = capture.conversation_id, list[int]()
         if capture.kind.joins_by_messages:
             linked = [each.message_id for each in capture.messages if each.turn.speaker is Speaker.USER]
@@ -371,10 +378,23 @@ class RecentCaptures:
         lost = dict[int, Revision]()
         if not capture.kind.joins_by_messages:
             gone = {each.message_id for each in stored}.difference(each.message_id for each in capture.messages)
-            lost = {message_id: Revision(message_id) for message_id in gone}
+            lost = {message_id: Revision(message_id) for message_id in gone if message_id >= capture.read_from}
         stored = apply_revisions(stored, {**self._revisions, **lost}, capture.kind.opening)
         messages = _join_messages([each for each in stored if each.message_id not in lost], capture.messages)
         return replace(capture, conversation_id=conversation_id, messages=messages)
+
+    def _last_part(self, capture: Capture) -> Capture:
+        """Return what goes on with the last stored part of a long thread; if that is full or unknown, what is newer."""
+        ids = [each.message_id for each in capture.messages]
+        last = next((each for each in reversed(ids) if each in self._in_threads), None)
+        start = capture.read_from
+        if last is not None:
+            newer = [each for each in ids if each > last]
+            known = self._known.get(self._in_threads[last])
+            is_full = known is None or len(known.pair.message_ids) >= FULL_PART
+            start = newer[0] if newer and is_full else capture.kind.number_of(self._in_threads[last])
+        messages = leave_out(capture.messages, lambda each: each.message_id < start)
+        return replace(capture, conversation_id=capture.kind.make_id(start), messages=messages)
 
     def without_withheld(self, pair: Pair) -> Pair | None:
         """Return a pair of another archive without withheld messages; None: question or answer is missing then."""
@@ -422,7 +442,7 @@ class RecentCaptures:
             for message_id in pair.message_ids:
                 self._owners.setdefault(message_id, owner)
         else:
-            self._in_threads.update(dict.fromkeys(pair.message_ids))
+            self._in_threads.update(dict.fromkeys(pair.message_ids, conversation_id))
         known = self._known.pop(conversation_id, None)
         lost = () if known is None else tuple(sorted(self._owned_by(known).difference(pair.message_ids)))
         self._known[conversation_id] = _StoredConversation(_pack(pair), digest, lost)
@@ -451,6 +471,8 @@ class RecentCaptures:
 
 log = logging.getLogger(__name__)
 
+MOST_PENDING_BYTES = 500_000_000
+"""With more, what fails is stored without its images: a thread with many would fill the disk while a model is away."""
 _PENDING_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
 
 
@@ -525,6 +547,7 @@ class _PlaceIds(_Record):
 class _Head(_Record):
     since: str
     place: _PlaceIds | None = None
+    read_from: _Id = 0
     conversation_id: Annotated[str, Field(pattern=f"^{CONVERSATION_ID}$")] | None
     continues: _Id | None = None  # written by earlier versions
     said: Annotated[list[_Said], Field(min_length=1)]
@@ -547,6 +570,7 @@ def render_pending(waiting: PendingCapture) -> bytes:
         "since": rfc3339(waiting.since, digits=6),
         "conversation_id": capture.conversation_id,
         **({} if capture.place is None else {"place": _place_ids(capture.place)}),
+        **({"read_from": str(capture.read_from)} if capture.read_from else {}),
         "said": [
             {"message_id": str(each.message_id), "author_id": str(each.author_id)}
             | ({"addressee_id": str(each.addressee_id)} if each.addressee_id else {})
@@ -611,7 +635,8 @@ def parse_pending(data: bytes) -> PendingCapture:
         raise DamagedCapture("there is more in it than was stored")
     conversation_id = head.conversation_id or REPLY.make_id(head.continues or messages[0].message_id)
     place = None if head.place is None else Place(kind=PlaceKind.CHANNEL, **dict(head.place))
-    return PendingCapture(since, Capture(None, conversation_id, messages, place), tuple(refs), images)
+    capture = Capture(None, conversation_id, messages, place, head.read_from)
+    return PendingCapture(since, capture, tuple(refs), images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -624,8 +649,36 @@ class PendingFolder:
     folder: Path
 
     def keep(self, waiting: PendingCapture) -> None:
-        """Store a capture; it is on the disk when this returns."""
+        """Store a capture; it is on the disk when this returns. Earlier ones of its conversation that it contains are
+        dropped.
+        """
+        earlier = self._earlier(waiting)
         files.replace(self.folder / waiting.name, render_pending(waiting))
+        for each in earlier:
+            self.drop(each)
+
+    def take_over(self, waiting: PendingCapture) -> PendingCapture:
+        """Return a capture with the age and the loaded images of earlier ones of its conversation that wait."""
+        for each in self._earlier(waiting):
+            images = {ref: image for ref, image in each.images.items() if ref in waiting.image_refs}
+            waiting = replace(waiting, since=min(each.since, waiting.since), images={**images, **waiting.images})
+        return waiting
+
+    def _earlier(self, waiting: PendingCapture) -> list[PendingCapture]:
+        """Return the waiting captures of the same conversation all of whose messages this one has."""
+        ids = {each.message_id for each in waiting.capture.messages}
+        found = self.all({waiting.capture.messages[0].message_id})
+        return [
+            each
+            for each in found
+            if each.name != waiting.name
+            and each.capture.conversation_id == waiting.capture.conversation_id
+            and ids.issuperset(message.message_id for message in each.capture.messages)
+        ]
+
+    def is_full(self) -> bool:
+        """Return True if what waits takes more than `MOST_PENDING_BYTES`."""
+        return sum(path.stat().st_size for path in self._paths()) > MOST_PENDING_BYTES
 
     def drop(self, waiting: PendingCapture) -> None:
         files.remove(self.folder / waiting.name)
@@ -637,22 +690,39 @@ class PendingFolder:
         except OSError as error:
             return isinstance(error, FileNotFoundError)
 
-    def all(self) -> list[PendingCapture]:
-        """Return all waiting captures, the oldest first. Damaged files are logged and moved to `<file>.damaged`."""
-        try:
-            paths = sorted(
-                path for path in self.folder.iterdir() if _PENDING_NAME.fullmatch(path.name) and path.is_file()
-            )
-        except FileNotFoundError:
-            return []
-        found: list[PendingCapture] = []
-        for path in paths:
+    def all(self, message_ids: Collection[int] | None = None) -> Iterator[PendingCapture]:
+        """Yield the waiting captures, the oldest first; if `message_ids` are given, those that may hold one of these.
+        One at a time is in memory, as each has its images. Damaged files are logged and moved to `<file>.damaged`.
+        """
+        paths = [path for path in self._paths() if message_ids is None or _may_hold(path.name, message_ids)]
+        for path in sorted(paths, key=lambda path: (_since(path), path.name)):
             try:
-                found.append(parse_pending(path.read_bytes()))
+                yield parse_pending(path.read_bytes())
+            except FileNotFoundError:
+                continue  # it was dropped meanwhile
             except DamagedCapture as error:
                 aside = files.move_aside(path, ".damaged")
                 log.warning("%s holds no capture: %s; set aside as %s", path, error, aside.name)
-        return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
+
+    def _paths(self) -> list[Path]:
+        try:
+            return [path for path in self.folder.iterdir() if _PENDING_NAME.fullmatch(path.name) and path.is_file()]
+        except FileNotFoundError:
+            return []
+
+
+def _may_hold(name: str, message_ids: Iterable[int]) -> bool:
+    first, _, last = name.removesuffix(".capture").partition("-")
+    return any(int(first) <= each <= int(last) for each in message_ids)
+
+
+def _since(path: Path) -> str:
+    """Return since when a capture waits, of which only the first line is read; empty: it is damaged."""
+    try:
+        with path.open("rb") as file:
+            return str(json.loads(file.readline())["since"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
 
 
 def revise_pending(folder: PendingFolder, captures: RecentCaptures, revisions: Collection[Revision]) -> None:
@@ -661,7 +731,7 @@ def revise_pending(folder: PendingFolder, captures: RecentCaptures, revisions: C
     """
     message_ids = {each.message_id for each in revisions if not each.is_place}
     place_ids = {each.message_id for each in revisions if each.is_place}
-    for waiting in folder.all():
+    for waiting in folder.all(None if place_ids else message_ids):
         place = waiting.capture.place
         if place is not None and not place_ids.isdisjoint((place.id, place.channel_id)):
             folder.drop(waiting)

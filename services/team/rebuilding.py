@@ -1,6 +1,6 @@
 """`--regen`: plans a rebuild of tier 2, and manages the folder in which it is built. Blocking.
 
-    archive    → the fullest capture of each conversation, in order of `said_at`
+    archive    → the fullest capture of each conversation (of a thread the newest), in order of `said_at`
     decisions  → the operators' last decision about each pair, which stays valid
 
 A build that was cut off is resumed: its decisions count up to the first pair that has changed, if prompts, model and
@@ -100,8 +100,11 @@ def _fullest_captures(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], 
     for pair in pairs:
         read += 1
         known = best.get(pair.conversation_id, pair)
-        # The one with most messages, then the newest (Pitfall 13).
-        best[pair.conversation_id] = fullest = max(known, pair, key=lambda each: (len(each.message_ids), each.key))
+        # The one with most messages, then the newest (Pitfall 13); of a thread, which is read as a whole each time, the
+        # newest: what it lacks has been deleted.
+        best[pair.conversation_id] = fullest = max(
+            known, pair, key=lambda each: (len(each.message_ids) if each.kind.joins_by_messages else 0, each.key)
+        )
         if known is not pair:
             left_out[(pair if fullest is known else known).id] = SUPERSEDED
     by_key: dict[Decimal, Pair] = {}

@@ -439,16 +439,21 @@ async def test_a_thread_holds_so_many_files_and_the_next_one_is_told_so(begin: B
     assert "2 is the most" in world.board.sent[-1].text
 
 
-@pytest.mark.parametrize("is_forum", [False, True])
-async def test_only_the_opener_of_a_thread_may_fill_it(begin: Begin, is_forum: bool) -> None:
-    """Pitfall 64: nobody who passes by keeps the asker's files out."""
+@pytest.mark.parametrize("by", ["bot", "post", "stranger"])
+async def test_only_the_opener_of_a_thread_may_fill_it(begin: Begin, by: str) -> None:
+    """Pitfall 64: nobody who passes by keeps the asker's files out, also if they opened a thread on the question."""
     stage = await begin(script=Script(), documents={"max_files_per_thread": 4})
     world = stage.world
-    if is_forum:
+    if by == "post":
         world.opens(forum_post(88, ANNA))
         stage.posts(ANNA, "asked.log", where=88, text="which ERROR is it?")
         await world.wait(120)
         thread_id = 88
+    elif by == "stranger":
+        thread_id = stage.posts(ANNA, "app.log", text="which line says ERROR? see the log").id
+        await world.wait(5)
+        world.opens(thread(thread_id, owner=BEN))
+        await world.wait(115)
     else:
         thread_id = (await stage.asked()).id
     for n in range(3):

@@ -11,10 +11,11 @@ from clock import now, rfc3339
 from model.conversations import REPLY, THREAD, ConversationKind
 from model.events import Edited, GuildGone
 from model.messages import Attachment, Message, Place, PlaceKind
+from services.conversations import context
 from services.knowledge.topic_files import read_topic
-from services.team import WORDLESS, removals
+from services.team import WORDLESS, captures, removals
 from services.team.decisions import Action, Actor, Decision, DecisionLog
-from tests.world import ANNA, GUILD, HELP, OTHER, TESS, World, picture, thread
+from tests.world import ANNA, BEN, GUILD, HELP, OTHER, TESS, World, picture, thread
 
 
 def noted(folder: Path) -> list[Decision]:
@@ -221,6 +222,30 @@ async def test_what_is_deleted_in_a_thread_is_taken_back(tmp_path: Path) -> None
     await world.wait(1200)
     assert world.topics == {}
     assert len(noted(tmp_path)) == 2
+    assert await world.close()
+
+
+async def test_what_was_answered_early_in_a_long_thread_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thread the newest messages are read; what is older was not looked for, and is not gone."""
+    monkeypatch.setattr(context, "THREAD_MESSAGES", 12)
+    monkeypatch.setattr(captures, "FULL_PART", 12)
+    world = await World.begin(tmp_path, team=True)
+    place_id = world.opens(thread(500)).id
+    asked: list[Message] = []
+    for number in range(10):
+        asked.append(world.says(ANNA, f"Where is the page of number {number} in the menu?", where=place_id))
+        world.says(TESS, f"The page of number {number} is in the list called L{number}.", where=place_id, to=asked[-1])
+        await world.wait(1200)
+    for _ in range(15):
+        world.says(BEN, "hm", where=place_id)
+    world.says(TESS, "Please stop that.", where=place_id)
+    await world.wait(1200)
+    text = "".join(world.topics.values())
+    assert [f"called L{number}." in text for number in range(10)] == [True] * 10
+    world.deletes(asked[0])
+    await world.wait(1200)
+    text = "".join(world.topics.values())
+    assert ("number 0" in text, "called L9." in text) == (False, True)
     assert await world.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.events import Deleted, Edited
+from model.events import Deleted, Edited, PlaceGone
 from model.messages import Attachment, Message
 from operators.capturing import revisions_of
 from operators.doubting import Doubt
@@ -35,6 +35,10 @@ def test_of_each_deleted_message_nothing_is_left() -> None:
 
 def test_a_doubt_marks_its_message_and_leaves_the_text() -> None:
     assert revisions_of(Doubt(CHANNEL.id, 5), context_of(Talk())) == (Revision(5, is_doubt=True),)
+
+
+def test_a_deleted_channel_is_gone_with_all_that_was_said_in_it() -> None:
+    assert revisions_of(PlaceGone(START, 5), context_of(Talk())) == (Revision(5, is_place=True),)
 
 
 def test_an_edited_message_reads_as_a_capture_would_have_it() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, PromptRefused, Unavailable
 from services.llm.images import ImageFailed, ImageUnusable
 from services.llm.usage import Usage
+from services.team import captures
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, CapturedImage, CapturedMessage, PendingCapture, PendingFolder
 from services.telemetry import current_people
@@ -66,7 +68,7 @@ async def test_images_are_put_into_words_in_their_messages(tmp_path: Path) -> No
     assert curator.asked == [("summarise_images", "1,2")]
     assert current_people.get() == {11, 50}
     assert usage.calls == {"summarise_images": 1}
-    assert pending.all() == []
+    assert list(pending.all()) == []
 
 
 async def test_an_image_is_looked_at_once_however_often_its_conversation_is_captured(tmp_path: Path) -> None:
@@ -113,6 +115,24 @@ async def test_a_capture_whose_images_fail_waits_with_them_on_the_disk(tmp_path:
     assert words(kept.capture) == "[image: 1.png]"
 
 
+async def test_a_conversation_that_grows_waits_once_and_no_more_is_kept_than_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending, source = PendingFolder(tmp_path), Pictures()
+    away = ScriptedCurator(pictured=lambda _conversation, _ids: Unavailable("down"))
+    summarised = summarise_images(away, source, pending, Usage())
+    one = waiting(picture(1))
+    said = CapturedMessage(3, 50, PairTurn(Speaker.TEAM, "And so."))
+    grown = replace(one, since=9.0, capture=replace(one.capture, messages=(*one.capture.messages, said)))
+    for each in (one, grown):
+        with pytest.raises(Unavailable):
+            await summarised(each)
+    [kept] = pending.all()
+    assert (kept.capture, kept.since, source.loaded) == (grown.capture, one.since, [1])
+    monkeypatch.setattr(captures, "MOST_PENDING_BYTES", 1)
+    assert words(await summarised(waiting(picture(2)))) == words(waiting(picture(2)).capture)
+
+
 async def test_images_that_could_be_had_need_not_be_had_again(tmp_path: Path) -> None:
     source, pending = Pictures(1), PendingFolder(tmp_path)
     summarised = summarise_images(ScriptedCurator(), source, pending, Usage())
@@ -138,7 +158,7 @@ async def test_an_image_that_is_none_stays_a_placeholder_and_holds_nothing_up(tm
     capture = await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
     assert words(capture) == "[image: 1.png]\n[image: 2.png in words]"
     assert source.loaded == [1, 2]
-    assert pending.all() == []
+    assert list(pending.all()) == []
 
 
 async def test_of_many_images_those_that_are_none_take_no_room_from_the_next_capture(tmp_path: Path) -> None:
@@ -176,7 +196,7 @@ async def test_after_a_day_a_capture_is_stored_although_its_images_cannot_be_des
     assert words(await summarised(late)) == "[image: 1.png in words]\n[image: 2.png]"
     assert f"{late.name} is stored without what its images show" in caplog.text
     assert ("Traceback" in caplog.text) is traceback
-    assert pending.all() == []
+    assert list(pending.all()) == []
 
 
 async def test_what_is_withdrawn_while_images_are_described_is_left_out(tmp_path: Path) -> None:
@@ -191,7 +211,7 @@ async def test_what_is_withdrawn_while_images_are_described_is_left_out(tmp_path
     capture = await describing
     assert [said.author_id for said in capture.messages] == [50]
     assert curator.asked == [("summarise_images", "1,2"), ("summarise_images", "2")]
-    assert pending.all() == []
+    assert list(pending.all()) == []
 
 
 async def test_an_image_that_the_endpoint_refuses_stays_a_placeholder_and_holds_nothing_up(tmp_path: Path) -> None:
@@ -209,7 +229,7 @@ async def test_an_image_that_the_endpoint_refuses_stays_a_placeholder_and_holds_
     summarised = summarise_images(curator, Pictures(), pending, Usage())
     capture = await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
     assert words(capture) == "[image: 1.png]\n[image: 2.png in words]"
-    assert pending.all() == []
+    assert list(pending.all()) == []
     asked = len(curator.asked)
     assert words(await summarised(waiting(picture(1)))) == "[image: 1.png]"
     assert len(curator.asked) == asked

@@ -123,7 +123,7 @@ async def test_it_is_tried_again_at_later_ticks_and_stored_when_the_model_is_bac
     office.shots.gone = True  # its address has expired: what was downloaded serves
     await asyncio.sleep(TICK)
     assert office.stored == [["It shows this:\n[image: 1.png in words]", "Restart."]]
-    assert office.pending.all() == []
+    assert list(office.pending.all()) == []
     assert isinstance(office.ends[-1], Pair)
     await office.closes()
     assert office.results == [OutcomeKind.FAILED]
@@ -153,7 +153,7 @@ async def test_a_late_capture_takes_nothing_from_what_was_captured_meanwhile(tmp
     office.teaches(office.talk.says(STAFF, "And update.", place=THREAD))
     await asyncio.sleep(2 * TICK)
     assert office.stored == [["Hello.", "It shows this:\n[image: 1.png in words]", "Restart.", "And update."]]
-    assert office.pending.all() == []
+    assert list(office.pending.all()) == []
     await office.closes()
 
 
@@ -180,7 +180,7 @@ async def test_a_shutdown_while_images_are_looked_at_leaves_the_capture_to_catch
     token.cancel(WorkCancelled(Reason.SHUTDOWN))
     await office.closes()
     assert office.results == [OutcomeKind.CANCELLED]
-    assert office.pending.all() == []
+    assert list(office.pending.all()) == []
     assert office.stored == []
 
 

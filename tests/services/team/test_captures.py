@@ -3,6 +3,9 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 
+import pytest
+
+from services.team import captures as module
 from services.team.archive import Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
@@ -72,6 +75,27 @@ def test_threads_are_told_apart_by_themselves() -> None:
     assert kept(captures, capture("a1 s2", "thread_9")) == "thread_9: a1 s2"
     assert kept(captures, capture("a1 s3")) == "reply_1: a1 s3"
     assert kept(captures, capture("a1 s2 s4", "thread_9")) == "thread_9: a1 s2 s4"
+
+
+def test_a_thread_that_is_not_read_whole_is_kept_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FULL_PART", 5)
+    captures = RecentCaptures()
+
+    def read(words: str) -> str:
+        new = capture(words, "thread_1")
+        return kept(captures, replace(new, read_from=new.messages[0].message_id))
+
+    assert kept(captures, capture("a1 s2 a3 s4", "thread_1")) == "thread_1: a1 s2 a3 s4"
+    assert read("s4 a5 s6") == "thread_1: a1 s2 a3 s4 a5 s6"
+    assert read("a5 s6 b7 s8") == "thread_7: b7 s8"
+    captures = RecentCaptures([pair("a1 s2 a3 s4 a5 s6", "thread_1"), pair("b7 s8", "thread_7")])
+    assert read("s8 b9 s10") == "thread_7: b7 s8 b9 s10"
+    # What was looked for and is not there has been deleted.
+    assert read("s8 s10 a11 s12") == "thread_7: b7 s8 [removed] a11 s12"
+    assert read("s12 a13 s14") == "thread_13: a13 s14"
+    assert read("s14") == "thread_13: a13 s14"
+    # Nothing of what is stored is among what was read, or its part has been forgotten.
+    assert read("a40 s41") == "thread_40: a40 s41"
 
 
 def test_what_the_team_alone_says_goes_to_the_conversation_of_its_name() -> None:

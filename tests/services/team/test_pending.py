@@ -122,14 +122,28 @@ def test_what_is_appended_is_damage() -> None:
 
 def test_those_who_wait_longest_come_first_and_are_gone_once_dropped(tmp_path: Path) -> None:
     folder = PendingFolder(tmp_path / "pending")
-    assert folder.all() == []
+    assert list(folder.all()) == []
     late, early = waiting(1, 9.0), waiting(3, 4.0, b"PNG")
     folder.keep(late)
     folder.keep(early)
-    assert folder.all() == [early, late]
+    assert list(folder.all()) == [early, late]
     folder.drop(early)
     folder.drop(early)
-    assert folder.all() == [late]
+    assert list(folder.all()) == [late]
+
+
+def test_one_at_a_time_is_read_and_none_that_cannot_hold_what_is_asked_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each has up to 10 MB of images."""
+    folder = PendingFolder(tmp_path)
+    for number in (1, 11):
+        folder.keep(waiting(number))
+    first = next(folder.all())
+    (tmp_path / waiting(11).name).write_bytes(b"damaged")
+    revise_pending(folder, RecentCaptures(), [Revision(1, "Why?"), Revision(5), Revision(99, is_doubt=True)])
+    assert "damaged" not in caplog.text
+    assert first == waiting(1)
 
 
 def test_it_says_whether_anything_waits(tmp_path: Path) -> None:
@@ -149,7 +163,7 @@ def test_a_capture_that_is_kept_again_takes_the_place_of_its_file(tmp_path: Path
     folder = PendingFolder(tmp_path)
     folder.keep(waiting(1, 5.0))
     folder.keep(waiting(1, 5.0, b"PNG"))
-    assert folder.all() == [waiting(1, 5.0, b"PNG")]
+    assert list(folder.all()) == [waiting(1, 5.0, b"PNG")]
 
 
 def test_a_damaged_file_is_reported_and_set_aside_and_the_others_are_read(
@@ -162,8 +176,8 @@ def test_a_damaged_file_is_reported_and_set_aside_and_the_others_are_read(
     (tmp_path / waiting(1).name).write_bytes(b"{}")
     (tmp_path / "notes.txt").write_text("not ours")
     (tmp_path / "7-8.capture").mkdir()
-    assert folder.all() == [waiting(5)]
-    assert folder.all() == [waiting(5)]
+    assert list(folder.all()) == [waiting(5)]
+    assert list(folder.all()) == [waiting(5)]
     assert caplog.text.count("holds no capture: its first line has no end; set aside") == 1
     assert (tmp_path / f"{waiting(1).name}.damaged").read_bytes() == b"{}"
 
@@ -173,11 +187,11 @@ def test_what_waits_in_a_deleted_place_is_dropped_and_where_it_was_is_known_to_t
     for number, place in ((1, None), (11, Place(5, PlaceKind.THREAD, guild_id=7, parent_id=6))):
         known = waiting(number)
         folder.keep(replace(known, capture=replace(known.capture, noted_place=place)))
-    assert '"channel_id": "5"' in (pair_link_line("qa_1", folder.all()[-1].capture) or "")
+    assert '"channel_id": "5"' in (pair_link_line("qa_1", list(folder.all())[-1].capture) or "")
     revise_pending(folder, captures, [Revision(7, is_place=True)])
-    assert len(folder.all()) == 2
+    assert len(list(folder.all())) == 2
     revise_pending(folder, captures, [Revision(6, is_place=True)])
-    assert folder.all() == [waiting(1)]
+    assert list(folder.all()) == [waiting(1)]
 
 
 def test_what_is_edited_deleted_or_doubted_is_written_into_what_waits(tmp_path: Path) -> None:
@@ -195,4 +209,4 @@ def test_what_is_edited_deleted_or_doubted_is_written_into_what_waits(tmp_path: 
     assert last == other
     captures.revise([Revision(1)])
     revise_pending(folder, captures, [Revision(1)])
-    assert folder.all() == [other]
+    assert list(folder.all()) == [other]

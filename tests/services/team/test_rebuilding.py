@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from model.conversations import REPLY, THREAD, ConversationKind
 from services.storage import files
 from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
@@ -34,13 +35,20 @@ def ids(found: RebuildPlan) -> list[str]:
     return [task.pair.id for task in found.tasks]
 
 
-def test_of_each_conversation_the_capture_with_the_most_messages_is_worked_through_oldest_talk_first() -> None:
+@pytest.mark.parametrize("kind", [REPLY, THREAD])
+def test_of_each_conversation_the_fullest_capture_is_worked_through_and_of_a_thread_the_newest(
+    kind: ConversationKind,
+) -> None:
+    """A thread is read as a whole each time: what the newest lacks has been deleted."""
     early_talk = replace(FOUR, said_at="2020-01-01T00:00:00.000000Z")
-    long, short = fuller(ONE, 5), captured(6, conversation=1)
-    found = plan([ONE, TWO, early_talk, long, replace(short, conversation_id=ONE.conversation_id)], [])
+    first, long, short = (
+        replace(each, conversation_id=kind.make_id(1)) for each in (ONE, fuller(ONE, 5), captured(6, conversation=1))
+    )
+    found = plan([first, TWO, early_talk, long, short], [])
+    chosen, other = (long, short) if kind is REPLY else (short, long)
     assert (found.pair_count, found.conversation_count) == (5, 3)
-    assert ids(found) == [early_talk.id, TWO.id, long.id]
-    assert dict(found.left_out) == {ONE.id: SUPERSEDED, short.id: SUPERSEDED}
+    assert ids(found) == [early_talk.id, TWO.id, chosen.id]
+    assert dict(found.left_out) == {ONE.id: SUPERSEDED, other.id: SUPERSEDED}
 
 
 def test_of_two_that_hold_as_much_the_newer_counts() -> None:
