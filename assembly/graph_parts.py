@@ -196,7 +196,7 @@ def capture_parts(
     async def revise(_guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
         pairs = await archive.revise(revisions)
         if not archive.is_rehearsal:
-            await run_blocking(revise_pending, pending, captures, {each.message_id for each in revisions})
+            await run_blocking(revise_pending, pending, captures, revisions)
         return pairs
 
     if curation is None:
@@ -261,7 +261,13 @@ async def question_now(
         found = [await fetcher.message(place_id, each) for each in asked_ids]
     if None in found:
         return (draft.asked_texts or [draft.reply.post.question]) if fetcher is None else None
-    return [context.text_of(each) for each in found if each is not None]
+    known = dict(zip(asked_ids, draft.asked_texts, strict=False))
+    # What was not edited reads as it did, whatever the names of those whom it mentions are now.
+    return [
+        known[each.id] if each.edited_at is None and each.id in known else context.text_of(each)
+        for each in found
+        if each is not None
+    ]
 
 
 async def is_spent(budget: Limiter) -> bool:
@@ -317,13 +323,16 @@ def privacy_of_pairs(settings: Settings, tracker: ConversationTracker, history: 
 
     def is_private_now(pair: Pair) -> bool:
         place_id = tracker.place_of(pair.message_ids[-1])
-        if place_id is None and (noted := links.place(pair.id)) is not None:  # it was captured before the start
-            place_id = noted.channel_id
-        if place_id is None:
-            return False
-        # A place that Discord has not sent, such as an archived thread, stays public.
-        is_hidden = history.knows(place_id) and is_private(history.place(place_id), allowed)
-        return is_hidden or history.is_place_gone(place_id)
+        places = [] if place_id is None else [place_id]
+        if place_id is None or not history.knows(place_id):
+            # It was captured before the start, or is in an archived thread, which Discord does not list at a start.
+            noted = links.place(pair.id)
+            places += [] if noted is None else [noted.channel_id, *([noted.parent_id] if noted.parent_id else [])]
+        if any(map(history.is_place_gone, places)):
+            return True
+        # Of a place that Discord has not sent, its channel is asked; what is not known at all stays public.
+        known = next(filter(history.knows, places), None)
+        return known is not None and allowed.isdisjoint(places) and is_private(history.place(known), allowed)
 
     return is_private_now
 
@@ -466,7 +475,7 @@ def assemble(
         reviews=api.reviews,
         access=api.access,
         archive=archive,
-        is_viewable=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
+        everyone_sees=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
         is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
         question_now=partial(question_now, context, history, fetcher, documents),
         may_quote=may_quote,

@@ -26,8 +26,11 @@ class PlaceSeen:
 
 @dataclass(frozen=True, slots=True)
 class PlaceGone:
+    """A channel or thread was deleted, with all that was written in it, and the threads of a channel too."""
+
     at: float
     place_id: int
+    guild_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

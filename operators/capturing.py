@@ -12,7 +12,7 @@ from typing import Any
 from clock import now, run_blocking
 from model.bounded import BoundedDict
 from model.conversations import Image
-from model.events import Deleted, Edited
+from model.events import Deleted, Edited, PlaceGone
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.doubting import Doubt
@@ -93,12 +93,15 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
     return extracted
 
 
-def revisions_of(event: Deleted | Edited | Doubt, context: Context) -> tuple[Revision, ...]:
+def revisions_of(event: Deleted | PlaceGone | Edited | Doubt, context: Context) -> tuple[Revision, ...]:
     """Return how the messages of an event read now, or that they are doubted. An edit that leaves nothing, or nothing
-    that may be captured, is a deletion.
+    that may be captured, is a deletion. A channel goes with its threads.
     """
     if isinstance(event, Doubt):
         return (Revision(event.message_id, is_doubt=True),)
+    if isinstance(event, PlaceGone):
+        gone = (event.place_id, *context.threads_of(event.place_id))
+        return tuple(Revision(each, is_place=True) for each in gone)
     if isinstance(event, Deleted):
         return tuple(map(Revision, event.message_ids))
     message = context.after_edit(event)

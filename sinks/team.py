@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
+from model.conversations import THREAD
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
@@ -42,8 +43,8 @@ from services.telemetry import number_of
 log = logging.getLogger(__name__)
 
 MOST_VERSIONS = 20
-"""A conversation is stored again for each change of a user's words. With more versions of them, all of them go at once:
-else one account could fill the disk, as each word of a message can be edited out by itself."""
+"""A conversation is stored again each time that a user changes their words in it. After more versions than this, all
+of their words are removed: else one account could fill the disk, word by word."""
 LATE_WEEKS = 2  # all captures of the last day are in this many weekly files
 GROUP_SIZE = 128
 """At most this many captures are written by one append."""
@@ -131,16 +132,18 @@ class RawArchive:
         """Store again each conversation that holds an edited, deleted or doubted message, as it reads now: readers use
         the last capture. Captures that still wait are stored with the changes too. An edit by somebody who has opted
         out counts as a deletion. What a user has said in a conversation is deleted whole when they have changed it
-        `MOST_VERSIONS` times.
+        `MOST_VERSIONS` times; and so is all that was said in a deleted channel or thread.
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
         self.captures.revise(revisions)
-        by_message = {each.message_id: each for each in revisions if not each.is_doubt}
+        by_message = {each.message_id: each for each in revisions if not (each.is_doubt or each.is_place)}
         doubted = {each.message_id for each in revisions if each.is_doubt}
         async with self._turn:
             changed: list[_QueuedCapture] = []
-            for pair in await run_blocking(archive_files.last_captures, self.folder, doubted | by_message.keys()):
+            message_ids = doubted | by_message.keys()
+            found = await run_blocking(archive_files.last_captures, self.folder, message_ids) if message_ids else ()
+            for pair in found:
                 messages = captured_messages(pair)
                 edited = [each for each in messages if each.message_id in by_message]
                 withheld = [*filter(self.captures.is_withheld, edited), *await self._changed_often(pair, edited)]
@@ -149,15 +152,39 @@ class RawArchive:
                 revised = with_doubts(revised, doubted)
                 if revised != tuple(messages):
                     changed.append(_QueuedCapture(Capture(None, pair.conversation_id, revised), pair.id))
-            await self._store(changed)
+            pairs = await self._store_again(changed)
+        return [*pairs, *await self._remove_places({each.message_id for each in revisions if each.is_place})]
+
+    async def _remove_places(self, place_ids: Collection[int]) -> Sequence[Pair]:
+        """Store again all conversations in deleted places, and in threads of these, with all messages removed."""
+        if not place_ids or self.places is None:
+            return ()
+        stored: list[Pair] = []
+        noted = await run_blocking(PairLinks(self.places).pairs_in, place_ids)
+        threads = map(THREAD.make_id, place_ids)
+        by_file = await run_blocking(archive_files.last_ids_of, self.folder, noted, threads, min(place_ids))
+        for path, pair_ids in by_file.items():
+            async with self._turn:
+                changed: list[_QueuedCapture] = []
+                for pair in await run_blocking(archive_files.pairs_by_id, path, pair_ids):
+                    messages = captured_messages(pair)
+                    removed = apply_revisions(messages, {each: Revision(each) for each in pair.message_ids})
+                    if removed != tuple(messages):
+                        changed.append(_QueuedCapture(Capture(None, pair.conversation_id, removed), pair.id))
+                for at in range(0, len(changed), GROUP_SIZE):
+                    stored += await self._store_again(changed[at : at + GROUP_SIZE])
+        return stored
+
+    async def _store_again(self, changed: Sequence[_QueuedCapture]) -> Sequence[Pair]:
+        await self._store(changed)
         for each in changed:
             if each.error is not None:
                 raise each.error
         return [each.pair for each in changed if each.pair is not None]
 
     async def _changed_often(self, pair: Pair, edited: Iterable[CapturedMessage]) -> Sequence[CapturedMessage]:
-        """Return the messages of those authors of `edited` ones who have changed theirs too often since a conversation
-        has grown. Raises OSError.
+        """Return all messages in a conversation of those authors of `edited` ones who have changed theirs too often
+        since it last grew. Raises OSError.
         """
         authors = {each.author_id for each in edited if each.turn.speaker is Speaker.USER}
         if not authors:

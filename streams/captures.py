@@ -19,7 +19,7 @@ from clock.timeouts import Backoff
 from dataflow import concat_map_iterable, map_async, of_type, pass_through, unfold
 from dataflow.metering import Gauge, operator_gauge, operator_watch
 from dataflow.triggering import coalesce
-from model.events import Deleted, Edited, Event
+from model.events import Deleted, Edited, Event, PlaceGone
 from model.outcomes import Outcome
 from model.servers import Servers
 from operators.capturing import ExtractedCapture, extract, retry_pending, revisions_of, without_withdrawn
@@ -149,7 +149,8 @@ MOST_WAITING = 10_000
 def revised_captures(
     events: Observable[Event | Doubt], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
 ) -> Observable[Pair]:
-    """Capture conversations again, as they read now, if one of their messages was edited, deleted or doubted.
+    """Capture conversations again, as they read now, if one of their messages was edited, deleted or doubted, or their
+    channel or thread was deleted.
 
     events  --m1---(m1→edit)--(m2→delete)--(m3→delete)-(m1→delete)--|
     pairs   ----------p1--------------------------------------p2-|      m2 was in no capture; m3 and m1 were in one
@@ -158,18 +159,20 @@ def revised_captures(
     what comes after a revision waits, and is handled together; so does what cannot be written (a full disk). When
     `events` end, nothing waits any more.
     """
-    waiting: dict[int | None, dict[tuple[int, bool], Revision]] = {}
+    waiting: dict[int | None, dict[Revised, Revision]] = {}
     ended = asyncio.Event()
     pauses, retries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), Backoff(FIRST_PAUSE, LONGEST_PAUSE)
     not_before = -inf
 
-    def add(event: Deleted | Edited | Doubt) -> None:
+    def add(event: Deleted | PlaceGone | Edited | Doubt) -> None:
         try:
             revisions = by_message(revisions_of(event, context))
             if revisions:
-                waiting.setdefault(guild_of(event.channel_id), {}).update(revisions)
+                # A deleted place is no longer known.
+                guild_id = event.guild_id if isinstance(event, PlaceGone) else guild_of(event.channel_id)
+                waiting.setdefault(guild_id, {}).update(revisions)
         except Exception as error:  # noqa: BLE001 (one event must not end the branch)
-            log_unrevised(event.message_ids if isinstance(event, Deleted) else (event.message_id,), error)
+            log_unrevised(ids_of(event), error)
 
     async def revise_next() -> Sequence[Pair] | None:
         nonlocal not_before
@@ -201,20 +204,36 @@ def revised_captures(
         return pairs
 
     return events.pipe(
-        of_type(Deleted, Edited, Doubt),
+        of_type(Deleted, PlaceGone, Edited, Doubt),
         ops.do_action(add, on_completed=ended.set),
         coalesce(lambda _: unfold(revise_next)),
         concat_map_iterable(lambda pairs: pairs),
     )
 
 
-def by_message(revisions: Iterable[Revision]) -> dict[tuple[int, bool], Revision]:
-    return {(each.message_id, each.is_doubt): each for each in revisions}
+Revised = tuple[int, bool, bool]
+"""What a revision is about: an id, whether it is a doubt, and whether it is a place: a thread may have the id of the
+message that it was opened on.
+"""
+
+
+def by_message(revisions: Iterable[Revision]) -> dict[Revised, Revision]:
+    return {(each.message_id, each.is_doubt, each.is_place): each for each in revisions}
+
+
+def ids_of(event: Deleted | PlaceGone | Edited | Doubt) -> Iterable[int]:
+    match event:
+        case Deleted(message_ids=message_ids):
+            return message_ids
+        case PlaceGone(place_id=place_id):
+            return (place_id,)
+        case _:
+            return (event.message_id,)
 
 
 def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
     log.error(
-        "messages %s were deleted, edited or doubted, and what was captured of them stays: %s; see --kb remove",
+        "messages or channels %s were deleted, edited or doubted, and what was captured stays: %s; see --kb remove",
         ", ".join(map(str, message_ids)),
         error,
         exc_info=None if is_expected(error) else error,

@@ -236,7 +236,8 @@ def encode_capture(capture: Capture, part: Part) -> tuple[bytes, dict[str, str]]
     # The id is the same if another worker captures these messages again after a crash.
     message_id = f"{capture.conversation_id}-{capture.messages[-1].message_id}-{len(capture.messages)}-{part.last.id}"
     headers = {MESSAGE_ID: message_id, PART_HEADER: render_part(part)}
-    return captures.render_pending(PendingCapture(now(), capture, ())), headers
+    # Its place is in the header.
+    return captures.render_pending(PendingCapture(now(), replace(capture, part=None), ())), headers
 
 
 _REVISIONS = TypeAdapter(tuple[Revision, ...])

@@ -190,7 +190,7 @@ async def singleton_jobs(
             enter = stack.enter_async_context
             await enter(post_weekly_reports(settings, discord.poster, discord.fetcher, report))
             if documents is not None:
-                await enter(sweep_regularly(settings.documents, documents, left, discord.fetcher, rx.of(None)))
+                await enter(sweep_regularly(settings, documents, left, discord.fetcher, rx.of(None)))
                 await enter(in_background(resume_unfinished_files(documents, shared, state)))
             await asyncio.Event().wait()
 
@@ -401,6 +401,10 @@ def sending_capture_parts(
         return replace(outcome, qa_id=None)
 
     async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        # The process that keeps the archive follows the channels and threads itself.
+        revisions = [each for each in revisions if not each.is_place]
+        if not revisions:
+            return ()
         captures.revise(revisions)
         # The copy of the archive has what other workers have captured, once it is stored. What waits for that may be of
         # an earlier owner of this partition.
@@ -442,7 +446,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 state,
                 discord,
                 ModelOptions(
-                    observe=meters.observe,
+                    on_duration=meters.on_duration,
                     at_once=settings.ai_response.max_concurrent_answers,
                     on_call=meters.on_call,
                 ),

@@ -187,6 +187,7 @@ class Gone(Wire):
     """A guild, channel or thread that was deleted; a guild may also be unavailable for a while."""
 
     id: Snowflake
+    guild_id: Snowflake | None = None
     unavailable: bool | None = None
 
 
@@ -496,7 +497,7 @@ def _place_seen(decoder: Decoder, at: float, d: Payload) -> Sequence[Event]:
 
 
 def _place_gone(decoder: Decoder, at: float, d: Payload) -> Sequence[Event]:
-    return (PlaceGone(at, decoder.remove(d)),)
+    return (PlaceGone(at, decoder.remove(d), read(Gone, d).guild_id),)
 
 
 _READERS: Mapping[str, Callable[[Decoder, float, Payload], Sequence[Event]]] = {

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         allowed_remarks,
         allowed_removals,
         has_team_changed,
+        may_repeat,
         merge_decisions,
         pieces_by_topic,
         replaced_by,

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
-from model.conversations import READING_SECONDS, ConversationKind, kind_of
+from model.conversations import ConversationKind, kind_of
 from model.messages import snowflake_time
 from services.knowledge import DOUBTED, INDENT, MARKER, UNREAD, PairTurn, Speaker, render_block
 
@@ -129,6 +129,7 @@ log = logging.getLogger(__name__)
 
 # Blocks
 
+LEFT_OUT = "…"  # replaces words that a user has edited out
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
 UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody has this id
@@ -310,6 +311,20 @@ def pairs_with(text: str, words: Sequence[str]) -> list[Pair]:
     return [pair for pair in map(_pair_in, pieces) if isinstance(pair, Pair)]
 
 
+def heads(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the id of each block in `text`, that of its conversation, and the block, of which no more is read."""
+    for piece in _pieces(text):
+        parts = (line.rstrip("\r").partition(": ") for line in piece.split("\n", 5)[:5])
+        fields = {name: value for name, _, value in parts}
+        yield fields.get("id", ""), fields.get("conversation_id", ""), piece
+
+
+def pairs_by_id(text: str, pair_ids: Container[str]) -> list[Pair]:
+    """Read only the pairs in `text` with these ids."""
+    found = (_pair_in(piece) for pair_id, _, piece in heads(text) if pair_id in pair_ids)
+    return [pair for pair in found if isinstance(pair, Pair)]
+
+
 def _pieces(text: str) -> list[str]:
     starts = [0, *(found.start() for found in _MARKER_LINE.finditer(text)), len(text)]
     return [text[start:stop] for start, stop in pairwise(starts) if start < stop]
@@ -388,9 +403,13 @@ def addressees_of(pair: Pair) -> tuple[int, ...]:
     return pair.addressee_ids or _addressees_of_earlier(pair)
 
 
+_UNREAD_SECONDS = 10.0
+"""A part of the format: a pair has no line of addressees where it would say the same."""
+
+
 def _addressees_of_earlier(pair: Pair) -> tuple[int, ...]:
     """Return the addressees in a pair that does not name them: the team speaks to the only user, or to the first while
-    no other has written. What a user added less than `READING_SECONDS` before its next turn is no part of the question.
+    no other has written. What a user added less than `_UNREAD_SECONDS` before its next turn is no part of the question.
     """
     askers = _askers(pair)
     found = [UNKNOWN] * len(pair.turns)
@@ -404,7 +423,7 @@ def _addressees_of_earlier(pair: Pair) -> tuple[int, ...]:
         answered = snowflake_time(pair.message_ids[at])
         firsts = {pair.author_ids[each]: each for each in reversed(waiting)}
         for each in set(waiting).difference(firsts.values()):
-            if answered - snowflake_time(pair.message_ids[each]) < READING_SECONDS:
+            if answered - snowflake_time(pair.message_ids[each]) < _UNREAD_SECONDS:
                 found[each] = pair.author_ids[each]
         waiting.clear()
         if so_far:

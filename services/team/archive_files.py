@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -94,6 +94,38 @@ def earlier_captures(folder: Path, pair: Pair) -> list[Pair]:
     return sorted(earlier, key=attrgetter("key"))
 
 
+def last_ids_of(
+    folder: Path, pair_ids: Container[str], conversation_ids: Iterable[str], since: int
+) -> dict[Path, set[str]]:
+    """Return by file the id of the last capture of each conversation that one of these pairs is of, or that has one of
+    these ids. `since`: the id of something on Discord that is older than all of them.
+    """
+    first = archive.week_file(Decimal(int(snowflake_time(since) - CLOCK_SECONDS)))
+    wanted, last = set(conversation_ids), dict[str, tuple[Path, str]]()
+    for path in week_files(folder):
+        if path.name < first:
+            continue
+        for pair_id, conversation_id, _ in archive.heads(_sound_text(path)):
+            if pair_id in pair_ids:
+                wanted.add(conversation_id)
+            if conversation_id in wanted:
+                last[conversation_id] = path, pair_id
+    found: dict[Path, set[str]] = {}
+    for path, pair_id in last.values():
+        found.setdefault(path, set()).add(pair_id)
+    return found
+
+
+def pairs_by_id(path: Path, pair_ids: Container[str]) -> list[Pair]:
+    """Return the pairs of a file with these ids."""
+    return archive.pairs_by_id(_sound_text(path), pair_ids)
+
+
+def _sound_text(path: Path) -> str:
+    data = path.read_bytes()
+    return data[: sound_length(data)].decode(errors="replace")
+
+
 def authors_in(folder: Path, pair_ids: Iterable[str]) -> set[int]:
     """Return the ids of those who have written in these pairs, as far as they are known. Only the files of their weeks
     are read; what is no id of a pair is left out. Raises OSError.
@@ -169,13 +201,21 @@ class StoredBlock:
 
 PairFilter = Callable[[Pair], bool]
 
+MOST_AHEAD = 100_000
+"""Conversations of which the last capture is known that is not read yet: some 35 MB."""
+
 
 def accept_all(_pair: Pair) -> bool:
     return True
 
 
 class ArchiveReader:
-    """Reads the wanted pairs of an archive, oldest first. Keeps only the last chunk that it read in memory."""
+    """Reads the wanted pairs of an archive, oldest first. Keeps only the last chunk that it read in memory; of what may
+    come later the ids.
+
+    Attributes:
+        ahead: the ids of the last wanted captures that may not be in memory, by conversation.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -186,16 +226,21 @@ class ArchiveReader:
         self._unread: deque[str] = deque()
         self._waiting: deque[Pair] = deque()
         self._latest: dict[str, Pair] = {}  # of the waiting pairs, the last of each conversation
+        self.ahead = BoundedDict[str, str](MOST_AHEAD)
 
     def survey(self, wanted: PairFilter) -> Iterator[Pair]:
         """Yield every pair of the archive once. Afterwards `oldest` starts at the first wanted pair of each file."""
         self.rewind()
+        self._forget_ahead()
         self._find_unread()
         for name in list(self._unread):
             here = _Position()
             done = True
             while (pairs := self._read(name, here)) is not None:
-                done = done and not any(map(wanted, pairs))
+                found = list(filter(wanted, pairs))
+                for pair in found:
+                    self.note_ahead(pair)
+                done = done and not found
                 if done:
                     self._positions[name] = replace(here)
                 yield from pairs
@@ -213,6 +258,7 @@ class ArchiveReader:
             if not self._unread:
                 self._find_unread()
             if not self._unread:
+                self._forget_ahead()  # all is in memory
                 return None
             pairs = self._read(self._unread[0], self._positions.setdefault(self._unread[0], _Position()))
             if pairs is None:
@@ -232,10 +278,19 @@ class ArchiveReader:
         """Return the wanted pairs in memory."""
         return list(filter(wanted, self._waiting))
 
-    def later_capture(self, pair: Pair) -> Pair | None:
-        """Return the last capture of the same conversation in memory, if it is later than `pair`."""
-        latest = self._latest.get(pair.conversation_id, pair)
-        return latest if latest.key > pair.key else None
+    def later_capture(self, pair: Pair) -> str | None:
+        """Return the id of the last capture of the same conversation, as far as it is known, if it is later."""
+        latest = max(self._latest.get(pair.conversation_id, pair), pair, key=attrgetter("key"))
+        ahead = self.ahead.get(pair.conversation_id)
+        if ahead is not None and archive.instant(ahead) > latest.key:
+            return ahead
+        return latest.id if latest.key > pair.key else None
+
+    def note_ahead(self, pair: Pair) -> None:
+        """Note that a wanted pair may be on the disk alone."""
+        known = self.ahead.get(pair.conversation_id)
+        if known is None or archive.instant(known) < pair.key:
+            self.ahead[pair.conversation_id] = pair.id
 
     def add_block(self, block: StoredBlock) -> bool:
         """Take over a block that was just appended, if it follows the last block that was read. False: it is read from
@@ -250,8 +305,13 @@ class ArchiveReader:
             return True
         return False
 
+    def _forget_ahead(self) -> None:
+        self.ahead = BoundedDict[str, str](MOST_AHEAD)  # anew: another thread may add to it
+
     def rewind(self) -> None:
         """Start reading from the beginning again, as skipped pairs may be wanted now."""
+        for pair in self._waiting:
+            self.note_ahead(pair)
         self._folder_seen = None
         self._positions.clear()
         self._unread.clear()

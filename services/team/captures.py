@@ -21,11 +21,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from clock import from_rfc3339, rfc3339
 from model.bounded import BoundedDict
 from model.conversations import CONVERSATION_ID, REPLY, ConversationKind, Image, kind_of
-from model.messages import Attachment, Message, Part, discord_address, snowflake_time
+from model.messages import Attachment, Message, Part, Place, PlaceKind, discord_address, snowflake_time
 from model.words import replace_surrogates
 from services.storage import files
 from services.team import archive
-from services.team.archive import REMOVED, Pair, PairTurn, Speaker
+from services.team.archive import LEFT_OUT, REMOVED, Pair, PairTurn, Speaker
 from services.team.decisions import why_invalid
 
 # Captures of one conversation
@@ -58,11 +58,17 @@ class Capture:
     Attributes:
         part: None if its outcome was given before this try.
         messages: the messages, in order of id.
+        noted_place: where it was captured, if it has no part and that is known: ids alone.
     """
 
     part: Part | None
     conversation_id: str
     messages: tuple[CapturedMessage, ...]
+    noted_place: Place | None = None
+
+    @property
+    def place(self) -> Place | None:
+        return self.noted_place if self.part is None else self.part.place
 
     @property
     def kind(self) -> ConversationKind:
@@ -81,13 +87,15 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The new text of a message that was edited or deleted; or that it is doubted.
+    """The new text of a message that was edited or deleted; or that it is doubted; or a place that was deleted.
 
     Attributes:
+        message_id: of a deleted place, its id.
         text: None: the message was deleted.
         author_id: `archive.UNKNOWN` if the author is not known.
         placeholders: the number of lines at the end of the text that stand for attachments.
         is_doubt: True: somebody doubts the message, which reads as before. It has no text and no author.
+        is_place: True: a channel or thread was deleted with all its messages, and those of its threads.
     """
 
     message_id: int
@@ -95,6 +103,7 @@ class Revision:
     author_id: int = archive.UNKNOWN
     placeholders: int = 0
     is_doubt: bool = False
+    is_place: bool = False
 
     def apply_to(self, turn: PairTurn, opening: str = "") -> PairTurn:
         """Return the turn with the new text, without the `opening` of its kind. Of a user's, what was edited out is
@@ -114,17 +123,16 @@ class Revision:
 
 
 _WORD = re.compile(r"\S+")
-_LEFT_OUT = "…"
-_LEFT_OUT_TWICE = re.compile(rf"{_LEFT_OUT}[\s{_LEFT_OUT}]*{_LEFT_OUT}")
+_LEFT_OUT_TWICE = re.compile(rf"{LEFT_OUT}[\s{LEFT_OUT}]*{LEFT_OUT}")
 
 
 def _without_other_words(text: str, kept_in: str) -> str:
     """Return a text without the words that are not in another one; `REMOVED` if none is."""
-    kept = set(kept_in.split()) - {_LEFT_OUT}
+    kept = set(kept_in.split()) - {LEFT_OUT}
     if kept.isdisjoint(text.split()):
         return REMOVED
-    found = _WORD.sub(lambda word: word[0] if word[0] in kept else _LEFT_OUT, text)
-    return _LEFT_OUT_TWICE.sub(_LEFT_OUT, found)
+    found = _WORD.sub(lambda word: word[0] if word[0] in kept else LEFT_OUT, text)
+    return _LEFT_OUT_TWICE.sub(LEFT_OUT, found)
 
 
 def apply_revisions(
@@ -381,7 +389,7 @@ class RecentCaptures:
         for each in revisions:
             if each.is_doubt:
                 self._doubted[each.message_id] = None
-            else:
+            elif not each.is_place:
                 self._revisions[each.message_id] = each
 
     def with_revisions(self, capture: Capture) -> Capture:
@@ -508,8 +516,15 @@ class _Said(_Record):
     text: str
 
 
+class _PlaceIds(_Record):
+    id: _Id
+    guild_id: _Id | None
+    parent_id: _Id | None
+
+
 class _Head(_Record):
     since: str
+    place: _PlaceIds | None = None
     conversation_id: Annotated[str, Field(pattern=f"^{CONVERSATION_ID}$")] | None
     continues: _Id | None = None  # written by earlier versions
     said: Annotated[list[_Said], Field(min_length=1)]
@@ -521,6 +536,7 @@ def render_pending(waiting: PendingCapture) -> bytes:
     loaded, one after another.
 
         {"since": "2026-02-01T03:10:56.228Z", "conversation_id": "thread_14…",
+         "place": {"id": "14…", "guild_id": "7", "parent_id": "11"},
          "said": [{"message_id": "14…", "author_id": "311", "speaker": "User", "text": "It says\n[image: a.png]"}],
          "pictures": [{"message_id": "14…", "index": 0, "line": -1, "attachment": {…}, "media_type": "image/png",
                        "bytes": 1234, "sha256": "9f86…"}]}
@@ -530,6 +546,7 @@ def render_pending(waiting: PendingCapture) -> bytes:
     head = {
         "since": rfc3339(waiting.since, digits=6),
         "conversation_id": capture.conversation_id,
+        **({} if capture.place is None else {"place": _place_ids(capture.place)}),
         "said": [
             {"message_id": str(each.message_id), "author_id": str(each.author_id)}
             | ({"addressee_id": str(each.addressee_id)} if each.addressee_id else {})
@@ -549,6 +566,11 @@ def render_pending(waiting: PendingCapture) -> bytes:
     }
     line = replace_surrogates(json.dumps(head, ensure_ascii=False, separators=(",", ":"))) + "\n"
     return b"".join([line.encode(), *(image.data for image in contents if image is not None)])
+
+
+def _place_ids(place: Place) -> dict[str, str | None]:
+    ids = {"id": place.id, "guild_id": place.guild_id, "parent_id": place.parent_id}
+    return {name: None if each is None else str(each) for name, each in ids.items()}
 
 
 def _with_text_ids(fields: list[tuple[str, Any]]) -> dict[str, object]:
@@ -588,7 +610,8 @@ def parse_pending(data: bytes) -> PendingCapture:
     if rest:
         raise DamagedCapture("there is more in it than was stored")
     conversation_id = head.conversation_id or REPLY.make_id(head.continues or messages[0].message_id)
-    return PendingCapture(since, Capture(None, conversation_id, messages), tuple(refs), images)
+    place = None if head.place is None else Place(kind=PlaceKind.CHANNEL, **dict(head.place))
+    return PendingCapture(since, Capture(None, conversation_id, messages, place), tuple(refs), images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,12 +655,17 @@ class PendingFolder:
         return sorted(found, key=lambda waiting: (waiting.since, waiting.name))
 
 
-def revise_pending(folder: PendingFolder, captures: RecentCaptures, message_ids: Collection[int]) -> None:
+def revise_pending(folder: PendingFolder, captures: RecentCaptures, revisions: Collection[Revision]) -> None:
     """Write the waiting captures that hold one of these messages as they read now: what is known of edits, deletions
-    and doubts is lost with a restart. Blocking. Raises OSError.
+    and doubts is lost with a restart. Those in a deleted place are dropped. Blocking. Raises OSError.
     """
+    message_ids = {each.message_id for each in revisions if not each.is_place}
+    place_ids = {each.message_id for each in revisions if each.is_place}
     for waiting in folder.all():
-        if any(each.message_id in message_ids for each in waiting.capture.messages):
+        place = waiting.capture.place
+        if place is not None and not place_ids.isdisjoint((place.id, place.channel_id)):
+            folder.drop(waiting)
+        elif any(each.message_id in message_ids for each in waiting.capture.messages):
             revised = waiting.with_messages(captures.with_revisions(waiting.capture).messages)
             if revised.capture.is_exchange:
                 folder.keep(revised)
@@ -652,10 +680,10 @@ def pair_link_line(qa_id: str, capture: Capture) -> str | None:
     """Return the line that links a capture to the team's last message in it; None if that is not on Discord, or the
     server is unknown.
     """
-    part = capture.part
-    if part is None or part.place.guild_id is None or not capture.kind.is_on_discord:
+    place = capture.place
+    if place is None or place.guild_id is None or not capture.kind.is_on_discord:
         return None
-    return PairPlace(part.place.guild_id, part.place.id, _last_answer(capture)).line(qa_id)
+    return PairPlace(place.guild_id, place.id, _last_answer(capture), place.parent_id).line(qa_id)
 
 
 def _last_answer(capture: Capture) -> int:
@@ -665,14 +693,17 @@ def _last_answer(capture: Capture) -> int:
 
 
 class PairPlace(NamedTuple):
-    """The message in Discord that a pair is linked to."""
+    """The message in Discord that a pair is linked to. `parent_id`: the channel of a thread; of threads that were noted
+    by earlier versions it is not known.
+    """
 
     guild_id: int
     channel_id: int
     message_id: int
+    parent_id: int | None = None
 
     def line(self, qa_id: str) -> str:
-        ids = {name: str(value) for name, value in self._asdict().items()}
+        ids = {name: str(value) for name, value in self._asdict().items() if value is not None}
         return json.dumps({"qa_id": qa_id, **ids}) + "\n"
 
 
@@ -680,8 +711,8 @@ class PairPlace(NamedTuple):
 class PairLinks:
     """Finds the Discord address of a pair in the file. Nothing is kept in memory, since few are looked up.
 
-    A line is `{"qa_id", "guild_id", "channel_id", "message_id"}`, all strings, no names or words. A lost line costs a
-    link.
+    A line is `{"qa_id", "guild_id", "channel_id", "message_id"}`, and `"parent_id"` for a thread; all strings, no names
+    or words. A lost line costs a link.
     """
 
     path: Path
@@ -689,12 +720,26 @@ class PairLinks:
     def address(self, qa_id: str) -> str | None:
         """Return the address of a pair's message, if known. Blocking, as `place`."""
         place = self.place(qa_id)
-        return None if place is None else discord_address(*place)
+        return None if place is None else discord_address(place.guild_id, place.channel_id, place.message_id)
 
     def line_of_revised(self, qa_id: str, earlier_id: str, capture: Capture) -> str | None:
         """Return the line to store for a new version of the pair `earlier_id`. Blocking, as `place`."""
         place = self.place(earlier_id)
         return None if place is None else place._replace(message_id=_last_answer(capture)).line(qa_id)
+
+    def pairs_in(self, place_ids: Collection[int]) -> set[str]:
+        """Return the ids of the pairs that are in one of these places, or in a thread of one. Blocking."""
+        wanted = [f'"{each}"'.encode() for each in place_ids]
+        found = set[str]()
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    # Few lines are parsed: most are about other places.
+                    if any(each in line for each in wanted) and (pair_id := _pair_in(line, place_ids)) is not None:
+                        found.add(pair_id)
+        except FileNotFoundError:
+            pass
+        return found
 
     def place(self, qa_id: str) -> PairPlace | None:
         """Return the place of a pair, from the last line about it; None if it is not known. Blocking, for a moment: a
@@ -718,6 +763,17 @@ def _place(line: bytes, qa_id: str) -> PairPlace | None:
         found = json.loads(line)
         if found["qa_id"] != qa_id:
             return None
-        return PairPlace(int(found["guild_id"]), int(found["channel_id"]), int(found["message_id"]))
+        parent_id = None if (parent := found.get("parent_id")) is None else int(parent)
+        return PairPlace(int(found["guild_id"]), int(found["channel_id"]), int(found["message_id"]), parent_id)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None  # torn by a crash, or edited
+
+
+def _pair_in(line: bytes, place_ids: Collection[int]) -> str | None:
+    """Return the id of a line's pair, if that is in one of these places."""
+    try:
+        qa_id = str(json.loads(line)["qa_id"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    place = _place(line, qa_id)
+    return qa_id if place is not None and {place.channel_id, place.parent_id}.intersection(place_ids) else None

@@ -12,21 +12,30 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from model.bounded import BoundedDict
 from model.processes import UserError
-from services.knowledge import IndexEntry, files_of, first_file_of, fold_name_word, is_topic_name, next_file, topic_name
+from services.knowledge import (
+    IndexEntry,
+    files_of,
+    first_file_of,
+    fold_name_word,
+    is_topic_name,
+    name_words,
+    next_file,
+    topic_name,
+)
 from services.storage import files
 from services.team import archive, archive_files
-from services.team.archive import REMOVED, Pair, Speaker, piece_of
+from services.team.archive import LEFT_OUT, REMOVED, Pair, Speaker, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
-from services.team.topics import Correction, Placement, Topic, TopicFold, sort_key, topic_block
+from services.team.topics import Correction, Placement, Topic, TopicFold, has_team_text, sort_key, topic_block
 
 # Files, state and start cursor
 
@@ -155,9 +164,9 @@ MOST_REMOVED = 3
 _IS_LATER = "is a later capture of the same conversation"
 
 
-def skipped_for(later: Pair) -> str:
+def skipped_for(later_id: str) -> str:
     """Return the reason for which an earlier capture of a conversation is skipped."""
-    return f"{later.id} {_IS_LATER}"
+    return f"{later_id} {_IS_LATER}"
 
 
 def allowed_removals(pair: Pair, in_topic: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
@@ -245,6 +254,28 @@ def has_changed(pair: Pair, earlier: Pair) -> bool:
     return _is_doubted_since(pair, earlier) or bool(_speakers_changed(pair, earlier))
 
 
+def may_repeat(pair: Pair) -> bool:
+    """Return True if a capture may differ from an earlier one as `takes_away` says."""
+    lost = (turn for turn in pair.turns if turn.speaker is Speaker.USER)
+    return bool(pair.doubted_ids) or any(turn.text == REMOVED or LEFT_OUT in turn.text for turn in lost)
+
+
+def takes_away(pair: Pair, earlier: Pair) -> bool:
+    """Return True if a capture differs from an earlier one of its conversation by nothing but doubts, words of users
+    that are gone, and answers that went with their question.
+    """
+    if (pair.message_ids, pair.author_ids) != (earlier.message_ids, earlier.author_ids):
+        return False
+    turns = [(now, before) for now, before in zip(pair.turns, earlier.turns, strict=True) if now != before]
+    if any(now.speaker is not before.speaker for now, before in turns):
+        return False
+    users = [(now.text, before.text) for now, before in turns if now.speaker is Speaker.USER]
+    of_team = {now.text for now, _ in turns if now.speaker is Speaker.TEAM}
+    return all(now == REMOVED or {*now.split()} - {LEFT_OUT} <= {*before.split()} for now, before in users) and (
+        of_team <= ({REMOVED} if any(now == REMOVED for now, _ in users) else set())
+    )
+
+
 def has_team_changed(pair: Pair, earlier: Pair) -> bool:
     """Return True if the team alone has changed or removed its words of an earlier capture. What a user removes may
     take an answer with it, and anybody may doubt one.
@@ -305,7 +336,7 @@ def complete_added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: i
     if not decision.topic:
         raise ValueError(f"{decision.qa_id} is added to no topic")
     if (later := fold.later_capture(pair)) is not None:
-        reason = skipped_for(later)
+        reason = skipped_for(later.id)
         return replace(
             decision,
             action=Action.SKIPPED,
@@ -391,7 +422,8 @@ def has_inner_word(topic: str, words: Collection[str], least_chars: int) -> bool
 
 # The library
 
-MOST_AHEAD_OF_READER = 1_000
+MOST_COMPARED = 1_000
+"""Later captures that are read together, to see whether they have changed what is filed."""
 MOST_PUT_OFF = 64
 """The most decisions and descriptions that are put off together."""
 
@@ -428,13 +460,15 @@ class TeamLibrary:
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
     _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
-    # Captures that are read later, the last of each conversation.
-    _ahead: BoundedDict[str, Pair] = field(
-        default_factory=lambda: BoundedDict[str, Pair](MOST_AHEAD_OF_READER), init=False
-    )
+    # Conversations of `reader.ahead` whose last capture is still to be compared with what is filed.
+    _uncompared: dict[str, None] = field(default_factory=dict[str, None], init=False)
+    _changed: list[Pair] = field(default_factory=list[Pair], init=False)  # such captures that have changed it
     # Decisions that were put off and are not in the log yet.
     _unlogged: list[Decision] = field(default_factory=list[Decision], init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
+
+    def __post_init__(self) -> None:
+        self._uncompared = dict.fromkeys(self.reader.ahead)
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -456,21 +490,53 @@ class TeamLibrary:
                 self.flush()
             return found
 
-    def later_undecided(self, pair: Pair) -> Pair | None:
-        """Return a later capture of the same conversation that is undecided too, if one is in memory."""
+    def later_undecided(self, pair: Pair) -> str | None:
+        """Return the id of a later capture of the same conversation that is undecided too."""
         with self._lock:
-            ahead = self._ahead.get(pair.conversation_id, pair)
-            return self.reader.later_capture(pair) or (ahead if ahead.key > pair.key else None)
+            later = self.reader.later_capture(pair)
+            return None if later is None or archive.instant(later) in self.fold.placement.decided else later
 
     def outdated_pair(self) -> tuple[Pair, Pair] | None:
-        """Return a pair in a topic, and an undecided later capture in memory that has changed it (`has_changed`)."""
+        """Return a pair in a topic, and an undecided later capture that has changed it (`has_changed`). Raises OSError:
+        the archive cannot be read.
+        """
         with self._lock:
             is_undecided = self.fold.placement.is_undecided
-            for pair in (*self.reader.in_memory(is_undecided), *filter(is_undecided, list(self._ahead.values()))):
-                for held in self.fold.captures(pair):
-                    if held.key < pair.key and has_changed(pair, held):
+            for pair in self.reader.in_memory(is_undecided):
+                if (held := self._changed_by(pair)) is not None:
+                    return held, pair
+            while self._changed or self._uncompared:
+                while self._changed:
+                    pair = self._changed[-1]
+                    if is_undecided(pair) and (held := self._changed_by(pair)) is not None:
                         return held, pair
+                    self._changed.pop()
+                self._compare()
             return None
+
+    def _changed_by(self, pair: Pair) -> Pair | None:
+        for held in self.fold.captures(pair):
+            if held.key < pair.key and has_changed(pair, held):
+                return held
+        return None
+
+    def _compare(self) -> None:
+        """Read the next of what was captured later of filed conversations. Raises OSError."""
+        keys = dict[Decimal, str]()
+        for conversation_id in list(self._uncompared):
+            if len(keys) == MOST_COMPARED:
+                break
+            del self._uncompared[conversation_id]  # first: a later capture may come meanwhile
+            last = self.reader.ahead.get(conversation_id)
+            if last is not None and self.fold.has_conversation(conversation_id):
+                keys[archive.instant(last)] = conversation_id
+        try:
+            missing = keys.keys() - self.fold.placement.decided
+            found = self.reader.find(missing) if missing else {}
+        except OSError:
+            self._uncompared.update(dict.fromkeys(keys.values()))
+            raise
+        self._changed = [pair for pair in found.values() if self._changed_by(pair) is not None]
 
     @property
     def is_behind(self) -> bool:
@@ -484,7 +550,7 @@ class TeamLibrary:
 
     def add_block(self, block: StoredBlock) -> None:
         """Take over a block that was just appended to the archive. Never waits: a busy library reads it later, and so
-        does one that has others to read before; that something in it was taken back is known at once.
+        does one that has others to read before; its id is known at once, and so whether something was taken back.
         """
         taken = False
         if self._lock.acquire(blocking=False):
@@ -493,7 +559,8 @@ class TeamLibrary:
             finally:
                 self._lock.release()
         if not taken:
-            self._ahead[block.pair.conversation_id] = block.pair
+            self.reader.note_ahead(block.pair)
+            self._uncompared[block.pair.conversation_id] = None
 
     def pairs_of_topic(self, topic: str) -> Sequence[Pair]:
         """Return the pairs of the topic and its continuations."""
@@ -534,35 +601,64 @@ class TeamLibrary:
             return Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier, reason=reason)
 
     def repeated(self, pair: Pair, at: str) -> Decision | None:
-        """Return the decision about a pair which differs from an earlier capture of its conversation by doubts alone:
-        the one about that capture, but that it replaces and corrects nothing. None: there is none such, or what it has
-        filed was made obsolete; then the curator decides. Raises OSError.
+        """Return the decision about a pair which differs from an earlier capture of its conversation by doubts and by
+        words of users that are gone alone: the one about that capture, but that it replaces nothing, and corrects
+        nothing if it is doubted; a topic that holds nothing else loses the words from its name. None: there is none
+        such, what it has filed was made obsolete, or another name or a remark has one of the words; then the curator
+        decides, and also about words that are gone if it asks no model. Raises OSError.
         """
-        if not pair.doubted_ids:
+        if not may_repeat(pair):
             return None
         with self._lock:
-            same = [
-                each.key
-                for each in archive_files.earlier_captures(self.paths.raw, pair)
-                if replace(each, id=pair.id, timestamp=pair.timestamp, doubted_ids=pair.doubted_ids) == pair
-            ]
-            decided = {each.key: each for each in self._log() if each.by.is_curator and each.key in same}
+            earlier = archive_files.earlier_captures(self.paths.raw, pair)
+            same = {each.key: each for each in earlier if takes_away(pair, each)}
+            decided = {
+                each.key: each
+                for each in self._log()
+                if each.by.is_curator and each.key in same and not each.reason.endswith(_IS_LATER)
+            }
             last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
-            if last is None or last.action is Action.FAILED or last.reason.endswith(_IS_LATER):
+            if last is None or last.action is Action.FAILED:
                 return None
+            before = same[last.key]
+            if last.by is not Actor.LLM and before.turns != pair.turns:
+                return None
+            again = replace(last, qa_id=pair.id, at=at, remove_ids=(), replaces=(), superseded_parts=(), pieces=())
+            if last.action is not Action.ADDED:
+                return again
             placement = self.fold.placement
-            if last.action is Action.ADDED and not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
+            if not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
                 return None
-            return replace(
-                last,
-                qa_id=pair.id,
-                at=at,
+            kept = placement.pieces.get(last.key, ())
+            pieces = [each for each in kept if (piece := piece_of(pair, each.messages)) and has_team_text(piece)]
+            again = replace(
+                again,
                 topic=placement.last_topic.get(last.key, last.topic),
-                remove_ids=(),
-                replaces=(last.qa_id,) if last.action is Action.ADDED else (),
-                superseded_parts=(),
-                pieces=placement.pieces.get(last.key, ()) if last.action is Action.ADDED else (),
+                replaces=(last.qa_id,),
+                superseded_parts=last.superseded_parts if pair.doubted_ids == before.doubted_ids else (),
+                pieces=tuple(pieces),
             )
+            return self._without_gone_words(again, pair, before) if pieces or not kept else None
+
+    def _without_gone_words(self, decision: Decision, pair: Pair, before: Pair) -> Decision | None:
+        """Return a decision about a later capture with topics that have no words in their names which are gone since;
+        None: they hold other conversations, or a remark has such a word.
+        """
+        names = {decision.topic or "", *(each.topic for each in decision.pieces)}
+        held = {name: self.fold.topics[name].pairs for name in names if name in self.fold.topics}
+        shared = {
+            name: [each for each in pairs if each.conversation_id != pair.conversation_id]
+            for name, pairs in held.items()
+        }
+        left = name_words(turn.text for each in (pair, *chain(*shared.values())) for turn in each.turns)
+        gone = name_words(turn.text for turn in before.turns) - left
+        others = self.fold.topics.keys() - names
+        renamed = {name: name if shared.get(name) else remove_words(name, gone, others) for name in names}
+        words = name_words(each.what for each in (*decision.superseded_parts, *decision.conflicts))
+        if not gone.isdisjoint(words.union(*(map(fold_name_word, name.split("-")) for name in renamed.values()))):
+            return None
+        pieces = tuple(replace(each, topic=renamed[each.topic]) for each in decision.pieces)
+        return replace(decision, topic=renamed[decision.topic or ""], pieces=pieces)
 
     def decide(
         self,
@@ -613,6 +709,8 @@ class TeamLibrary:
                 with _reporting_write_errors(f"The decision about {decision.qa_id} was not noted"):
                     self._note(*noted)
             changed = self.fold.apply(decision, pair).union(*(self.fold.apply(*each) for each in returning))
+            filed = [each.conversation_id for each in (pair, *(back for _, back in returning)) if each is not None]
+            self._uncompared.update(dict.fromkeys(filed))
             if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
                 self.reader.rewind()
             self._state_written = False
@@ -685,6 +783,14 @@ class TeamLibrary:
                 self.team_index.describe(topic, summary, key, self.time())
                 self._flush_if_due(put_off=put_off)
 
+    def drop_description(self, topic: str) -> None:
+        """Drop the description of a topic, which has its name and first question in the index until it gets another."""
+        with self._lock:
+            if topic in self.team_index.described:
+                self.team_index.forget([topic])
+                self.team_index.follow([topic], self.fold.topics)
+                self.flush()
+
     def drop_descriptions_of(self, author_id: int) -> None:
         """Drop the descriptions that may repeat this person's texts: those of topics that hold any, and, if the person
         took part in a captured conversation, those of what topics held earlier.
@@ -706,8 +812,9 @@ class TeamLibrary:
             self._forgotten.add(author_id)
             self.flush()
             # What it has in memory may be such texts: it reads everything again.
-            self._ahead.clear()
             theirs = self._taken_part_in(author_id)
+            self._changed.clear()
+            self._uncompared.update(dict.fromkeys(self.reader.ahead))
             self._forgotten_pairs |= theirs
             with _reporting_write_errors("Its words stay in the decisions until this is done again"):
                 if self.decisions.forget(theirs):

@@ -348,6 +348,10 @@ class TopicFold:
         """Return the active captures of the same conversation."""
         return self._captures.get(pair.conversation_id, {}).values()
 
+    def has_conversation(self, conversation_id: str) -> bool:
+        """Return True if a capture of the conversation is active."""
+        return bool(self._captures.get(conversation_id))
+
     def later_capture(self, pair: Pair) -> Pair | None:
         """Return the latest active capture of the same conversation, if it is later than `pair`."""
         latest = max(self.captures(pair), key=attrgetter("key"), default=pair)

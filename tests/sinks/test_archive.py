@@ -14,7 +14,7 @@ import pytest
 
 import sinks.team
 from clock import VirtualLoop, now, rfc3339
-from model.messages import Author
+from model.messages import Author, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations import WorkCancelled
 from services.storage import files
@@ -518,6 +518,36 @@ async def test_what_was_deleted_is_captured_again_without_it_and_linked_to_what_
     assert await raw.revise([Revision(more.message_id)]) == []
     assert raw.holds([more.message_id])
     assert not raw.holds([snowflake(99)])
+
+
+async def test_what_was_said_in_a_deleted_place_is_captured_again_without_it(tmp_path: Path) -> None:
+    channel, thread_id = 11, snowflake(1)
+    places = {
+        1: Place(thread_id, PlaceKind.THREAD, guild_id=7, parent_id=channel),
+        3: Place(channel, PlaceKind.CHANNEL, guild_id=7),
+        5: Place(12, PlaceKind.CHANNEL, guild_id=7),
+    }
+
+    def archive_of_a_start() -> RawArchive:
+        folder = tmp_path / "raw"
+        raw = RawArchive(folder, RecentCaptures(pairs_in(folder)), places=tmp_path / "places.jsonl")
+        raw.clock = lambda: START + 60
+        return raw
+
+    raw = archive_of_a_start()
+    for number, place in places.items():
+        await raw.keep(replace(capture(number), part=replace(PART, place=place)))
+    # What is stored late was captured by a part that has ended: its thread is known by the conversation alone.
+    await raw.store_late(replace(capture(8), part=None, conversation_id=f"thread_{thread_id}"))
+    said = len(pairs_in(tmp_path / "raw"))
+    assert await raw.revise([Revision(thread_id + 1, is_place=True)]) == []
+    again = [*await raw.revise([Revision(8, is_place=True), Revision(channel, is_place=True)])]
+    again += await archive_of_a_start().revise([Revision(thread_id, is_place=True)])
+    ids = [*(capture(number).conversation_id for number in (1, 3)), f"thread_{thread_id}"]
+    assert sorted(each.conversation_id for each in again) == sorted(ids)
+    assert {turn.text for each in again for turn in each.turns} == {REMOVED}
+    assert await raw.revise([Revision(channel, is_place=True), Revision(thread_id, is_place=True)]) == []
+    assert len(pairs_in(tmp_path / "raw")) == said + 3
 
 
 async def test_who_changes_their_words_again_and_again_loses_them_all_at_once(tmp_path: Path) -> None:

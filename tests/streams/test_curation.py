@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tracemalloc
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,13 +22,13 @@ from services.conversations import PersonalWork
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.storage import files
-from services.team import archive, overview, rebuilding, removals, skipped_for
+from services.team import archive, archive_files, overview, rebuilding, removals, skipped_for
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, qa_id
 from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary, has_changed
 from sinks.team import RawArchive
-from streams.curation import CurationRules, CurationServices, NewDescription, curation
+from streams.curation import DAY_SECONDS, CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.services.team.test_library import block_of
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
@@ -794,6 +795,44 @@ async def test_what_is_taken_back_is_known_at_once_though_many_wait_to_be_read(t
     await team.closes()
 
 
+@pytest.mark.parametrize("is_filed", [True, False])
+async def test_what_was_taken_back_before_a_restart_is_known_at_once_though_many_wait(
+    tmp_path: Path, is_filed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_files, "CHUNK_BYTES", 1)
+    store(tmp_path, pair(1), pair(2))
+    if is_filed:
+        await Team(tmp_path).closes()
+    taken = [pair(2) if is_filed else pair(30), pair(1) if is_filed else pair(31)]
+    store(
+        tmp_path,
+        *(pair(number) for number in range(3, 40)),
+        *(taken_back(each, 50 + n) for n, each in enumerate(taken)),
+    )
+    team = Team(tmp_path, ScriptedCurator(seconds=600), finish_all=False)
+    await asyncio.sleep(1)
+    if is_filed:
+        assert team.decided[2:] == [(each.id, Action.REMOVED) for each in reversed(taken)]
+    later = pair(35)
+    team.library.add_block(block_of(tmp_path, taken_back(later, 60)))
+    team.captures.on_next(None)
+    await asyncio.sleep(600 * 100)
+    skipped = [qa_id for qa_id, action in team.decided if action is Action.SKIPPED]
+    assert {later.id, *(() if is_filed else (each.id for each in taken))} <= set(skipped)
+    assert later.id not in {what for _, what in team.curator.asked}
+    await team.closes()
+
+
+def test_a_library_knows_of_many_that_wait_their_ids_alone(tmp_path: Path) -> None:
+    store(tmp_path, *(pair(number, "x" * 20_000) for number in range(1, 101)))
+    tracemalloc.start()
+    library = opened(tmp_path)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert library.later_undecided(pair(1)) is None
+    assert held < 500_000
+
+
 def doubted(at: Pair, number: int) -> Pair:
     """A later capture of the conversation, whose answer somebody has doubted since."""
     later = pair(number)
@@ -821,6 +860,85 @@ async def test_a_doubt_costs_no_call_and_waits_for_nothing(tmp_path: Path, alone
     assert "(doubted)" in topic_files(tmp_path)["things.txt"]
     assert (team.curator.asked, team.describing.asked, team.index) == (calls, described, index)
     assert is_whole(tmp_path, team.library)
+    await team.closes()
+
+
+def asked_as(at: Pair, number: int, text: str) -> Pair:
+    """A later capture of the conversation, with this text of the user."""
+    later, (asked, answered) = pair(number), at.turns
+    return replace(at, id=later.id, timestamp=later.timestamp, turns=(replace(asked, text=text), answered))
+
+
+async def test_words_that_are_taken_out_again_and_again_cost_no_calls(tmp_path: Path) -> None:
+    """Else one account could have the model file its old questions anew, past all limits."""
+    first = asked_as(pair(1), 1, "How do I switch my lantern on in the cold room?")
+    team = Team(tmp_path)
+    await team.hears(first)
+    await asyncio.sleep(1)
+    calls = list(team.curator.asked)
+    assert len(team.describing.asked) == 1
+    words = first.turns[0].text.split()
+    for number in range(2, 8):
+        await team.hears(asked_as(first, number, " ".join([*words[: 10 - number], "…"])))
+        await asyncio.sleep(600)
+    assert team.curator.asked == calls
+    assert len(team.describing.asked) == 2, "for what was taken out a topic is described once a day"
+    assert "User: How do I …" in topic_files(tmp_path)["things.txt"]
+    assert "lantern" not in topic_files(tmp_path)["things.txt"] + str(team.index)
+    assert is_whole(tmp_path, team.library)
+    await asyncio.sleep(DAY_SECONDS)
+    await team.hears(asked_as(first, 9, "How …"))
+    await asyncio.sleep(1)
+    assert (team.curator.asked, len(team.describing.asked)) == (calls, 3)
+    await team.closes()
+
+
+async def test_where_a_shared_topic_is_named_after_words_that_were_taken_out_the_model_files_anew(
+    tmp_path: Path,
+) -> None:
+    first = asked_as(pair(1), 1, "I am Olsen. How do I switch it on?")
+    again = asked_as(first, 2, "… How do I switch it on?")
+    curator = ScriptedCurator(topic_for=lambda each: named("lantern" if each.id == again.id else "olsen-lantern"))
+    team = Team(tmp_path, curator)
+    await team.hears(first, pair(5))
+    await asyncio.sleep(1)
+    await team.hears(again)
+    await asyncio.sleep(1)
+    assert list(topic_files(tmp_path)) == ["lantern.txt", "olsen-lantern.txt"]
+    await team.closes()
+
+
+async def test_what_users_take_out_costs_no_call(tmp_path: Path) -> None:
+    """Else an account could have each of its old questions filed anew by the model, word by word."""
+    team = Team(tmp_path)
+    first, other = pair(1, "Why is it, Ben Olsen of 12 Harbour Street asks?"), pair(2)
+    await team.hears(first, other)
+    await asyncio.sleep(1)
+    calls = list(team.curator.asked)
+    texts = ["Why is it, … of 12 Harbour Street asks?", "Why is it, … asks?", "[removed]"]
+    for number, text in enumerate(texts):
+        asked, answered = first.turns
+        again = pair(10 + number)
+        again = replace(first, id=again.id, timestamp=again.timestamp, turns=(replace(asked, text=text), answered))
+        await team.hears(again)
+        await asyncio.sleep(1)
+        assert team.decided[-1] == (again.id, Action.ADDED)
+        assert {pair.id for pair in team.library.topics["things"].pairs} == {again.id, other.id}
+        assert "Olsen" not in topic_files(tmp_path)["things.txt"]
+    assert team.curator.asked == calls
+    assert is_whole(tmp_path, team.library)
+    alone = pair(15, "Why does the printer of Olsen hum?")
+    team.curator.topic_for = lambda _: named("printer-olsen")
+    await team.hears(alone)
+    await asyncio.sleep(1)
+    turns = (replace(alone.turns[0], text="Why does the printer of … hum?"), alone.turns[1])
+    await team.hears(replace(alone, id=pair(16).id, timestamp=pair(16).timestamp, turns=turns))
+    await asyncio.sleep(1)
+    assert list(topic_files(tmp_path)) == ["printer.txt", "things.txt"]
+    calls = list(team.curator.asked)
+    await team.hears(taken_back(other, 20, text="So, and more."))
+    await asyncio.sleep(1)
+    assert len(team.curator.asked) > len(calls), "what the team changes is news"
     await team.closes()
 
 
@@ -887,7 +1005,7 @@ async def test_a_model_decides_about_what_is_doubted_where_nothing_was_decided_t
     if why == "not decided":  # the last capture before it was not, as a later one came
         store(tmp_path, taken_back(pair(1), 2, text="more."))
         again = doubted(taken_back(pair(1), 2, text="more."), 3)
-        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=skipped_for(again)))
+        library.decide(replace(decided(pair(2), Action.SKIPPED), reason=skipped_for(again.id)))
     store(tmp_path, again)
     team = Team(tmp_path)
     await team.closes()

@@ -24,10 +24,11 @@ pytestmark = pytest.mark.real_time
 WITHIN = 2 * STARTING
 BETTER = "Stop the program, and run it with --restore."
 ROLES = ("gateway", "worker", "team")
-DELETED, EDITED, HIDDEN = "blorptang", "gribbleflax", "snorvex"
+DELETED, EDITED, HIDDEN, GONE = "blorptang", "gribbleflax", "snorvex", "plimquat"
 SAID = {
     DELETED: ("Where are invoices sent to?", "To the address of the account; the office is called blorptang."),
     EDITED: ("How do I restore a backup?", "Stop the program, and run it with the password gribbleflax."),
+    GONE: ("How many seats has a licence?", "It has twelve seats in the edition plimquat."),
     HIDDEN: ("Can the colours be changed?", "Yes, choose the theme snorvex in its settings."),
 }
 """A question and its answer, of each kind."""
@@ -56,11 +57,11 @@ async def test_what_is_taken_back_is_not_filed_over_nats(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One answer is deleted, one edited, after they are filed; one is hidden before."""
+    """One answer is deleted, alone or with its channel, one edited, after they are filed; one is hidden before."""
     monkeypatch.setenv("APP__TRANSPORT", nats_server.url)
     server, data = discord_server, tmp_path / "data"
     ada, kim = server.add_member("ada"), server.add_member("kim")
-    places = {word: server.add_channel(word) for word in (DELETED, EDITED, HIDDEN)}
+    places = {word: server.add_channel(word) for word in SAID}
     sections: dict[str, Any] = {
         "discord": {"team_member_ids": [kim.id], "reply_mode": "off"},
         "kb": {"settle_minutes": 0.1},
@@ -81,7 +82,8 @@ async def test_what_is_taken_back_is_not_filed_over_nats(
         await until(lambda: len(archived(data)) == len(places))
         server.deny(places[HIDDEN], server.guild.everyone, Permission.VIEW_CHANNEL)
         await until(lambda: '"by": "discord"' in decided(data))
-        await until(lambda: all(word in topics(data) for word in (DELETED, EDITED)))
+        await until(lambda: all(word in topics(data) for word in (DELETED, EDITED, GONE)))
+        await server.delete_place(places[GONE])
         await server.delete(answers[DELETED])
         await server.edit(answers[EDITED], BETTER)
         await until(lambda: {REMOVED, BETTER} <= {pair[-1] for pair in archived(data)})

@@ -32,7 +32,7 @@ from services.search import (
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
     from model.conversations import Conversation
     from services.assistant.answering import M
-    from services.assistant.prompts import Choice, Tasks
+    from services.assistant.prompts import Choice, ConfiguredTasks
     from services.documents import Toolset
     from services.knowledge import Search, Source
     from services.llm import Prompt, Usage
@@ -142,7 +142,9 @@ class ExtractiveAssistant:
         answer, cited = compose(quotes, also, say, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+    async def ask(
+        self, step: str, prompt: Callable[[ConfiguredTasks], Prompt], result: type[M], usage: Usage
+    ) -> M | None:
         """Return None: quotes need no further step."""
         return None
 

@@ -37,7 +37,7 @@ def test_channels_and_threads_come_change_and_go() -> None:
     locked = decode("THREAD_UPDATE", {**post, "thread_metadata": {"locked": True, "archived": True}}, decoder)
     assert locked == (PlaceSeen(5.0, Place(40, PlaceKind.FORUM_POST, "Q", 1, 21, 7, locked=True, archived=True)),)
     assert decode("THREAD_DELETE", {"id": "40", "type": 11, "parent_id": "21"}, decoder) == (PlaceGone(5.0, 40),)
-    assert decode("CHANNEL_DELETE", forum, decoder) == (PlaceGone(5.0, 21),)
+    assert decode("CHANNEL_DELETE", forum, decoder) == (PlaceGone(5.0, 21, 1),)
     assert decoder.place(post).kind is PlaceKind.THREAD
 
 

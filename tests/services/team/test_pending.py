@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.conversations import Image
-from model.messages import Attachment
+from model.messages import Attachment, Place, PlaceKind
 from services.team.archive import UNKNOWN, PairTurn, Speaker
 from services.team.captures import (
     Capture,
@@ -20,6 +20,7 @@ from services.team.captures import (
     PendingFolder,
     RecentCaptures,
     Revision,
+    pair_link_line,
     parse_pending,
     render_pending,
     revise_pending,
@@ -167,6 +168,18 @@ def test_a_damaged_file_is_reported_and_set_aside_and_the_others_are_read(
     assert (tmp_path / f"{waiting(1).name}.damaged").read_bytes() == b"{}"
 
 
+def test_what_waits_in_a_deleted_place_is_dropped_and_where_it_was_is_known_to_the_next_start(tmp_path: Path) -> None:
+    folder, captures = PendingFolder(tmp_path), RecentCaptures()
+    for number, place in ((1, None), (11, Place(5, PlaceKind.THREAD, guild_id=7, parent_id=6))):
+        known = waiting(number)
+        folder.keep(replace(known, capture=replace(known.capture, noted_place=place)))
+    assert '"channel_id": "5"' in (pair_link_line("qa_1", folder.all()[-1].capture) or "")
+    revise_pending(folder, captures, [Revision(7, is_place=True)])
+    assert len(folder.all()) == 2
+    revise_pending(folder, captures, [Revision(6, is_place=True)])
+    assert folder.all() == [waiting(1)]
+
+
 def test_what_is_edited_deleted_or_doubted_is_written_into_what_waits(tmp_path: Path) -> None:
     """A restart forgets it otherwise, and stores the words as they were."""
     folder, captures = PendingFolder(tmp_path), RecentCaptures()
@@ -175,11 +188,11 @@ def test_what_is_edited_deleted_or_doubted_is_written_into_what_waits(tmp_path: 
         folder.keep(each)
     revisions = [Revision(1, "It\n[image: a.png]", 11, 1), Revision(2, is_doubt=True), Revision(11)]
     captures.revise(revisions)
-    revise_pending(folder, captures, {each.message_id for each in revisions})
+    revise_pending(folder, captures, revisions)
     first, last = folder.all()
     asked, answer = first.capture.messages
     assert ("says" in asked.turn.text, answer.is_doubted, first.images) == (False, True, edited.images)
     assert last == other
     captures.revise([Revision(1)])
-    revise_pending(folder, captures, {1})
+    revise_pending(folder, captures, [Revision(1)])
     assert folder.all() == [other]
