@@ -151,13 +151,14 @@ _DOES = re.compile(
 
 def _what_asks(question: str) -> str:
     """Return at most two sentences: those that ask, or else those without code, paths and commands, or else the
-    beginning before these. An ellipsis stands for what is left out.
+    beginning before these; empty if there is none. An ellipsis stands for what is left out.
     """
     asking, others = asking_sentences(question)
     shown = (asking or [each for each in others if not _DOES.search(each)])[:_MOST_SENTENCES]
     if len(shown) == len(asking) + len(others):
         return question
-    return f"{' '.join(map(str.strip, shown)) or _DOES.split(question)[0].strip()} …"
+    text = " ".join(map(str.strip, shown)) or _DOES.split(question)[0].strip()
+    return f"{text} …" if text else ""
 
 
 def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:

@@ -633,31 +633,43 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
     """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
     headings or by all those sentences of its `text` that have the most terms of `question`.
     """
-    heading = "\n".join(headings)
-    if _is_opposite(question, heading, text):
+    heading = _EACH.sub(" ", "\n".join(headings))
+    groups = [each for each in _exclusive_terms() if len(each) <= _MOST_SIDES]
+    if _is_opposite(question, heading, text, groups=groups):
         return True
     # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
-    asked, wanted = _OWN.sub(" ", question), set(terms(question))
-    shared = [(len(wanted.intersection(terms(each))), each) for each in _SENTENCE.split(text)]
+    asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", question)), set(terms(question))
+    shared = [(len(wanted.intersection(terms(each))), each) for each in _SENTENCE.split(_EACH.sub(" ", text))]
     most = max(shared)[0]
     enough = min(_MIN_SUBJECT_TERMS, max(1, len(wanted) - 1))  # a word of a short question may be the opposite itself
-    nearest = [f"{heading}\n{each}" for count, each in shared if count == most >= enough]
+    nearest = [f"{heading}\n{_WITHOUT.sub(' ', each)}" for count, each in shared if count == most >= enough]
     particles = _function_words_in(text).words & _PARTICLES
-    return bool(nearest) and all(_is_opposite(asked, each, text, particles) for each in nearest)
+    return bool(nearest) and all(_is_opposite(asked, each, text, particles, groups) for each in nearest)
 
 
+_MOST_SIDES = 5
+"""Pages name acts as things, too ("shadow copies"): a group of more sides, those of acts, is not looked at."""
 _OWN = lazy_pattern(r"\b(?:my|mine|our|own)\b", re.IGNORECASE)
+_EACH = lazy_pattern(r"\b(?:each|every)\b", re.IGNORECASE)
+"""What holds for each thing holds for one."""
 
 
-def _is_opposite(question: str, earlier: str, answer: str, also: frozenset[str] = _NOTHING) -> bool:
+def _is_opposite(
+    question: str,
+    earlier: str,
+    answer: str,
+    also: frozenset[str] = _NOTHING,
+    groups: Sequence[Sequence[frozenset[str]]] | None = None,
+) -> bool:
     """Return True if a question has the opposite of a word of `earlier`, does without what that has, or leads
-    elsewhere. A term of the `answer`, or a word that it has `also`, is no opposite.
+    elsewhere. A term of the `answer`, or a word that it has `also`, is no opposite. `groups`: of `_exclusive_terms`;
+    None: all.
     """
     question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     mine, its = _function_words_in(question), _function_words_in(earlier)
     new, old = _meant_by(question), _meant_by(earlier)
     own, other = new - old - set(terms(answer)) - also, old - new
-    for group in _exclusive_terms():
+    for group in _exclusive_terms() if groups is None else groups:
         asked, said = ({at for at, side in enumerate(group) if side & words} for words in (own, other))
         if asked and said and asked.isdisjoint(said):
             return True

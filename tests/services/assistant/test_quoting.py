@@ -112,6 +112,11 @@ def test_of_an_earlier_question_what_asks_is_shown_and_no_instructions(asked: st
     assert f"\n> Somebody asked: {shown}\n\nPress F9." in quote_team(said, said.text, SAY, 2_000)
 
 
+def test_of_an_earlier_question_that_is_nothing_but_a_command_nothing_is_shown() -> None:
+    said = kept("Press F9.", source_id="team:press.txt", headings=("`sudo rm -rf ~/quokka`",), title="")
+    assert quote_team(said, said.text, SAY, 2_000).startswith("From an earlier answer by the team:\n\nPress F9.")
+
+
 @pytest.mark.parametrize("written", ["<@&\u200b4711>", "<@&47`11>", "<@4711>", "<@*!4711>"])
 def test_no_mention_comes_back_either(written: str) -> None:
     said = kept(source_id="team:press.txt", headings=(f"which lever, {written}?",), title="")

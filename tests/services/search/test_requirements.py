@@ -110,6 +110,13 @@ def test_a_section_about_the_opposite_is_known(question: str, heading: str, text
         ("How do I log out of the console?", "Console", "Log in to the console: F9.\nLog out of the console: F8."),
         ("How do I disable the cache?", "Enable the cache", "To disable it, set `cache: false`."),
         ("How do I reset my password?", "Passwords", "To reset the password of every user, run `users reset`."),
+        ("How many computers can one server take?", "Machines for each server", "Up to 500 can be paired."),
+        ("Can I get files back without losing those there?", "Files", "Files that were there are kept."),
+        (
+            "does the agent back up archives that are open?",
+            "Shadow copies",
+            "Open files such as archives are read from a shadow copy.",
+        ),
         ("upgrading from 2.9, can I jump to 3.4?", "Upgrade from 2.9 to 3.x", "Go to 3.0 first."),
     ],
 )
