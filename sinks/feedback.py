@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Container
 
 from clock import rfc3339, run_blocking
-from model.bounded import BoundedDict
+from model.bounded import BoundedDict, RateLimit
 from model.events import Reaction
 from model.messages import Author, AuthorType
 from model.servers import Servers
@@ -27,6 +27,8 @@ CALL_SECONDS = 3_600.0
 """For so long after a call for help from a thread, others from there are dropped: anybody could fill the team's
 channel.
 """
+MOST_CALLS = 3
+"""So many calls of one person are passed on in that time, each from another thread."""
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +74,7 @@ class Feedback:
         self._inferred = BoundedDict[tuple[int, int], str](REMEMBERED)
         self._changes = BoundedDict[tuple[int, int], int](REMEMBERED)  # by message and voter
         self._called = BoundedDict[int, float](REMEMBERED)  # by thread: when a call for help was passed on
+        self._callers = RateLimit(MOST_CALLS, CALL_SECONDS)
         self._key: bytes | None = None
 
     async def handle(self, vote: Reaction | InferredVote) -> None:
@@ -91,7 +94,7 @@ class Feedback:
             return
         if reaction.emoji == self._emoji:
             if reaction.added:
-                await self._escalate(post, reaction.at)
+                await self._escalate(post, reaction)
         elif self._keeps_votes and reaction.emoji in VOTES:
             await self._vote(post, reaction, VOTES[reaction.emoji])
 
@@ -133,10 +136,12 @@ class Feedback:
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         await run_blocking(files.append, self._folder.feedback, data, own_line=True)
 
-    async def _escalate(self, post: Post, at: float) -> None:
-        if at - self._called.get(post.place_id, -CALL_SECONDS) < CALL_SECONDS:
+    async def _escalate(self, post: Post, reaction: Reaction) -> None:
+        at, caller = reaction.at, reaction.user_id
+        if at - self._called.get(post.place_id, -CALL_SECONDS) < CALL_SECONDS or self._callers.is_reached(caller, at):
             return
         self._called[post.place_id] = at
+        self._callers.note(caller, at)
         log.warning("a user asks for a person in thread %d", post.place_id)
         channel_id = self._escalation_channels[self._guild_of(post.place_id)]
         if channel_id is None:

@@ -212,6 +212,21 @@ async def test_a_call_for_help_that_cannot_be_posted_is_logged(
     assert "discord.escalation_channel_id" in caplog.text
 
 
+async def test_of_one_person_few_calls_for_help_in_an_hour_are_passed_on(tmp_path: Path) -> None:
+    """Else anybody could call from each old thread at once."""
+    poster, people = HelpChannel(), people_of(frozenset(), frozenset(), None)
+    posts = Posts([replace(POST, message_id=100 + number, place_id=200 + number) for number in range(6)])
+    sink = Feedback(
+        DataFolder(tmp_path), posts, people, poster, "🆘", Servers({None: 31}), keeps_votes=False, infers_votes=False
+    )
+    for number in range(5):
+        await sink.handle(Reaction(60.0, 200 + number, 100 + number, ANN.id, "🆘", added=True))
+    assert len(poster.posts) == 3
+    await sink.handle(Reaction(61.0, 205, 105, BEN.id, "🆘", added=True))
+    await sink.handle(Reaction(3_700.0, 204, 104, ANN.id, "🆘", added=True))
+    assert [text[-5:] for _, text, _ in poster.posts[3:]] == ["205>.", "204>."]
+
+
 async def test_the_changes_of_one_voter_are_bounded(tmp_path: Path) -> None:
     box = Box(tmp_path)
     for _ in range(MOST_CHANGES):
