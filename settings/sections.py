@@ -149,7 +149,6 @@ class DiscordSettings(SettingsSection):
     escalation_emoji: NonEmpty = setting("🆘", "The reaction with which users ask for a person.")
     escalation_channel_id: Snowflake | None = setting(
         None, "Where links to escalated threads are posted: each once an hour, three of one person; null: nowhere."
-        "Where a link to an escalated thread is posted, at most once an hour, and three of one person; null: nowhere.",
     )
     review_channel_id: Snowflake | None = setting(
         None, "Where the team decides about answers that wait for approval (ai_response.approval). It is not read."
