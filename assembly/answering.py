@@ -22,7 +22,7 @@ from model.conversations import Conversation, Role, Turn
 from model.servers import Servers
 from operators.approving import ApprovalRules
 from operators.pointing import PointRules
-from services.assistant import Addresses, Tasks
+from services.assistant import Addresses, ConfiguredTasks
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import DiskLibrary, JoinedLibrary, LibrarySearch, OwnLibrary, site_generator_of
 from services.llm import Usage
@@ -113,7 +113,7 @@ def team_search(
     search: LibrarySearch, library: Library, shared: LibrarySearch | None = None
 ) -> Generator[LibrarySearch]:
     """Open a search that also covers the team's internal topics, in memory, until the end of the block. `shared`: the
-    search over the shared library, with the internal topics in it that the team may see.
+    search that the server's team may use over the shared library, internal topics included.
     """
     with closing(PassageStore(None)) as topics:
         yield LibrarySearch(library, topics, search.kb, search.embedder, embeds_on_refresh=True, shared_search=shared)
@@ -150,9 +150,11 @@ def addresses_of(settings: Settings, guild_id: int | None = None) -> Addresses:
         return replace(addresses_of(settings), server_addresses=addresses_of(settings.servers[guild_id]))
     base = settings.kb.source_base_url
     bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
-    named = settings.kb.site_generator
+    configured = settings.kb.site_generator
     made = {
-        folder: SiteGenerator(named) if named != "auto" else site_generator_of(settings.kb.sources_dir / folder)
+        folder: SiteGenerator(configured)
+        if configured != "auto"
+        else site_generator_of(settings.kb.sources_dir / folder)
         for folder in bases
     }
     generators = {folder: generator for folder, generator in made.items() if generator is not None}
@@ -170,7 +172,7 @@ def library_of(settings: Settings, *, for_team: bool = False, expects_documents:
     """Return the sources of answers for everybody; `for_team`: internal topics as well. `expects_documents`: a missing
     index is logged.
 
-    Internal topics are kept from public answers here, and nowhere else.
+    This is the only place that hides internal topics from public answers.
     """
     kb = settings.kb
     return DiskLibrary(
@@ -186,15 +188,17 @@ def library_of(settings: Settings, *, for_team: bool = False, expects_documents:
 
 
 class ServerLibrary(NamedTuple):
-    """The sources of one server: its `own`, and `all` of its answers. Without own ones, both are the shared library."""
+    """The sources of one server. `own`: its own; `all`: those that its answers may be made of. A server without own
+    sources has the shared library as both.
+    """
 
     own: Library
     all: Library
 
 
 def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[ServerLibrary]:
-    """Return the libraries of each server; `for_team`: with the internal topics that its team may see: its own, and
-    those of the shared team if that is its team.
+    """Return the libraries of each server. `for_team`: include the server's internal topics, and the shared ones too,
+    unless the server has a team of its own.
     """
     shared = library_of(settings, for_team=for_team)
     shared_public = library_of(settings) if for_team else shared
@@ -209,12 +213,12 @@ def server_libraries(settings: Settings, *, for_team: bool = False) -> Servers[S
 def answer_rules(settings: Settings) -> AnswerRules:
     """Return the limits of answering, each read from the key of `ai_response` with its name."""
     thread_reuse_seconds = settings.discord.thread_reuse_minutes * 60
-    named = {each.name for each in fields(AnswerRules)} - {"thread_reuse_seconds"}
-    limits = {name: getattr(settings.ai_response, name) for name in named}
+    limit_names = {each.name for each in fields(AnswerRules)} - {"thread_reuse_seconds"}
+    limits = {name: getattr(settings.ai_response, name) for name in limit_names}
     return AnswerRules(**limits, thread_reuse_seconds=thread_reuse_seconds)
 
 
-Observe = Callable[[str, float], None]
+ObserveDuration = Callable[[str, float], None]
 """Called with the step and the real seconds of each LLM call."""
 
 
@@ -241,11 +245,13 @@ class ModelOptions:
         record: the file to which LLM calls are appended.
         replay: the file that answers instead of an endpoint, whether or not one is configured.
         at_once: the most calls at a time of each model; None: no limit.
+        on_duration: hears of each call how long it took, whether it failed or not.
+        on_call: hears of each call to an endpoint whether it failed.
     """
 
     record: Path | None = None
     replay: Path | None = None
-    observe: Observe | None = None
+    on_duration: ObserveDuration | None = None
     at_once: int | None = None
     on_call: ObserveCalls | None = None
 
@@ -286,7 +292,7 @@ async def open_llm(
     async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
         adapter = image_adapter(settings.ai_response.llm_image_adapter)
-        yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=options.observe)
+        yield StructuredLLM(endpoint, method, image_adapter=adapter, on_duration=options.on_duration)
 
 
 @asynccontextmanager
@@ -319,8 +325,8 @@ def assistant_of(
     return ModelAssistant(llm, tasks_of(answering), limits)
 
 
-def tasks_of(settings: AnswerSettings) -> Tasks:
-    return Tasks(settings.tasks, settings.project_introduction, settings.out_of_scope_hint)
+def tasks_of(settings: AnswerSettings) -> ConfiguredTasks:
+    return ConfiguredTasks(settings.tasks, settings.project_introduction, settings.out_of_scope_hint)
 
 
 log = logging.getLogger(__name__)
@@ -359,14 +365,15 @@ async def open_answering(
         enter = stack.enter_async_context
         llm = await enter(open_llm(settings, settings.ai_response.llm, options))
         embedder = await enter(open_embedder(settings.search.embeddings))
-        search = await enter(open_search(settings, libraries.default.own, embedder))
-        lacking = await search.unembedded()
+        search = shared_search = await enter(open_search(settings, libraries.default.own, embedder))
+        lacking = await shared_search.unembedded()
+        if libraries[guild_id] is not libraries.default:
+            own, server_settings = libraries[guild_id].own, settings.servers[guild_id]
+            search = await enter(open_search(server_settings, own, embedder, shared_search=shared_search))
+            lacking += await search.unembedded()
         if lacking:
             lack = number_of(lacking, "passage has no vector yet", "passages have no vector yet")
             log.warning("%s; without one, a passage is found by words alone; --init-kb makes vectors", lack)
-        if libraries[guild_id] is not libraries.default:
-            own = libraries[guild_id].own
-            search = await enter(open_search(settings.servers[guild_id], own, embedder, shared_search=search))
         server = ServerContext(
             assistant=assistant_of(settings, search, llm, guild_id),
             library=libraries[guild_id].all,

@@ -46,7 +46,7 @@ from services.discord.slash import Commands
 from services.documents import PLACE_ID, candidates_in
 from services.documents.store import Document, State, StoreUnavailable, protocol
 from services.llm import MAX_IMAGE_BYTES, why_unreachable
-from settings import DocumentSettings, Settings
+from settings import Settings
 from sinks.drafts import why_too_late
 from streams.gateway import Gateway, GatewayHooks, GatewayRules
 from streams.recording import Recorder
@@ -173,7 +173,7 @@ async def warn_if_unreachable(settings: Settings) -> None:
 
 @asynccontextmanager
 async def maintain_evidence(
-    chosen: DocumentSettings,
+    settings: Settings,
     documents: Documents | None,
     client: discord.Client,
     fetcher: RestFetcher,
@@ -187,14 +187,14 @@ async def maintain_evidence(
     if documents is None:
         yield arrivals
         return
-    async with sweep_regularly(chosen, documents, has_left_server(client), fetcher, arrivals):
+    async with sweep_regularly(settings, documents, has_left_server(client), fetcher, arrivals):
         documents.background.tasks.start(resume_reading(documents, fetcher, withheld))
         yield arrivals
 
 
 @asynccontextmanager
 async def sweep_regularly(
-    chosen: DocumentSettings,
+    settings: Settings,
     documents: Documents,
     left: Callable[[int], bool],
     fetcher: RestFetcher,
@@ -203,7 +203,7 @@ async def sweep_regularly(
     """Sweep, and delete the files of deleted messages, with the first item of `begin` and every `documents.sweep_hours`
     after it, while the block runs.
     """
-    remove = discard(documents.store, documents.cases, documents.answers.purge)
+    chosen, remove = settings.documents, discard(documents.store, documents.cases, documents.answers.purge)
 
     async def close(case_id: int) -> None:
         documents.cases.close(case_id)
@@ -215,6 +215,7 @@ async def sweep_regularly(
         close,
         solved_tags=solved_tags(chosen),
         grace_seconds=chosen.evidence_grace_hours * 3600,
+        unopened_seconds=settings.ai_response.approval_minutes * 60,
     )
     delete_missing = withdraw_missing(documents.store, fetcher.message, remove)
 

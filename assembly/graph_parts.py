@@ -261,7 +261,13 @@ async def question_now(
         found = [await fetcher.message(place_id, each) for each in asked_ids]
     if None in found:
         return (draft.asked_texts or [draft.reply.post.question]) if fetcher is None else None
-    return [context.text_of(each) for each in found if each is not None]
+    known = dict(zip(asked_ids, draft.asked_texts, strict=False))
+    # What was not edited reads as it did, whatever the names of those whom it mentions are now.
+    return [
+        known[each.id] if each.edited_at is None and each.id in known else context.text_of(each)
+        for each in found
+        if each is not None
+    ]
 
 
 async def is_spent(budget: Limiter) -> bool:
@@ -469,7 +475,7 @@ def assemble(
         reviews=api.reviews,
         access=api.access,
         archive=archive,
-        is_viewable=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
+        everyone_sees=lambda channel_id: history.knows(channel_id) and history.place(channel_id).viewable,
         is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
         question_now=partial(question_now, context, history, fetcher, documents),
         may_quote=may_quote,

@@ -60,7 +60,7 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
         ended = [entry for entry in ended if entry.guild_id == guild_id]
         votes = await in_thread(_about, votes, ended, folder.posts)
     pages, captured, by_message = list[str](), dict[str, CapturedConversation](), dict[int, CapturedConversation]()
-    lessons = dict[int | None, list[tuple[Pair, CapturedConversation]]]()
+    lessons = dict[int | None, list[Pair]]()
     for library in _libraries(settings, guild_id):
         pages += [entry.id for entry in await library.index() if entry.id.startswith("kb:")]
     for owner in settings.servers if guild_id is None else [settings.servers.owner_of(guild_id)]:
@@ -73,7 +73,7 @@ async def report_from_folder(settings: Settings, period: TimeSpan, *, guild_id: 
         ]
         captured |= {pair.id: each for pair, each in filed}
         by_message |= {message_id: each for pair, each in filed for message_id in pair.message_ids}
-        lessons[owner] = lessons_among(filed)
+        lessons[owner] = lessons_among(pair for pair, _ in filed)
     token_days = (await in_thread(read_token_days, folder.token_days)).days
     dismissed = await in_thread(DismissedQuestions(folder.dismissed).read)
 
@@ -281,10 +281,10 @@ def _questions(report: Report) -> Iterator[str]:
     if report.gaps:
         yield "**Asked, and not answered**"
     for gap in report.gaps[:POSTED_GAPS]:
-        links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.asked[:3], 1) if entry.link)
-        answered = any(team_answer(entry, report.answered_since) is not None for entry in gap.asked)
+        links = " ".join(f"[{at}](<{entry.link}>)" for at, entry in enumerate(gap.questions[:3], 1) if entry.link)
+        answered = any(team_answer(entry, report.answered_since) is not None for entry in gap.questions)
         since = "; the team has answered since" if answered else ""
-        yield f"- {_quoted(gap.title, 150)} ({len(gap.asked)}{since}) {links}".rstrip()
+        yield f"- {_quoted(gap.title, 150)} ({len(gap.questions)}{since}) {links}".rstrip()
     if report.voted_down:
         yield f"**Voted down**: {', '.join(_quoted(each.question, 100) for each in report.voted_down[:3])}"
 

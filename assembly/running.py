@@ -28,7 +28,7 @@ from services.telemetry import number_of
 if TYPE_CHECKING:
     from aiohttp.web import Application
 
-    from assembly.answering import Observe
+    from assembly.answering import ObserveDuration
     from assembly.health import HealthMonitor
     from dashboard import FlowMeter
     from dataflow.metering import Gauge
@@ -46,6 +46,9 @@ class Meters:
     """Callbacks of the meters of one run; each is None if nothing is measured.
 
     Attributes:
+        result: called with each result.
+        gauge, on_duration, tokens: as in the types of these callbacks.
+        fetched: called with the result of each request for a web page.
         flow: the dashboard's figures of the operators; it also gets results and gauges.
         owned: called with the partitions of this process, and the messages in flight in each.
         incidents: called with the kinds of incidents, and which of them are open.
@@ -55,7 +58,7 @@ class Meters:
 
     result: Callable[[Result], object] | None = None
     gauge: Gauge | None = None
-    observe: Observe | None = None
+    on_duration: ObserveDuration | None = None
     tokens: ObserveTokens | None = None
     fetched: Callable[[str], object] | None = None
     flow: FlowMeter | None = None
@@ -88,13 +91,13 @@ def meters_of(settings: Settings, role: str = "", health: HealthMonitor | None =
 
         flow = FlowMeter(time.perf_counter, metrics.gauge)
     return Meters(
-        result=metrics.end,
+        result=metrics.count_result,
         gauge=flow or metrics.gauge,
-        observe=metrics.observe,
+        on_duration=metrics.observe_call,
         tokens=metrics.tokens,
-        fetched=metrics.fetched,
+        fetched=metrics.count_fetch,
         flow=flow,
-        owned=metrics.owned if role else None,
+        owned=metrics.set_partitions if role else None,
         incidents=metrics.incidents,
         exposed=metrics.render,
         health=health,

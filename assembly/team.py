@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from clock import utc_clock
 from dataflow.metering import Gauge
 from operators.capturing import summarise_images
-from services.assistant import CURATING_RULES, Curator, Describer, ModelCurator, ModelDescriber, Tasks, description_key
+from services.assistant import (
+    CURATING_RULES,
+    ConfiguredTasks,
+    Curator,
+    Describer,
+    ModelCurator,
+    ModelDescriber,
+    description_key,
+)
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
@@ -126,8 +134,8 @@ def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) ->
     )
 
 
-def curating_tasks(settings: Settings) -> Tasks:
-    return Tasks(settings.kb.tasks, settings.ai_response.project_introduction)
+def curating_tasks(settings: Settings) -> ConfiguredTasks:
+    return ConfiguredTasks(settings.kb.tasks, settings.ai_response.project_introduction)
 
 
 def curating_key(settings: Settings, *, by_model: bool) -> str:
@@ -139,8 +147,8 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
     return description_key(
         model_of(settings),
         limits,
-        tasks.of["classify"],
-        tasks.of["integrate"],
+        tasks.by_step["classify"],
+        tasks.by_step["integrate"],
         tasks.project_introduction,
         *CURATING_RULES,
     )

@@ -20,7 +20,7 @@ from model.outcomes import Outcome, OutcomeKind, Result
 from model.servers import Servers
 from services.assistant.answering import AnswerResult, GatingResult, M, SelectionResult
 from services.assistant.inquiry import CaptureJob
-from services.assistant.prompts import Choice, Tasks
+from services.assistant.prompts import Choice, ConfiguredTasks
 from services.discord.protocols import DryRunPoster
 from services.documents.tools.toolset import Toolset
 from services.knowledge import LibrarySearch
@@ -75,7 +75,9 @@ class YesAssistant:
         usage.add("generate", prompt_tokens=900, completion_tokens=80)
         return AnswerResult(answer=ANSWER, citations=[sources[0].id])
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+    async def ask(
+        self, step: str, prompt: Callable[[ConfiguredTasks], Prompt], result: type[M], usage: Usage
+    ) -> M | None:
         await think()
         usage.add(step, prompt_tokens=900, completion_tokens=10)
         return None

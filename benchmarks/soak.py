@@ -158,7 +158,7 @@ async def _soak(
         search = await enter(open_search(settings, library, None, read_only=False))
         state = read_state(settings, on_tokens=metrics.tokens)
         curation = curation_parts(settings, None, state.usages.default, metrics.gauge)
-        results: Sequence[Callable[[Result], object]] = (tally.add, in_order.add, metrics.end)
+        results: Sequence[Callable[[Result], object]] = (tally.add, in_order.add, metrics.count_result)
         parts = assemble(
             settings,
             state=state,

@@ -121,7 +121,7 @@ class Processes:
         self._seconds = seconds
         self._memory = memory_bytes
         self._idle_seconds = idle_seconds
-        self._turns = asyncio.Semaphore(max_processes)
+        self._slots = asyncio.Semaphore(max_processes)
         self._idle: list[Process] = []
         self._all: set[Process] = set()
         self._expiry: asyncio.TimerHandle | None = None
@@ -145,8 +145,9 @@ class Processes:
         return len(self._all)
 
     async def _run(self, work: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-        async with self._turns:
-            request = pickle.dumps((work, args, kwargs, int(self._seconds) + 1), pickle.HIGHEST_PROTOCOL)
+        async with self._slots:
+            cpu_seconds = int(self._seconds) + 1
+            request = pickle.dumps((work, args, kwargs, cpu_seconds), pickle.HIGHEST_PROTOCOL)
             answer = await self._answer(request)
         succeeded, result = await asyncio.to_thread(_unpickle, answer)
         if succeeded:

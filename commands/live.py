@@ -101,7 +101,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         discord = await enter(open_discord(settings, is_rehearsal=rehearsal))
         state = read_state(settings, is_durable=not rehearsal, on_tokens=meters.tokens)
         mode = REHEARSAL if rehearsal else LIVE
-        models = replace(options.models, observe=meters.observe, on_call=meters.on_call)
+        models = replace(options.models, on_duration=meters.on_duration, on_call=meters.on_call)
         bot = await enter(open_bot(settings, mode, state, discord, models, meters.gauge))
         parts = bot.assemble(state, [*meters.results, journal, state.record.add])
         slash, alerting = None, None
@@ -122,7 +122,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
         arrivals = await enter(
-            maintain_evidence(settings.documents, bot.documents, discord.client, discord.fetcher, state.is_withheld)
+            maintain_evidence(settings, bot.documents, discord.client, discord.fetcher, state.is_withheld)
         )
         gateway = gateway_for(settings, token, discord, parts, health=health, arrivals=arrivals, slash=slash)
         dispatches = await enter(record_dispatches(observable(gateway), options.record, settings, discord, parts))

@@ -144,14 +144,15 @@ def _bound(kept: OrderedDict[tuple[int, ...], Any], most: int) -> None:
 
 
 BOX_WIDTH, BOX_HEIGHT = 200, 56
-_ACROSS, _DOWN, _MARGIN = 214, 65, 10
-_END_WIDTH, _END_ACROSS = 132, 141
-_LANE_GAP, _ABOVE = 0.35, 6
+_COLUMN_STEP, _ROW_STEP, _MARGIN = 214, 65, 10
+_END_WIDTH, _END_STEP = 132, 141
+_LANE_GAP, _LANE_NAME_GAP = 0.35, 6
 
 
 ENDS = (("skipped", "cancelled", "failed"), ("replied", "captured", "ignored"))
 """Kinds of results, in two rows beside the end of the first lane."""
-_ASIDE = 0.3
+_FILES_LANE_DROP = 0.3
+"""How much lower than a row the lane of files begins, in rows."""
 
 
 class Box(NamedTuple):
@@ -159,7 +160,7 @@ class Box(NamedTuple):
 
     name: str
     title: str
-    says: str
+    subtitle: str
     x: float
     y: float
     width: float
@@ -179,7 +180,7 @@ class FlowPicture:
 
     Attributes:
         operators: the boxes with current figures.
-        fixed: the boxes where items come from.
+        sources: the boxes where items come from.
         ends: the boxes of results.
         lanes: the name of each lane, with its position (x, y).
     """
@@ -187,14 +188,16 @@ class FlowPicture:
     width: float
     height: float
     operators: Sequence[Box]
-    fixed: Sequence[Box]
+    sources: Sequence[Box]
     ends: Sequence[Box]
     edges: Sequence[Edge]
     lanes: Sequence[tuple[str, float, float]]
 
 
 class OperatorCells(NamedTuple):
-    """An operator's figures as texts. `times`: median and 95th percentile; `state`: some of `busy`, `hurt`, `idle`."""
+    """The figures of an operator, as texts. `times`: median and 95th percentile; `state`: of `busy`, `failing`, `idle`
+    those that hold.
+    """
 
     in_flight: str
     line: str
@@ -229,33 +232,33 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
     """Compute the fixed part of the picture: boxes, edges and lanes. Lanes may have any number of steps."""
     lanes = {lane: [each for each in steps if each.lane is lane] for lane in Lane}
     names = {lane: [each.name for each in some] for lane, some in lanes.items()}
-    top = 1 + len(lanes[Lane.ARRIVALS])  # from this row on there is room above for the names of lanes
+    top_row = 1 + len(lanes[Lane.ARRIVALS])  # from this row on there is room above for the names of lanes
     # The lane of files begins a little below the answer step that it feeds, so that the edge between them is seen, and
     # below the whole lane of the knowledge base, which is in the same column.
-    waiting = next(each.feeds for each in lanes[Lane.FILES] if each.feeds)
-    files = top + max(names[Lane.ANSWERS].index(waiting), len(lanes[Lane.KNOWLEDGE]) + 1) + _ASIDE
-    last = max(top + len(lanes[Lane.ANSWERS]) - 1, math.ceil(files) + len(lanes[Lane.FILES]) + 1)
+    fed_step = next(each.feeds for each in lanes[Lane.FILES] if each.feeds)
+    files_row = top_row + max(names[Lane.ANSWERS].index(fed_step), len(lanes[Lane.KNOWLEDGE]) + 1) + _FILES_LANE_DROP
+    last_row = max(top_row + len(lanes[Lane.ANSWERS]) - 1, math.ceil(files_row) + len(lanes[Lane.FILES]) + 1)
 
-    def box(name: str, title: str, column: float, row: float, says: str = "") -> Box:
-        return Box(name, title, says, _MARGIN + column * _ACROSS, _y(row, top), BOX_WIDTH, BOX_HEIGHT)
+    def box(name: str, title: str, column: float, row: float, subtitle: str = "") -> Box:
+        return Box(name, title, subtitle, _MARGIN + column * _COLUMN_STEP, _y(row, top_row), BOX_WIDTH, BOX_HEIGHT)
 
     places = {
         Lane.ARRIVALS: (0.5, 1),
-        Lane.ANSWERS: (0, top),
-        Lane.TEAM: (1, top),
-        Lane.KNOWLEDGE: (2, top),
-        Lane.FILES: (2, files),
+        Lane.ANSWERS: (0, top_row),
+        Lane.TEAM: (1, top_row),
+        Lane.KNOWLEDGE: (2, top_row),
+        Lane.FILES: (2, files_row),
     }
     rows = {name: places[lane][1] + at for lane in Lane for at, name in enumerate(names[lane])}
     operators = [box(each.name, each.title, places[each.lane][0], rows[each.name], each.subtitle) for each in steps]
-    fixed = [
+    sources = [
         box("discord", "Discord, or a recording", 0.5, 0),
-        box("updates", "start, timer, file change", 2, top - 1),
-        box("attachments", "attached files", 2, files - 1),
+        box("updates", "start, timer, file change", 2, top_row - 1),
+        box("attachments", "attached files", 2, files_row - 1),
     ]
     ends = [
-        Box(name, name, "", _MARGIN + _ACROSS + at * _END_ACROSS, _y(row, top), _END_WIDTH, BOX_HEIGHT)
-        for row, some in enumerate(ENDS, last - 1)
+        Box(name, name, "", _MARGIN + _COLUMN_STEP + at * _END_STEP, _y(row, top_row), _END_WIDTH, BOX_HEIGHT)
+        for row, some in enumerate(ENDS, last_row - 1)
         for at, name in enumerate(some)
     ]
     chains = (
@@ -265,16 +268,18 @@ def picture(steps: Sequence[StepInfo] = STEPS) -> FlowPicture:
         ("attachments", *names[Lane.FILES]),
         *((each.name, each.feeds) for each in steps if each.feeds),
     )
-    boxes = {each.name: each for each in (*operators, *fixed, *ends)}
+    boxes = {each.name: each for each in (*operators, *sources, *ends)}
     edges = [Edge(into, _path(boxes[start], boxes[into])) for each in chains for start, into in pairwise(each)]
     titles = (
-        *((lane.value, column, top) for lane, (column, row) in places.items() if row == top),
-        (Lane.FILES.value, 2, files - 1),
-        ("results", 1, last - 1),
+        *((lane.value, column, top_row) for lane, (column, row) in places.items() if row == top_row),
+        (Lane.FILES.value, 2, files_row - 1),
+        ("results", 1, last_row - 1),
     )
-    shown = [(title, _MARGIN + column * _ACROSS, _y(row, top) - _ABOVE) for title, column, row in titles]
+    shown = [
+        (title, _MARGIN + column * _COLUMN_STEP, _y(row, top_row) - _LANE_NAME_GAP) for title, column, row in titles
+    ]
     height = max(each.y for each in boxes.values()) + BOX_HEIGHT + _MARGIN
-    return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, shown)
+    return FlowPicture(_MARGIN * 2 + 2 * _COLUMN_STEP + BOX_WIDTH, height, operators, sources, ends, edges, shown)
 
 
 def now_view(meter: FlowMeter, rules: DisplayRules, at: float) -> NowView:
@@ -297,7 +302,7 @@ def cells(figures: Figures) -> OperatorCells:
     times = "" if median is None else f"{duration(median)} / {duration(p95)}"
     states = (
         ("busy", figures.in_flight > 0),
-        ("hurt", figures.failed > 0),
+        ("failing", figures.failed > 0),
         ("idle", not figures.in_flight and not figures.done),
     )
     in_flight = f"{figures.in_flight} now" if figures.in_flight else ""
@@ -317,17 +322,17 @@ def _row(each: PartInProgress, rules: DisplayRules) -> InProgressRow:
     )
 
 
-def _y(row: float, top: int) -> float:
-    """Return the upper edge of a box. `top`: the first row below the names of the lanes."""
-    return _MARGIN + (row + (_LANE_GAP if row >= top else 0)) * _DOWN
+def _y(row: float, top_row: int) -> float:
+    """Return the upper edge of a box. `top_row`: the first row below the names of the lanes."""
+    return _MARGIN + (row + (_LANE_GAP if row >= top_row else 0)) * _ROW_STEP
 
 
 def _path(start: Box, into: Box) -> str:
     """Draw an edge from box to box: down, straight to one beside it, or out of the side and up to a higher one."""
-    top, bottom = max(start.y, into.y), min(start.y, into.y) + BOX_HEIGHT
-    if top < bottom:
+    overlap_top, overlap_bottom = max(start.y, into.y), min(start.y, into.y) + BOX_HEIGHT
+    if overlap_top < overlap_bottom:  # they are side by side
         leaves, comes = (start.x + start.width, into.x) if start.x < into.x else (start.x, into.x + into.width)
-        return f"M{leaves:g} {(top + bottom) / 2:g} H{comes:g}"
+        return f"M{leaves:g} {(overlap_top + overlap_bottom) / 2:g} H{comes:g}"
     if into.y < start.y:
         beside, half = start.x - _MARGIN / 2, BOX_HEIGHT / 2
         return f"M{start.x:g} {start.y + half:g} H{beside:g} V{into.y + half:g} H{into.x + into.width:g}"

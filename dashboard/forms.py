@@ -119,7 +119,7 @@ class Teacher(Protocol):
 
 async def question_to_fill_in(gap: Gap, teacher: Teacher) -> str:
     """Return the most typical question of a gap, or else the newest, that may be told to everybody; empty: none may."""
-    typical_first = sorted(gap.asked, key=lambda each: each.question != gap.question)
+    typical_first = sorted(gap.questions, key=lambda each: each.question != gap.question)
     for each in typical_first[:MAX_LOOKED_UP]:
         if await teacher.may_quote(each):
             return each.question
@@ -128,7 +128,7 @@ async def question_to_fill_in(gap: Gap, teacher: Teacher) -> str:
 
 async def refuse_private_wording(question: str, gap: Gap, teacher: Teacher) -> None:
     """Raise LessonRefused if a question is one of a gap that may not be told to everybody."""
-    containing, contained = await in_thread(_with_same_wording, question, gap.asked)
+    containing, contained = await in_thread(_with_same_wording, question, gap.questions)
     for each in containing:
         if await teacher.may_quote(each):
             return
@@ -158,7 +158,7 @@ def lesson_form(sent: Mapping[str, object], gap: Gap | None) -> LessonForm:
         raise LessonRefused(
             f"{author[:40]} is no id of Discord: write digits, such as 1458745245675032710, or nothing."
         )
-    asked = () if gap is None else gap.asked
+    asked = () if gap is None else gap.questions
     return LessonForm(
         asked[0].guild_id if asked else int(guild) if is_snowflake(guild) else None,
         given["question"],

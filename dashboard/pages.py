@@ -243,7 +243,9 @@ class Gaps:
     async def views(self) -> tuple[list[views.GapView], list[views.GapView]]:
         """Return the gaps, those with the most open questions first, and the dismissed ones."""
         found, team = await self._groups.get(), await self._team.get()
-        lessons = await in_thread(answered_by_lessons, found, {None: views.lessons(team)}, self._data.owner_of)
+        answered = await in_thread(answered_by_lessons, found, {None: views.lessons(team)}, self._data.owner_of)
+        topics = views.topics_by_pair(team)
+        lessons = {message_id: topics[lesson.id] for message_id, lesson in answered.items()}
         answers = {**lessons, **views.topics_by_message(team)}
         dismissed = await self._data.dismissed.read()
         shown = [(gap.is_dismissed(dismissed), views.gap_view(gap, self._rules, answers)) for gap in found]
@@ -253,7 +255,7 @@ class Gaps:
     async def find(self, gap_id: str) -> Gap | None:
         """Return the gap with this question."""
         found = await self._groups.get()
-        return next((gap for gap in found if any(views.id_of(entry) == gap_id for entry in gap.asked)), None)
+        return next((gap for gap in found if any(views.id_of(entry) == gap_id for entry in gap.questions)), None)
 
 
 class Pages:
@@ -398,7 +400,7 @@ class Pages:
         gap, teacher = await self._gaps.find(request.match_info["id"]), self._data.teacher
         if gap is None:
             return self._answer_form(visit, request, _NO_GAP, {})
-        given, said = {"guild": str(gap.asked[0].guild_id or "")}, ""
+        given, said = {"guild": str(gap.questions[0].guild_id or "")}, ""
         if self._rules.texts and teacher is not None:
             given["question"] = self._rules.text(await question_to_fill_in(gap, teacher))
             said = "" if given["question"] else _NOT_FILLED_IN

@@ -252,10 +252,10 @@ def _step(name: str, entry: PartOutcome, spent: float | None, rules: DisplayRule
     facts: list[Fact] = []
     ranked: tuple[RankedSource, ...] = ()
     if isinstance(decided, Mapping):
-        known = cast("Mapping[str, Any]", decided)
+        decision = cast("Mapping[str, Any]", decided)
         if name == "select":
             ranked = ranked_of(entry, rules)
-        facts = [Fact(key, _fact_text(name, key, value, rules)) for key, value in known.items() if key != "ranked"]
+        facts = [Fact(key, _fact_text(name, key, value, rules)) for key, value in decision.items() if key != "ranked"]
     elif isinstance(decided, (list, tuple)):
         facts = [Fact(name, _fact_text(name, name, cast("Sequence[object]", decided), rules))]
     prompt, completion = entry.tokens.get(name, (0, 0))
@@ -337,24 +337,24 @@ class GapView:
 
 def gap_view(gap: Gap, rules: DisplayRules, answers: Mapping[int, str] | None = None) -> GapView:
     """Make the view of a gap. `answers`: by message id, the topics where the team has answered."""
-    reasons, asked = gap.reasons, [_gap_question(entry, rules, answers or {}) for entry in gap.asked]
+    reasons, asked = gap.reasons, [_gap_question(entry, rules, answers or {}) for entry in gap.questions]
     title = title_of(rules.question(gap.question)) if rules.texts else ""
-    shown, once = {title.casefold()}, list[GapQuestion]()
-    for each in asked:  # equal questions are shown once
-        same = " ".join(each.text.casefold().split())
-        once.append(each._replace(text="") if same in shown else each)
-        shown.add(same)
-    nearest = next((ranked[0].source for entry in gap.asked if (ranked := ranked_of(entry, rules))), "")
-    about = f"Something near {nearest.removeprefix('kb:')}" if nearest else f"Something in {asked[0].where}"
+    seen, without_repeats = {title.casefold()}, list[GapQuestion]()
+    for each in asked:
+        normalised = " ".join(each.text.casefold().split())
+        without_repeats.append(each._replace(text="") if normalised in seen else each)
+        seen.add(normalised)
+    nearest = next((ranked[0].source for entry in gap.questions if (ranked := ranked_of(entry, rules))), "")
+    fallback_title = f"Something near {nearest.removeprefix('kb:')}" if nearest else f"Something in {asked[0].where}"
     return GapView(
         asked[0].id,
-        title or about,
+        title or fallback_title,
         len(asked),
         sum(not each.topic for each in asked),
         gap.askers,
         ", ".join(f"{reason} ({count})" if len(reasons) > 1 else reason for reason, count in reasons.most_common()),
         nearest,
-        once,
+        without_repeats,
     )
 
 
@@ -368,9 +368,13 @@ def topics_by_message(overview: Overview) -> dict[int, str]:
     }
 
 
-def lessons(overview: Overview) -> list[tuple[Pair, str]]:
-    """Return the lessons, each with its topic."""
-    return lessons_among((pair, name) for name, topic in overview.topics.items() for pair in topic.pairs)
+def topics_by_pair(overview: Overview) -> dict[str, str]:
+    """Return the topics of all captured conversations, by their ids."""
+    return {pair.id: name for name, topic in overview.topics.items() for pair in topic.pairs}
+
+
+def lessons(overview: Overview) -> list[Pair]:
+    return lessons_among(pair for topic in overview.topics.values() for pair in topic.pairs)
 
 
 def _gap_question(entry: PartOutcome, rules: DisplayRules, answers: Mapping[int, str]) -> GapQuestion:
@@ -584,11 +588,11 @@ def team_view(overview: Overview, used: Counter[str], rules: DisplayRules) -> Te
         topics.append(TopicRow(name, len(days), days[0], days[-1], used[f"team:{name}.txt"], description))
     pairs = sum(topic.pairs for topic in topics)
     filed = f"{number_of(len(topics), 'topic')} with {number_of(pairs, 'conversation')}"
-    says = f"{filed}; {overview.captured} captured in all"
+    summary = f"{filed}; {overview.captured} captured in all"
     for count, what in ((overview.undecided, "to be filed"), (overview.failed, "could not be filed")):
-        says += f"; {count} {what}" if count else ""
+        summary += f"; {count} {what}" if count else ""
     removed = [(pair_id, topic or "") for pair_id, topic in overview.removed]
-    return TeamView(topics, removed, says)
+    return TeamView(topics, removed, summary)
 
 
 def topic_view(
@@ -605,8 +609,8 @@ def topic_view(
 def pair_view(pair: Pair, overview: Overview, address: Callable[[str], str | None], rules: DisplayRules) -> PairView:
     notes = [f"replaces {', '.join(replaced)}"] if (replaced := overview.replaced.get(pair.id)) else []
     for by, what in overview.corrected.get(pair.id, ()):
-        says = f": {rules.text(what)}" if rules.texts else ""
-        notes.append(f"superseded in part by {by.id}{says}")
+        correction = f": {rules.text(what)}" if rules.texts else ""
+        notes.append(f"superseded in part by {by.id}{correction}")
     turns = [PairTurnView(label, rules.text(turn.text)) for label, turn in labelled_turns(pair)]
     return PairView(pair.id, said_at(pair), address(pair.id) or "", turns, notes)
 
@@ -656,9 +660,9 @@ def cost_view(costs: Costs, rules: DisplayRules) -> CostView:
     )
 
 
-def _cost_rows(known: Sequence[tuple[str, Expense]]) -> list[CostRow]:
+def _cost_rows(expenses: Sequence[tuple[str, Expense]]) -> list[CostRow]:
     """Make rows of names and expenses; names may occur twice."""
-    largest = max((each.tokens for _, each in known), default=0)
+    largest = max((each.tokens for _, each in expenses), default=0)
     return [
         CostRow(
             name,
@@ -668,7 +672,7 @@ def _cost_rows(known: Sequence[tuple[str, Expense]]) -> list[CostRow]:
             money(each.money),
             round(100 * each.tokens / largest) if largest else 0,
         )
-        for name, each in known
+        for name, each in expenses
     ]
 
 
@@ -695,8 +699,8 @@ class ProcessRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """`missing`: sentences about roles and partitions with no owner or two; `versions_differ`: not all
-    processes run the same version.
+    """`missing`: a sentence for each role that nobody plays, and on partitions without an owner or with two;
+    `versions_differ`: not all processes run the same version.
     """
 
     rows: Sequence[ProcessRow]
@@ -751,12 +755,13 @@ def _missing(fleet: Fleet) -> Iterable[str]:
             owners[partition] = owners.get(partition, 0) + 1
     unowned = [partition for partition in range(fleet.partitions) if partition not in owners]
     if unowned:
-        yield f"Nobody owns {_named(unowned)}: {'its' if len(unowned) == 1 else 'their'} messages wait."
+        yield f"Nobody owns {_partition_names(unowned)}: {'its' if len(unowned) == 1 else 'their'} messages wait."
     twice = [partition for partition, count in owners.items() if count > 1]
     if twice:
         # The stream lets one of them write; the other is about to notice.
-        yield f"Two processes say that they own {_named(twice)}: one of them has lost it and does not know yet."
+        owned = _partition_names(twice)
+        yield f"Two processes say that they own {owned}: one of them has lost it and does not know yet."
 
 
-def _named(partitions: Sequence[int]) -> str:
+def _partition_names(partitions: Sequence[int]) -> str:
     return f"partition{'s' if len(partitions) > 1 else ''} {spans(partitions)}"

@@ -50,7 +50,8 @@ def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Obs
                 except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
                     observer.on_error(error)
                     return
-                # Assigned first: a run that completes at once starts the next one in here.
+                # The slot is current before the run is subscribed: a run that completes at once starts the next one
+                # within `subscribe`, and the slot of that one must stay current.
                 slot = SerialDisposable()
                 current.disposable = slot
                 slot.disposable = inner.subscribe(observer.on_next, observer.on_error, run_completed)

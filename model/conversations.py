@@ -76,12 +76,12 @@ class ConversationKind:
 
     Attributes:
         prefix: the beginning of its ids; a number follows, and this class alone knows the form.
-        opening: the beginning of a team member's message that is a conversation of this kind by itself; no part of its
-            text. Empty: `ConversationTracker.kind_of` finds the kind by the place.
+        opening: the beginning by which a team member makes a message a conversation of this kind by itself; it is left
+            out of the text. Empty: `ConversationTracker.kind_of` finds the kind by the place.
         joins_by_messages: True if a capture continues the stored conversation that has one of its messages. If not, the
             conversation is read as a whole each time: a message that a later capture lacks has been deleted.
-        needs_question: True if a message of the team counts only as an answer to a community user. If not, it counts by
-            itself: it cancels no answer, and is captured, filed, named after its own words, and quoted.
+        needs_question: True if a message of the team counts only as an answer to a community user. If not, it is
+            captured, filed and quoted without a question, named after its own words, and cancels no answer.
         settles: True if its batch waits for its author, and its capture for `kb.settle_minutes`. If not, it is filed at
             once.
         is_on_discord: True if its messages can be seen on Discord, so that answers link to them.
@@ -107,13 +107,22 @@ REPLY = ConversationKind(prefix="reply_", joins_by_messages=True)
 """Any other conversation, by the id of its first message; or of the first message in its chain of replies, if that
 begins before the start of the program."""
 TAUGHT = ConversationKind(prefix="taught_", settles=False, is_on_discord=False)
-"""A question and its answer as the team wrote them in a form, by the id that the question got first. A newer version
-has the same id and new messages."""
+"""A question and its answer as the team wrote them in a form, by the message id of the question's first version. A
+newer version has the same id and new messages."""
 KINDS = (THREAD, REPLY, TAUGHT)
 
 READING_SECONDS = 10.0
-"""The seconds that somebody of the team needs to read a message: one that was written or edited later than that before
-their answer was not read for it."""
+"""The seconds that somebody of the team needs to read a message before they write an answer."""
+WRITING_CHARS_PER_SECOND, MOST_WRITING_SECONDS = 3.0, 600.0
+"""How fast an answer is written, at most in so many seconds."""
+
+
+def seconds_to_answer(text: str) -> float:
+    """Return how long before an answer its author had read what there was, at the latest: what was written or edited
+    later was not read for it. `text`: that of the answer.
+    """
+    return READING_SECONDS + min(len(text) / WRITING_CHARS_PER_SECOND, MOST_WRITING_SECONDS)
+
 
 CONVERSATION_ID = rf"(?:{'|'.join(kind.prefix for kind in KINDS)})[0-9]+"
 """The pattern of all ids, for a full match: in the archive, in files of waiting captures, and between processes."""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from services.assistant import (
         AnswerResult,
         Assistant,
-        Tasks,
+        ConfiguredTasks,
     )
     from services.conversations import Context, History, InFlight, Posts, TypingTracker
     from services.discord import Access
@@ -298,7 +298,7 @@ def gate(assistant: Assistant, budget: Limiter, chain_seconds: float, guess: Gue
     async def gated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         user_id, at = inquiry.part.author.id, now()
         inquiry.token.expire_in(chain_seconds, TookTooLong(f"the answer took longer than {chain_seconds:g} s"))
-        # Others decide whether it begins again: that is no question of the asker's.
+        # One that begins again, as others may cause, was counted when it first began.
         exhausted = None if inquiry.is_counted else await budget.begin_chain(user_id, at)
         if exhausted is not None:
             inquiry.token.close()
@@ -314,7 +314,7 @@ def gate(assistant: Assistant, budget: Limiter, chain_seconds: float, guess: Gue
             item = await decide(inquiry)
             return item._replace(speculation=await await_guess(guessing)) if isinstance(item, Inquiry) else item
 
-    async def decided(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
+    async def ask_gate(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         result = await assistant.gate(
             inquiry.conversation, inquiry.usage, files=inquiry.files, addressed=inquiry.addressed
         )
@@ -326,7 +326,7 @@ def gate(assistant: Assistant, budget: Limiter, chain_seconds: float, guess: Gue
         asked = inquiry._replace(query=(result.rewrite_query or "").strip() or inquiry.request)
         return asked if answerable else Unanswered(asked, Reason.NOT_ANSWERABLE)
 
-    decide = without_others_if_refused(decided)
+    decide = without_others_if_refused(ask_gate)
     return gated
 
 
@@ -348,13 +348,13 @@ def select(assistant: Assistant, library: Library, search: Search, max_sources: 
         index = await library.index()
         found = await search.find(inquiry.query)
         choices = best_choices(index, found, max_entries)
-        named: list[str] = []
+        named_ids: list[str] = []
         if choices:
             result = await assistant.select(
                 inquiry.query, inquiry.request, choices, max_sources, inquiry.usage, files=inquiry.files
             )
-            named = result.selected_source_ids
-        known, invented = resolve_ids(named, [entry.id for entry in index])
+            named_ids = result.selected_source_ids
+        known, invented = resolve_ids(named_ids, [entry.id for entry in index])
         if invented:
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
@@ -495,28 +495,28 @@ def generate(
             except LLMError as error:
                 log.warning("generate: the first answer stands: %s", error)
             else:
-                if text_of(again) is not None:
+                if answer_of(again) is not None:
                     inquiry, result = with_sections, again
-        answer = text_of(result)
+        answer = answer_of(result)
         if answer is not None and len(answer[0]) > max_chars:
             log.info("generate: %d characters, asking for %d", len(answer[0]), max_chars)
-            answer = text_of(await ask_model(inquiry, was_too_long=True))
+            answer = answer_of(await ask_model(inquiry, was_too_long=True))
         if answer is None:
             inquiry.decisions["generate"] = {"answer": False}
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        text, named = answer
+        text, given_citations = answer
         if len(text) > max_chars:
             inquiry.decisions["generate"] = {"answer": True, "characters": len(text)}
             return skip_outcome(inquiry, Reason.TOO_LONG)
-        cited = resolve_citations(named, inquiry.sources)
+        cited = resolve_citations(given_citations, inquiry.sources)
         citations, unknown = cited.sources, cited.unknown
         if (toolset := inquiry.toolset) is not None:
             citations += tuple(toolset.valid_citations(unknown))
             unknown = tuple(each for each in unknown if not toolset.valid_citations([each]))
             quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
             text = toolset.mark_unsupported(text, quotable)
-            # A runbook may be called like a page: what is cited by that name may be either.
-            text = "\n".join(filter(None, (toolset.notice((*citations, *named) if citations else ()), text)))
+            # A runbook may have the name of a page: a citation of that name may mean either.
+            text = "\n".join(filter(None, (toolset.notice((*citations, *given_citations) if citations else ()), text)))
         if unknown:
             log.warning("generate: citations of nothing that was given were dropped: %.200r", unknown)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
@@ -547,7 +547,7 @@ def generate(
     return without_others_if_refused(generated)
 
 
-def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:
+def answer_of(result: AnswerResult) -> tuple[str, list[str]] | None:
     """Return the answer and its citations, or None if the answer is null, blank, or says "null"."""
     text = (result.answer or "").strip()
     return None if not text or text.lower() == "null" else (text, result.citations)
@@ -560,7 +560,7 @@ def verify(assistant: Assistant) -> AnswerStep:
         if inquiry.level is Level.POINT:
             return inquiry  # it states nothing
 
-        def prompt(tasks: Tasks) -> Prompt:
+        def prompt(tasks: ConfiguredTasks) -> Prompt:
             return prompts.verify(tasks, inquiry.conversation, inquiry.draft, inquiry.read_sources)
 
         result = await assistant.ask("verify", prompt, VerificationResult, inquiry.usage)

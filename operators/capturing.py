@@ -95,12 +95,13 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
 
 def revisions_of(event: Deleted | PlaceGone | Edited | Doubt, context: Context) -> tuple[Revision, ...]:
     """Return how the messages of an event read now, or that they are doubted. An edit that leaves nothing, or nothing
-    that may be captured, is a deletion.
+    that may be captured, is a deletion. A channel goes with its threads.
     """
     if isinstance(event, Doubt):
         return (Revision(event.message_id, is_doubt=True),)
     if isinstance(event, PlaceGone):
-        return (Revision(event.place_id, is_place=True),)
+        gone = (event.place_id, *context.threads_of(event.place_id))
+        return tuple(Revision(each, is_place=True) for each in gone)
     if isinstance(event, Deleted):
         return tuple(map(Revision, event.message_ids))
     message = context.after_edit(event)

@@ -37,8 +37,8 @@ from services.telemetry import current_people
 MOST_TRIES = 3  # of one pair; then its decision is `failed`
 REASON_CHARS = 300
 TRANSIENT_ERRORS = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable, Withdrawn)
-"""Errors for which no pair is to blame: the endpoint, its recording or the disk failed, or somebody is being forgotten.
-The pair stays undecided, and work on pairs stops until later.
+"""Errors for which no pair is to blame: the endpoint or the disk failed, a replayed file lacks the request, or
+somebody is being forgotten. The pair stays undecided, and work on pairs stops until later.
 """
 
 FIRST_IN_TOPIC = IntegrationResult(skip=False, remove_ids=[])  # there is nothing to compare with
@@ -56,7 +56,7 @@ def showing(pairs: Iterable[Pair], personal_work: PersonalWork | None) -> Genera
     or one of them is being forgotten.
     """
     people = {user_id for pair in pairs for user_id in pair.writer_ids}
-    before = current_people.set(people)
+    token = current_people.set(people)
     try:
         if personal_work is None:
             yield
@@ -64,7 +64,7 @@ def showing(pairs: Iterable[Pair], personal_work: PersonalWork | None) -> Genera
             with personal_work.handling(people, archived=True):
                 yield
     finally:
-        current_people.reset(before)
+        current_people.reset(token)
 
 
 class _NothingLeft(Exception):
@@ -84,19 +84,22 @@ def curate(
 
     A prompt that the model refuses is tried once more, with the turns of the first asker and the team's turns that are
     certainly to that user. If that works, only these turns are filed. If there are none, the pair is skipped. An
-    unusable answer or a refused request costs the pair a try; tries add up over several calls. After three, the
-    decision is `failed`. Pairs may come in any order. Raises the errors of `TRANSIENT_ERRORS`, which cost no try.
+    unusable answer, or a request refused for another reason, costs the pair a try; tries add up over several calls.
+    After three, the decision is `failed`. Pairs may come in any order. Raises the errors of `TRANSIENT_ERRORS`, which
+    cost no try.
 
         pair ── classify ── topic ── integrate ── added, or skipped
                      └──── skipped
     """
     tries: Counter[str] = Counter()
 
-    async def classified(pair: Pair) -> dict[str, Pair] | Decision:
-        """Return the pair, or its pieces, by safe topic name, known or new; or the decision to skip it."""
+    async def classify_pair(pair: Pair) -> dict[str, Pair] | Decision:
+        """Return the pair, or its pieces, by the name of the topic, old or new; or the decision to skip the pair."""
         index = library.index()
         try:
-            result, [shown] = await asked("classify", [pair], lambda pairs: curator.classify(pairs[0], index, usage))
+            result, [shown] = await ask_model(
+                "classify", [pair], lambda pairs: curator.classify(pairs[0], index, usage)
+            )
         except LLMError as error:
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
@@ -111,7 +114,7 @@ def curate(
         reason = "classified as not worth keeping" if result.skip else "no topic was named"
         return by_topic or Decision(pair.id, time(), Action.SKIPPED, curator.actor, reason=reason)
 
-    async def integrated(pair: Pair, topic: str) -> Decision:
+    async def integrate_pair(pair: Pair, topic: str) -> Decision:
         """Return whether the pair is added to its topic, and which pairs there it makes obsolete."""
         # Earlier captures of the conversation are not compared: the pair replaces them once it is added.
         existing = library.pairs_of_topic(topic)
@@ -119,7 +122,7 @@ def curate(
         result = FIRST_IN_TOPIC
         try:
             if others:
-                result, _ = await asked(
+                result, _ = await ask_model(
                     "integrate",
                     [pair, *others],
                     lambda pairs: curator.integrate(pairs[0], topic, pairs[1:], usage),
@@ -128,10 +131,10 @@ def curate(
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
         replaces = bool(result.remove_ids or result.superseded_parts)
-        is_certain = may_replace(pair)
-        if replaces and not is_certain:
+        may_replace_others = may_replace(pair)
+        if replaces and not may_replace_others:
             log.info("%s replaces nothing: it is doubted, or it is not certain whom the team answers", pair.id)
-        removed = allowed_removals(pair, existing, result.remove_ids if is_certain else ())
+        removed = allowed_removals(pair, existing, result.remove_ids if may_replace_others else ())
         at = time()
         if result.skip:
             reason = "the topic says the same"
@@ -144,11 +147,13 @@ def curate(
             topic,
             remove_ids=removed,
             replaces=replaced_by(pair, existing),
-            superseded_parts=allowed_remarks(pair, existing, removed, result.superseded_parts if is_certain else ()),
+            superseded_parts=allowed_remarks(
+                pair, existing, removed, result.superseded_parts if may_replace_others else ()
+            ),
             conflicts=allowed_remarks(pair, existing, removed, result.conflicts),
         )
 
-    async def asked(
+    async def ask_model(
         step: str, pairs: Sequence[Pair], ask: Callable[[Sequence[Pair]], Awaitable[R]]
     ) -> tuple[R, Sequence[Pair]]:
         """Return the model's answer, and the pairs as they were shown to it."""
@@ -166,14 +171,14 @@ def curate(
         with measure_item(gauge, step), showing(left, personal_work):
             return await ask(left), left
 
-    async def curated(pair: Pair) -> Decision:
+    async def curate_pair(pair: Pair) -> Decision:
         while True:
             try:
-                found = await classified(pair)
+                found = await classify_pair(pair)
                 if isinstance(found, Decision):
                     decision = found
                 else:
-                    decided = [await integrated(part, topic) for topic, part in found.items()]
+                    decided = [await integrate_pair(part, topic) for topic, part in found.items()]
                     decision = merge_decisions(pair, found, decided)
             except TRANSIENT_ERRORS:
                 raise
@@ -183,7 +188,7 @@ def curate(
             except Exception as error:
                 tries[pair.id] += 1
                 if not is_expected(error):  # a bug of ours must not hold up the other pairs
-                    log.exception("%s could not be studied", pair.id)
+                    log.exception("%s could not be curated", pair.id)
                 if tries[pair.id] < MOST_TRIES:
                     continue
                 reason = _reason(error)[:REASON_CHARS]
@@ -192,7 +197,7 @@ def curate(
             del tries[pair.id]
             return decision
 
-    return curated
+    return curate_pair
 
 
 def _reason(error: Exception) -> str:
@@ -216,9 +221,9 @@ def describe_topics(
     """
     tries: Counter[tuple[str, int]] = Counter()  # by topic and content
 
-    async def described(topic: Topic) -> str | None:
-        known = topic.name, hash(topic.text)
-        if tries[known] >= MOST_TRIES:
+    async def describe_topic(topic: Topic) -> str | None:
+        version = topic.name, hash(topic.text)
+        if tries[version] >= MOST_TRIES:
             return None
         try:
             with measure_item(gauge, "describe"), showing(topic.pairs, personal_work):
@@ -228,10 +233,10 @@ def describe_topics(
         except TRANSIENT_ERRORS:
             raise
         except Exception as error:
-            tries[known] += 1
+            tries[version] += 1
             bug = None if is_expected(error) else error
             log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
             return None
         return summary
 
-    return described
+    return describe_topic

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
 from clock import FairTurns, WorkRunner, WorkStopped, finish_even_if_cancelled, from_rfc3339, now
-from model.messages import Message, Place
+from model.messages import Message, Place, snowflake_time
 from services.discord import AttachmentFailed, Attachments, LookupFailed
 from services.documents import (
     PLACE_ID,
@@ -302,9 +302,11 @@ def sweep(
     *,
     solved_tags: frozenset[str],
     grace_seconds: float,
+    unopened_seconds: float,
 ) -> Callable[[object], Coroutine[Any, Any, int]]:
     """Delete the files of threads that are gone, closed, or archived for longer than the grace; count these threads.
 
+    `unopened_seconds`: for so long after the question there may be no thread yet, as its answer waits for approval.
     Files go only if the previous sweep found the thread over too. If Discord does not answer about a server or a
     single thread, nothing at all is deleted.
     """
@@ -337,7 +339,7 @@ def sweep(
             for case_id, guild_id in sorted(cases.items())
             if case_id not in active
             # Discord does not say anything about threads of a server that the bot has left.
-            and (guild_id in left or is_over(await threads.find(case_id)))
+            and (guild_id in left or is_over(case_id, await threads.find(case_id)))
         }
 
     async def threads_with_files() -> dict[int, int | None]:
@@ -346,8 +348,10 @@ def sweep(
         found = [each.collection for each in described if each is not None]
         return {int(each.name.removeprefix(protocol.CASE_PREFIX)): each.guild_id for each in found}
 
-    def is_over(place: Place | None) -> bool:
-        if place is None or is_closed(place, solved_tags):
+    def is_over(case_id: int, place: Place | None) -> bool:
+        if place is None:
+            return snowflake_time(case_id) + unopened_seconds <= now()
+        if is_closed(place, solved_tags):
             return True
         return place.archived and place.archived_at is not None and place.archived_at + grace_seconds <= now()
 

@@ -106,9 +106,9 @@ def item_of(part: Part, routing: RoutingResult, usage: Usage | None) -> RoutedIt
     if routing.to is Destination.CAPTURE:
         return CaptureJob(part)
     if routing.to is Destination.NOTHING:
-        return ignored(part, routing.ends or Reason.NOT_ADDRESSED)
+        return ignored(part, routing.end_reason or Reason.NOT_ADDRESSED)
     inquiry = Inquiry(part, routing.addressed, Usage(usage), decisions={})
-    return inquiry if routing.ends is None else skip_outcome(inquiry, routing.ends)
+    return inquiry if routing.end_reason is None else skip_outcome(inquiry, routing.end_reason)
 
 
 def ignored(part: Part, reason: Reason) -> Ignored:

@@ -48,7 +48,7 @@ class _SingleStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepOperator:
     """An operator that runs one step, or several in turn, for each item. Made by `step`, `in_turn`, `in_order`."""
 
     single_steps: tuple[_SingleStep, ...]
@@ -72,7 +72,7 @@ def step(
     gauge: Gauge | None = None,
     *,
     takes: type[Inquiry | Unanswered] = Inquiry,
-) -> Step:
+) -> StepOperator:
     """Await `fn` for each item of the type that it `takes`; pass the others through.
 
         --q1----q2----o3-----|
@@ -81,10 +81,10 @@ def step(
 
     An inquiry whose token is cancelled ends as `cancelled`, one that ran out of time as `failed`.
     """
-    return Step((_SingleStep(name, fn, takes, gauge),), max_concurrent)
+    return StepOperator((_SingleStep(name, fn, takes, gauge),), max_concurrent)
 
 
-def in_turn(*steps: Step) -> Step:
+def in_turn(*steps: StepOperator) -> StepOperator:
     """Combine steps into one operator that runs them one after another for each item. The results are as from a pipe of
     the steps; at most the smallest `max_concurrent` of them run at once.
 
@@ -95,10 +95,12 @@ def in_turn(*steps: Step) -> Step:
     An item is one task from the first step to the last. A pipe would make one for each step, and hand the item through
     as many layers.
     """
-    return Step(tuple(work for each in steps for work in each.single_steps), min(each.max_concurrent for each in steps))
+    return StepOperator(
+        tuple(work for each in steps for work in each.single_steps), min(each.max_concurrent for each in steps)
+    )
 
 
-def in_order(*steps: Step, personal_work: PersonalWork | None = None) -> Step:
+def in_order(*steps: StepOperator, personal_work: PersonalWork | None = None) -> StepOperator:
     """Combine steps as `in_turn` does, in the order of `model.steps.STEPS`.
 
     `personal_work`: gets to know whose texts the steps work with. When somebody withdraws theirs, their own inquiries

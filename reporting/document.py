@@ -104,15 +104,15 @@ def _gaps(report: Report) -> Iterator[Block]:
         every = report.answered == report.asked  # else some failed, or were held back
         yield Sentence("Nothing: every question had an answer." if every else "Nothing that better pages would answer.")
         return
-    repeated = [gap for gap in report.gaps if len(gap.asked) > 1]
-    once = [gap.asked[0] for gap in report.gaps if len(gap.asked) == 1]
+    repeated = [gap for gap in report.gaps if len(gap.questions) > 1]
+    once = [gap.questions[0] for gap in report.gaps if len(gap.questions) == 1]
     for gap in repeated[:MAX_GAPS]:
         why = ", ".join(f"{reason} {count}" for reason, count in gap.reasons.most_common())
-        counted = f"{number_of(len(gap.asked), 'question')} by {number_of(gap.askers, 'person', 'people')} ({why})"
-        answered = sum(team_answer(entry, report.answered_since) is not None for entry in gap.asked)
+        counted = f"{number_of(len(gap.questions), 'question')} by {number_of(gap.askers, 'person', 'people')} ({why})"
+        answered = sum(team_answer(entry, report.answered_since) is not None for entry in gap.questions)
         yield Title(gap.title, 3)
         yield Sentence(f"{counted}; the team has answered {answered} of them since" if answered else counted)
-        yield from _questions(gap.asked, MAX_EXAMPLES, report.answered_since)
+        yield from _questions(gap.questions, MAX_EXAMPLES, report.answered_since)
     if len(repeated) > MAX_GAPS:
         yield Sentence(f"And {len(repeated) - MAX_GAPS} more groups of questions.")
     if once:

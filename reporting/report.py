@@ -25,7 +25,7 @@ from services.team import REMOVED, Pair, worded_alike
 from services.telemetry import PartOutcome
 
 MAX_GROUPED = 2_000
-"""The most unanswered questions that are grouped; of more, the newest are."""
+"""The most unanswered questions that are grouped; if there are more, only the newest are."""
 MIN_COSINE, MIN_WORD_COSINE = 0.55, 0.3
 """The least cosine with a group that a question needs to join it: of their vectors, and of their words."""
 READ_CHARS = 2_000
@@ -54,27 +54,27 @@ class Gap:
 
     Attributes:
         question: the most typical one; of several, the shortest.
-        asked: all questions, newest first.
+        questions: all of them, newest first.
         askers: the number of people.
     """
 
     question: str
-    asked: tuple[PartOutcome, ...]
+    questions: tuple[PartOutcome, ...]
     askers: int
 
     @property
     def reasons(self) -> Counter[str]:
-        return Counter(map(reason_of, self.asked))
+        return Counter(map(reason_of, self.questions))
 
     @property
     def title(self) -> str:
-        """The sentence of the most typical question that asks, in one line."""
+        """The asking sentence of the most typical question, in one line."""
         return title_of(self.question)
 
     @property
     def asked_ids(self) -> frozenset[int]:
         """The ids of the first messages of all questions."""
-        return frozenset(entry.message_ids[0] for entry in self.asked if entry.message_ids)
+        return frozenset(entry.message_ids[0] for entry in self.questions if entry.message_ids)
 
     def is_dismissed(self, dismissed: Collection[int]) -> bool:
         """Return True if at least half of the questions are among the dismissed ones. So a few more change nothing, and
@@ -96,7 +96,7 @@ def reason_of(entry: PartOutcome) -> str:
 
 
 def title_of(question: str) -> str:
-    """Return the sentence of a question that asks, or its first, in one short line, without greeting and paths."""
+    """Return the asking sentence of a question, or its first, in one short line, without greeting and paths."""
     question = _ADDRESS.sub(_host, question[:READ_CHARS])
     asking, others = asking_sentences(without_greeting(question))
     words = " ".join(next(iter([*asking, *others]), question).split())
@@ -116,33 +116,31 @@ def team_answer(entry: PartOutcome, answers: Mapping[int, T]) -> T | None:
     return next((answers[each] for each in entry.message_ids if each in answers), None)
 
 
-Lessons = Mapping[int | None, Sequence[tuple[Pair, T]]]
-"""By the owner of the knowledge (`OwnerOf`): the lessons that are in a topic, each with what the caller reports of it,
-such as its topic.
-"""
+Lessons = Mapping[int | None, Sequence[Pair]]
+"""The lessons that are in a topic, by the owner of the knowledge (`OwnerOf`)."""
 
 
-def lessons_among(pairs: Iterable[tuple[Pair, T]]) -> list[tuple[Pair, T]]:
+def lessons_among(pairs: Iterable[Pair]) -> list[Pair]:
     """Return those that are lessons, not captured on Discord, and whose question is not forgotten."""
-    return [each for each in pairs if each[0].kind is TAUGHT and each[0].turns[0].text != REMOVED]
+    return [pair for pair in pairs if pair.kind is TAUGHT and pair.turns[0].text != REMOVED]
 
 
-def answered_by_lessons(gaps: Sequence[Gap], lessons: Lessons[T], owner_of: OwnerOf) -> dict[int, T]:
-    """Return what the caller reports of the lessons that answer gaps, by the ids of the questions' messages. A lesson
-    that asks one question of a gap answers every question of that gap that was asked before the lesson was written.
-    Blocks, for a second with thousands of them.
+def answered_by_lessons(gaps: Sequence[Gap], lessons: Lessons, owner_of: OwnerOf) -> dict[int, Pair]:
+    """Return, by message id of a question, the last of the lessons that answer it. A lesson that asks one question of a
+    gap answers every question of that gap that was asked before the lesson was written. Blocks, for a second with
+    thousands of them.
     """
-    answered = dict[int, T]()
-    for owner, known in lessons.items():
-        own = [gap for gap in gaps if owner_of(gap.asked[0].guild_id) == owner]
-        questions = [entry.question for gap in own for entry in gap.asked]
-        same = worded_alike(questions, [pair.turns[0].text for pair, _ in known])
-        lessons_with = dict(zip(questions, same, strict=True))  # a question → the positions of lessons that ask it
-        for gap in own:
-            found = sorted(set[int]().union(*(lessons_with[entry.question] for entry in gap.asked)))
-            for entry in gap.asked:
-                since = [reported for pair, reported in map(known.__getitem__, found) if pair.key > entry.at]
-                answered |= dict.fromkeys(entry.message_ids, since[-1]) if since else {}
+    answered = dict[int, Pair]()
+    for owner, owners_lessons in lessons.items():
+        owners_gaps = [gap for gap in gaps if owner_of(gap.questions[0].guild_id) == owner]
+        questions = [entry.question for gap in owners_gaps for entry in gap.questions]
+        positions = worded_alike(questions, [lesson.turns[0].text for lesson in owners_lessons])
+        asking = dict(zip(questions, positions, strict=True))  # a question → the positions of lessons that ask it
+        for gap in owners_gaps:
+            answering = sorted(set[int]().union(*(asking[entry.question] for entry in gap.questions)))
+            for entry in gap.questions:
+                later = [owners_lessons[index] for index in answering if owners_lessons[index].key > entry.at]
+                answered |= dict.fromkeys(entry.message_ids, later[-1]) if later else {}
     return answered
 
 
@@ -153,6 +151,11 @@ def is_gap(entry: PartOutcome) -> bool:
     if entry.result is OutcomeKind.REPLIED:
         return entry.level == "point"
     return entry.result is OutcomeKind.SKIPPED and traits_of(entry.reason).is_gap
+
+
+def is_answered(entry: PartOutcome) -> bool:
+    """Return True if a question got an answer, and not a pointer alone."""
+    return entry.result is OutcomeKind.REPLIED and not is_gap(entry)
 
 
 def shared_by_all(_guild_id: int | None) -> None:
@@ -174,51 +177,56 @@ async def find_gaps(
     texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
     vectors = None if embed is None else await embed(texts)
     by_owner = defaultdict[int | None, list[int]](list)
-    for at, entry in enumerate(unanswered):
-        by_owner[owner_of(entry.guild_id)].append(at)
+    for index, entry in enumerate(unanswered):
+        by_owner[owner_of(entry.guild_id)].append(index)
     found = list[Gap]()
     for own in by_owner.values():
-        meaning = None if vectors is None else vectors[own]
-        found += await in_thread(_grouped, [unanswered[at] for at in own], [texts[at] for at in own], meaning)
-    return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
+        own_vectors = None if vectors is None else vectors[own]
+        found += await in_thread(
+            _grouped, [unanswered[each] for each in own], [texts[each] for each in own], own_vectors
+        )
+    return sorted(found, key=lambda gap: (-len(gap.questions), -gap.askers, -gap.questions[0].at))
 
 
-def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], meaning: Vectors | None) -> list[Gap]:
-    """Group the questions by meaning, or by words if `meaning` is None. Blocks, for a second with `MAX_GROUPED`."""
-    if meaning is None:
+def _grouped(unanswered: Sequence[PartOutcome], texts: Sequence[str], vectors: Vectors | None) -> list[Gap]:
+    """Group the questions by meaning, or by words if `vectors` is None. Blocks, for a second with `MAX_GROUPED`."""
+    if vectors is None:
         likeness, min_cosine = _word_cosines(texts), MIN_WORD_COSINE
     else:
-        vectors, min_cosine = _unit(np.asarray(meaning, dtype=np.float32)), MIN_COSINE
-        likeness = vectors @ vectors.T
+        unit_vectors, min_cosine = _unit(np.asarray(vectors, dtype=np.float32)), MIN_COSINE
+        likeness = unit_vectors @ unit_vectors.T
     groups = _groups(likeness, min_cosine)
-    return [_gap([unanswered[at] for at in members], likeness[np.ix_(members, members)]) for members in groups]
+    return [_gap([unanswered[each] for each in members], likeness[np.ix_(members, members)]) for members in groups]
 
 
 def _gap(members: Sequence[PartOutcome], likeness: Floats) -> Gap:
     to_all: list[float] = likeness.mean(axis=1).tolist()
     # In a group of two, both means are equal up to rounding; then the shorter question wins.
-    best = max(range(len(members)), key=lambda at: (round(to_all[at], 4), -len(members[at].question)))
+    best = max(range(len(members)), key=lambda index: (round(to_all[index], 4), -len(members[index].question)))
     newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
     return Gap(members[best].question, newest_first, len({entry.author_id for entry in members}))
 
 
 def _groups(likeness: Floats, min_cosine: float) -> list[list[int]]:
-    """Group similar rows: each joins the group with the most similar mean or begins one; then all choose again.
+    """Group similar questions: each joins the group with the most similar mean or begins one; then all choose again.
 
-    The means are not computed: their cosines follow from the cosines of the members.
+    `likeness[i, j]` is the dot product of the vectors of questions i and j. The means are not computed, as these
+    products suffice. The sum of a group's vectors points in the direction of their mean; so the cosine of question i
+    with the mean of group g is `products[g, i] / sqrt(squares[g])`, where `products[g, i]` is the dot product of its
+    vector with the sum, and `squares[g]` the squared length of the sum.
     """
-    sums, squares = np.zeros_like(likeness), np.zeros(len(likeness), dtype=np.float32)
+    products, squares = np.zeros_like(likeness), np.zeros(len(likeness), dtype=np.float32)
     groups: list[list[int]] = []
-    for at, row in enumerate(likeness):
-        found = len(groups)
-        cosines = sums[:found, at] / _lengths(squares[:found])
-        best = int(np.argmax(cosines)) if found else 0
-        if not found or cosines[best] < min_cosine:
-            best = found
+    for index, row in enumerate(likeness):
+        count = len(groups)
+        cosines = products[:count, index] / _lengths(squares[:count])
+        best = int(np.argmax(cosines)) if count else 0
+        if not count or cosines[best] < min_cosine:
+            best = count
             groups.append([])
-        groups[best].append(at)
-        squares[best] += 2 * sums[best, at] + row[at]
-        sums[best] += row
+        groups[best].append(index)
+        squares[best] += 2 * products[best, index] + row[index]  # |s + v|² = |s|² + 2 s·v + |v|²
+        products[best] += row
     for _ in range(ROUNDS):
         again = _choose_again(likeness, groups, min_cosine)
         if again == groups:
@@ -228,17 +236,18 @@ def _groups(likeness: Floats, min_cosine: float) -> list[list[int]]:
 
 
 def _choose_again(likeness: Floats, groups: Sequence[Sequence[int]], min_cosine: float) -> list[list[int]]:
-    """Let every row choose among the groups again; returns the new groups."""
-    sums = np.stack([likeness[group].sum(axis=0) for group in groups])
-    squares = np.array([row[group].sum() for row, group in zip(sums, groups, strict=True)], dtype=np.float32)
-    cosines = sums / _lengths(squares)[:, None]
+    """Let every question choose among the groups again; returns the new groups."""
+    # As in `_groups`.
+    products = np.stack([likeness[group].sum(axis=0) for group in groups])
+    squares = np.array([row[group].sum() for row, group in zip(products, groups, strict=True)], dtype=np.float32)
+    cosines = products / _lengths(squares)[:, None]
     again: list[list[int]] = [[] for _ in groups]
     chosen: list[int] = np.argmax(cosines, axis=0).tolist()
-    for at, best in enumerate(chosen):
-        if cosines[best, at] < min_cosine:
-            again.append([at])
+    for index, best in enumerate(chosen):
+        if cosines[best, index] < min_cosine:
+            again.append([index])
         else:
-            again[best].append(at)
+            again[best].append(index)
     return [group for group in again if group]
 
 
@@ -247,20 +256,21 @@ def _lengths(squares: Floats) -> Floats:
 
 
 def _word_cosines(texts: Sequence[str]) -> Floats:
-    """Return the cosines of texts by their words, of which rare ones weigh more. A text without such words counts as
+    """Return the cosines of texts by their words, of which rare ones weigh more. A text without any terms counts as
     one word, so that "Can someone help me?" is similar to itself.
     """
     # Summed word by word, as a matrix of texts and words could fill the memory.
     holders = defaultdict[str, list[tuple[int, float]]](list)
-    for at, text in enumerate(texts):
+    for index, text in enumerate(texts):
         words = terms(text[:READ_CHARS], ENGLISH) or [" ".join(text[:READ_CHARS].lower().split())]
         for word, count in Counter(words).items():
-            holders[word].append((at, 1 + math.log(count)))
+            holders[word].append((index, 1 + math.log(count)))
     likeness = np.zeros((len(texts), len(texts)), dtype=np.float32)
     for held_by in holders.values():
-        at, weights = [at for at, _ in held_by], np.array([weight for _, weight in held_by], dtype=np.float32)
-        weights *= math.log(1 + len(texts) / len(at))
-        likeness[np.ix_(at, at)] += np.outer(weights, weights)
+        indices = [index for index, _ in held_by]
+        weights = np.array([weight for _, weight in held_by], dtype=np.float32)
+        weights *= math.log(1 + len(texts) / len(indices))
+        likeness[np.ix_(indices, indices)] += np.outer(weights, weights)
     lengths = _lengths(likeness.diagonal())
     return likeness / lengths / lengths[:, None]
 
@@ -295,16 +305,14 @@ class Knowledge:
     Attributes:
         pages: ids of the index, without topics.
         captured: all captured conversations, by id; captured_by_message: the same, by the ids of their messages.
-        lessons: those of them that are lessons.
+        lessons: those of the captured ones that are lessons.
         dismissed: the ids of the first messages of questions that an operator has dismissed.
     """
 
     pages: Collection[str] = ()
     captured: Mapping[str, CapturedConversation] = field(default_factory=dict[str, CapturedConversation])
     captured_by_message: Mapping[int, CapturedConversation] = field(default_factory=dict[int, CapturedConversation])
-    lessons: Lessons[CapturedConversation] = field(
-        default_factory=dict[int | None, Sequence[tuple[Pair, CapturedConversation]]]
-    )
+    lessons: Lessons = field(default_factory=dict[int | None, Sequence[Pair]])
     dismissed: Collection[int] = ()
 
 
@@ -321,8 +329,8 @@ class Report:
         captured: the conversations captured in the period, oldest first.
         used: how often each source was shown; unused: the pages that were never shown; pages: the number of all pages.
         dismissed: the number of gaps that an operator has dismissed; they are not among `gaps`.
-        answered_since: what the team answered since: by message id, of its captured conversations and of the questions
-            that lessons answer.
+        answered_since: what the team has said since, by the id of a message: of a captured conversation, or of a
+            question that a lesson answers.
     """
 
     period: TimeSpan
@@ -360,7 +368,7 @@ async def build_report(
     knowledge = knowledge or Knowledge()
     questions = [entry for entry in entries if entry.question]
     replies = [entry for entry in questions if entry.result is OutcomeKind.REPLIED]
-    answered = [entry for entry in replies if not is_gap(entry)]
+    answered = list(filter(is_answered, questions))
     used = Counter(source for entry in replies for source in entry.sources)
     # Without replies that a person approved: how long they waited for that person says nothing about the bot.
     waits = sorted(entry.seconds for entry in replies if "end" not in entry.path.get("approve", ()))
@@ -383,7 +391,10 @@ async def build_report(
         pages=len(knowledge.pages),
         costs=costs(token_days or {}, entries, period, prices or Prices()),
         dismissed=len(found) - len(gaps),
-        answered_since={**lessons, **knowledge.captured_by_message},
+        answered_since={
+            **{message_id: knowledge.captured[lesson.id] for message_id, lesson in lessons.items()},
+            **knowledge.captured_by_message,
+        },
     )
 
 
@@ -391,7 +402,7 @@ def _by_day(questions: Sequence[PartOutcome]) -> dict[str, tuple[int, int]]:
     days: dict[str, tuple[int, int]] = {}
     for entry in questions:
         asked, answered = days.get(entry.day, (0, 0))
-        days[entry.day] = (asked + 1, answered + (entry.result is OutcomeKind.REPLIED and not is_gap(entry)))
+        days[entry.day] = (asked + 1, answered + is_answered(entry))
     return days
 
 

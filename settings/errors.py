@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from model.processes import UserError
-from settings.kinds import MAX_NAME_CHARS, TAKEN_NAMES, FollowsData, SettingsSection, ValueHelp
+from settings.kinds import MAX_NAME_CHARS, TAKEN_NAMES, BelowDataDir, SettingsSection, ValueHelp
 from settings.sections import GuildSettings, OperatorSettings, Settings
 
 VARIABLE_ORIGIN = "environment variable "
@@ -90,7 +90,7 @@ class SettingKey:
     required: bool = False
     is_text: bool = False
     secret: bool = False
-    follows_data: bool = False
+    is_below_data_dir: bool = False
 
     @property
     def dotted(self) -> str:
@@ -135,7 +135,7 @@ def _keys_below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterato
             required=field.is_required(),
             is_text=value_help is not None and value_help.is_text,
             secret=field.annotation is SecretStr,
-            follows_data=any(isinstance(mark, FollowsData) for mark in field.metadata),
+            is_below_data_dir=any(isinstance(mark, BelowDataDir) for mark in field.metadata),
         )
         if section is not None and by_id:
             path = (*path, ANY)

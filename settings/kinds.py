@@ -35,10 +35,10 @@ class ValueHelp:
 
 
 @dataclass(frozen=True, slots=True)
-class FollowsData:
+class BelowDataDir:
     """Marks a path that lies below `app.data_dir` unless it is set. Its default begins with the default of that key."""
 
-    learned: bool  # a path of knowledge that the bot learns, which a rehearsal keeps in a separate folder
+    is_learned: bool  # a path of knowledge that the bot learns, which a rehearsal keeps in a separate folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,8 +348,10 @@ ConfigPath = Annotated[Path, BeforeValidator(_path), ValueHelp("a path", is_text
 PathOrNone = Annotated[
     Path | None, BeforeValidator(_path_or_none), ValueHelp("a path, or empty for none", is_text=True)
 ]
-KnowledgePath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=False), ValueHelp("a path", is_text=True)]
-LearnedPath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=True), ValueHelp("a path", is_text=True)]
+KnowledgePath = Annotated[
+    Path, BeforeValidator(_path), BelowDataDir(is_learned=False), ValueHelp("a path", is_text=True)
+]
+LearnedPath = Annotated[Path, BeforeValidator(_path), BelowDataDir(is_learned=True), ValueHelp("a path", is_text=True)]
 
 Url = Annotated[
     str,

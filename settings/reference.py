@@ -112,7 +112,7 @@ def render_config() -> str:
             lines.append("")
         block = [f"# {line}" for line in textwrap.wrap(key.description, WIDTH)]
         # Commented out, paths follow the data folder.
-        block += [f"# {line}" if key.follows_data else line for line in _setting(key)]
+        block += [f"# {line}" if key.is_below_data_dir else line for line in _setting(key)]
         if key.nullable or key.dotted in {"discord.channels", "dashboard.operators", "guilds"}:
             block += [f"# {line}".rstrip() for line in _example(key)]
         lines += [f"{'  ' * (len(key.path) - 1)}{line}".rstrip() for line in block]
@@ -245,7 +245,7 @@ def _default_in_table(key: SettingKey) -> str:
     if key.required:
         return "(required)"
     value = _plain(key.default)
-    if key.follows_data:
+    if key.is_below_data_dir:
         return f"`{value}`, below `app.data_dir`"
     if isinstance(value, str) and "\n" in value:
         return "see `config.yaml`"

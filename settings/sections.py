@@ -14,11 +14,11 @@ from settings.answering import AnswerSettings, GuildAnswerSettings, LLMSettings,
 from settings.kinds import (
     LOCAL,
     Approval,
+    BelowDataDir,
     ConfigPath,
     Count,
     CountOrZero,
     Flag,
-    FollowsData,
     Hosts,
     Hours,
     Level,
@@ -110,12 +110,12 @@ class DiscordSettings(SettingsSection):
     )
     message_batch_settle_seconds: Seconds = setting(
         15,
-        "A batch that looks finished closes this soon where Discord tells when its author is typing, "
-        "and they are not; never later than message_batch_wait_seconds.",
+        "If Discord tells who is typing, a batch that looks finished closes once its author has neither written nor "
+        "typed for this long; never later than message_batch_wait_seconds.",
     )
     message_batch_max_seconds: Seconds = setting(600, "A batch closes at the latest this long after its first message.")
     message_grouping_window_seconds: Seconds = setting(
-        300, "Messages of one author no further apart than this count as one where they are from before the start."
+        300, "Messages from before the start count as one if the same author wrote them no further apart than this."
     )
     team_member_ids: Snowflakes = setting(frozenset(), "Users who answer for the team.")
     team_role_ids: Snowflakes = setting(frozenset(), "Roles whose holders answer for the team.")
@@ -236,7 +236,7 @@ class AlertSettings(SettingsSection):
     model_failing_minutes: Minutes = setting(5, "Told when all calls of a model have failed for this long.")
     source_failing_hours: Hours = setting(24, "Told when a source could not be read for this long.")
     disk_free_mb: Count = setting(
-        500, "Told when less is free where app.data_dir is, or less than 5 % of the disk (of 100 GB at most)."
+        500, "Told when less is free where app.data_dir is, or less than 5 % of the disk, but at most 5 GB."
     )
 
     @property
@@ -299,7 +299,7 @@ class DocumentSettings(SettingsSection):
     max_files_per_thread: Count = setting(20, "How many files a thread may have.")
     max_thread_bytes: Count = setting(30 * MIB, "How large the files of a thread may be together.")
     max_disk_bytes: Count = setting(
-        5120 * MIB, "How much of the disk all files and runbooks may take, some nine times their size."
+        5120 * MIB, "The most disk that all files and runbooks may take; each takes some nine times its own size."
     )
     max_lines_per_file: Count = setting(200_000, "How many lines a file may have.")
     max_line_chars: Count = setting(4000, "Longer lines are cut.")
@@ -343,7 +343,7 @@ class GuildDiscordSettings(SettingsSection):
 
 
 class GuildLimitSettings(SettingsSection):
-    """Limits of one server. Where any is set it is counted by itself; what is left out is as in `limits`."""
+    """Limits of one server, which is counted apart if any is set; one that is left out is as in `limits`."""
 
     chains_per_user_per_hour: Count | None = setting(None, "Replaces limits.chains_per_user_per_hour in this server.")
     answers_per_day: LimitOrNull = setting(None, "Replaces limits.answers_per_day in this server.")
@@ -367,8 +367,7 @@ class NatsSettings(SettingsSection):
     )
     lease_seconds: Seconds = setting(
         3,
-        "After so long a silence of a process others take over what it did; after half of it where its connection is "
-        "gone.",
+        "Others take over from a process that was silent for so long, or disconnected for half as long.",
     )
     replicas: Annotated[Literal[1, 3, 5], ValueHelp("1, 3 or 5")] = setting(
         1, "Servers that keep each message: 1, or 3 or 5 in a cluster."
@@ -457,7 +456,8 @@ class Settings(SettingsSection):
     @property
     def team_channels(self) -> Sequence[tuple[str, int]]:
         """The channels that only the team should view, each with its key: the bot posts there what it was asked
-        elsewhere, or what is wrong with it. In that of `discord.escalation_channel_id` it posts a link alone.
+        elsewhere, or what is wrong with it. `discord.escalation_channel_id` is not among them: only a link is posted
+        there.
         """
         named = {("alerts.channel_id", self.alerts.channel_id), ("report.channel_id", self.report.channel_id)}
         for server in self.servers.values():
@@ -471,7 +471,7 @@ class Settings(SettingsSection):
         data = folder / self.app.data_dir
         app = self.app.model_copy(update={"data_dir": data})
 
-        def resolve(name: str, path: Path, _: FollowsData) -> Path:
+        def resolve(name: str, path: Path, _: BelowDataDir) -> Path:
             return folder / path if name in self.kb.model_fields_set else data / _default_path(name)
 
         log = self.logging.file
@@ -482,17 +482,17 @@ class Settings(SettingsSection):
 
     def for_replay(self, data: Path) -> Self:
         """Return the settings of a replay, which learns and saves below `data`. Call it on resolved paths."""
-        return self._move_data(data, lambda follows: follows.learned)
+        return self._move_data(data, lambda mark: mark.is_learned)
 
     def with_data_in(self, data: Path) -> Self:
         """Return the settings of a process with all data below `data`, documents too. Call it on resolved paths."""
         return self._move_data(data, lambda _: True)
 
-    def _move_data(self, data: Path, chosen: Callable[[FollowsData], bool]) -> Self:
+    def _move_data(self, data: Path, chosen: Callable[[BelowDataDir], bool]) -> Self:
         app = self.app.model_copy(update={"data_dir": data})
 
-        def move(name: str, path: Path, follows: FollowsData) -> Path:
-            return data / _default_path(name) if chosen(follows) else path
+        def move(name: str, path: Path, mark: BelowDataDir) -> Path:
+            return data / _default_path(name) if chosen(mark) else path
 
         moved = self.model_copy(update={"app": app, "kb": _replace_paths(self.kb, move)})
         return moved.with_servers(
@@ -530,11 +530,11 @@ def _default_path(name: str) -> Path:
     return default.relative_to("data")
 
 
-def _replace_paths(kb: KnowledgeSettings, change: Callable[[str, Path, FollowsData], Path]) -> KnowledgeSettings:
+def _replace_paths(kb: KnowledgeSettings, change: Callable[[str, Path, BelowDataDir], Path]) -> KnowledgeSettings:
     changed: dict[str, Path] = {}
     for name, field in KnowledgeSettings.model_fields.items():
         for mark in field.metadata:
-            if isinstance(mark, FollowsData):
+            if isinstance(mark, BelowDataDir):
                 changed[name] = change(name, getattr(kb, name), mark)
     return kb.model_copy(update=changed)
 
@@ -544,7 +544,7 @@ def _for_server(common: Settings, guild_id: int, folder: Path) -> Settings:
     own, data = common.guilds[guild_id], common.app.data_dir / GUILDS / str(guild_id)
     paths = {"sources_dir": own.kb.sources_dir, "links_file_path": own.kb.links_file_path}
 
-    def resolve(name: str, _: Path, _follows: FollowsData) -> Path:
+    def resolve(name: str, _: Path, _mark: BelowDataDir) -> Path:
         path = paths.get(name)
         return data / _default_path(name) if path is None else folder / path
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Container, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from clock import now, run_blocking
 from model.conversations import REPLY
@@ -47,29 +47,33 @@ SOURCES_CHARS = 500
 
 log = logging.getLogger(__name__)
 
+
+class EndTraits(NamedTuple):
+    """An end of a draft. `shown`: what the review channel says; `told`: what the person who decided is told."""
+
+    kind: OutcomeKind
+    reason: Reason | None
+    shown: str
+    told: str = ""
+
+
 ENDS = {
-    DraftEnd.POSTED: (OutcomeKind.REPLIED, None, "Posted", "It is posted."),
-    DraftEnd.EDITED: (OutcomeKind.REPLIED, None, "Posted as edited", "It is posted as edited."),
-    DraftEnd.DISCARDED: (OutcomeKind.SKIPPED, Reason.DISCARDED, "Discarded", "It is discarded."),
-    DraftEnd.EXPIRED: (OutcomeKind.SKIPPED, Reason.EXPIRED, "Not posted: nobody decided in time", ""),
-    DraftEnd.DELETED: (OutcomeKind.CANCELLED, Reason.DELETED, "Not posted: the question is gone", ""),
-    DraftEnd.WITHDRAWN: (
-        OutcomeKind.CANCELLED,
-        Reason.DELETED,
-        "Not posted: who wrote in it has opted out or is forgotten",
-        "",
+    DraftEnd.POSTED: EndTraits(OutcomeKind.REPLIED, None, "Posted", "It is posted."),
+    DraftEnd.EDITED: EndTraits(OutcomeKind.REPLIED, None, "Posted as edited", "It is posted as edited."),
+    DraftEnd.DISCARDED: EndTraits(OutcomeKind.SKIPPED, Reason.DISCARDED, "Discarded", "It is discarded."),
+    DraftEnd.EXPIRED: EndTraits(OutcomeKind.SKIPPED, Reason.EXPIRED, "Not posted: nobody decided in time"),
+    DraftEnd.DELETED: EndTraits(OutcomeKind.CANCELLED, Reason.DELETED, "Not posted: the question is gone"),
+    DraftEnd.WITHDRAWN: EndTraits(
+        OutcomeKind.CANCELLED, Reason.DELETED, "Not posted: somebody who wrote in it has opted out or is forgotten"
     ),
-    DraftEnd.TEAM_ANSWERED: (OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED, "Not posted: the team answered", ""),
+    DraftEnd.TEAM_ANSWERED: EndTraits(OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED, "Not posted: the team answered"),
 }
-"""For each end of a draft: its outcome and the reason, what the review channel says, and what the person is told."""
 CANCELLED_BY = {Reason.TEAM_ANSWERED: DraftEnd.TEAM_ANSWERED, Reason.OPTED_OUT: DraftEnd.WITHDRAWN}
-KEPT = "It is kept as the team taught it."
+KEPT = "It is kept as something that the team taught."
 NOT_KEPT = "It is not kept: the question was changed, or somebody whose words it holds has opted out or marked them."
 NOT_AS_ASKED = (
-    "It cannot be kept, as Discord does not say that everybody can read the question as it was asked: use *Post*."
+    "It cannot be kept: not everybody can read the question as it was asked, or Discord could not be asked. Use *Post*."
 )
-
-
 QUESTION_EDITED = "The question was edited since, and nothing was done. It is shown as it reads now: look at it again."
 CHANGED_SINCE = (
     "What the team said, of which this answer is made, was changed, removed or continued since. *Edit* it, which makes "
@@ -96,16 +100,16 @@ class DraftSink:
     Attributes:
         reviews: None: drafts are shown at the dashboard only.
         archive: stores a capture, as in `Sinks`.
-        is_viewable: returns True if everybody can view a channel. What was asked in a place that is not public is not
-            shown in such a review channel.
-        is_public: returns True if everybody can read a place.
+        everyone_sees: returns True if everybody can view a channel. Such a review channel does not show what was asked
+            in a place that is not public.
+        is_public: returns True if what is said in a place is public. A place that everybody can view need not be.
         question_now: returns the text of each message of a question, as Discord has it now; None: one of them is gone,
             or a file that the answer is from. Raises LookupFailed: it is unknown.
         may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
             says now. It is asked before the question is kept.
         is_current: returns True if the topics of the team still hold what a draft is made of.
-        opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: who did so
-            while the bot was away has not been heard.
+        opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: those
+            who opted out while the bot was away are known only by then.
         redact: removes secrets from what a person enters.
         audit: where people's decisions are noted before they are carried out.
         has_outcome: returns True if the outcome that says how a draft ended is on the disk.
@@ -117,7 +121,7 @@ class DraftSink:
     reviews: Reviews | None
     access: Access | None
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
-    is_viewable: Callable[[int], bool]
+    everyone_sees: Callable[[int], bool]
     is_public: Callable[[int], bool]
     question_now: Callable[[Draft], Coroutine[Any, Any, Sequence[str] | None]]
     may_quote: Callable[[Draft], Coroutine[Any, Any, bool]]
@@ -127,7 +131,8 @@ class DraftSink:
     audit: AuditLog
     has_outcome: Callable[[Draft], Coroutine[Any, Any, bool]]
     _warned: set[int] = field(default_factory=set[int], init=False)  # review channels
-    _viewable: set[int] = field(default_factory=set[int], init=False)  # review channels, as was said
+    # The review channels of which the log says that everybody can view them.
+    _told_viewable: set[int] = field(default_factory=set[int], init=False)
     _ended: set[int] = field(default_factory=set[int], init=False)  # the drafts whose outcome this run has given
 
     async def handle(self, request: DraftRequest) -> Outcome | None:
@@ -144,7 +149,7 @@ class DraftSink:
         except OSError as error:
             log.error("a draft cannot be stored: %s", describe_error(error))  # noqa: TRY400 (a line for the operator)
             request.tell("The bot cannot write to its disk. Look at the draft again in some minutes.")
-            # What no person has asked for is asked for again.
+            # A request that no person made is repeated; after a person's, the draft is only resumed.
             again = request if request.told is None else DraftRequest(draft.id, DraftAction.RESUME)
             self.drafts.ask_in(AGAIN_SECONDS, again)
             return None
@@ -152,7 +157,7 @@ class DraftSink:
             request.tell("Another process decides about it now: look again in a moment.")
             return None
         finally:
-            request.tell("That failed; the bot's log says why.")
+            request.tell("That failed; the bot's log says why.")  # if nothing was told yet
 
     async def _handle(self, draft: Draft, request: DraftRequest) -> Outcome | None:
         if draft.state is DraftState.WAITING and draft.reply.post.asker_id in self.opted_out:
@@ -187,7 +192,7 @@ class DraftSink:
             return await self._approve(draft, request)
         await self._note(request)
         outcome = await self._end(draft, DraftEnd.DISCARDED, request.by)
-        request.tell(ENDS[DraftEnd.DISCARDED][-1])
+        request.tell(ENDS[DraftEnd.DISCARDED].told)
         return outcome
 
     async def _note(self, request: DraftRequest) -> None:
@@ -197,10 +202,11 @@ class DraftSink:
     async def _resume(self, draft: Draft) -> Outcome | None:
         if draft.state is DraftState.ENDED:
             return await self._finish(draft)
-        if draft.state is DraftState.WAITING and self.posts.has_answered(draft.id):  # as in an older backup
+        # The draft may be from a backup that is older than the record of posts.
+        if draft.state is DraftState.WAITING and self.posts.has_answered(draft.id):
             return await self._end(draft, DraftEnd.POSTED)
         if draft.state is DraftState.APPROVED:
-            if self.drafts.has_forgotten(draft.id):
+            if self.drafts.is_ended_by_forgetting(draft.id):
                 return await self._end(draft, DraftEnd.WITHDRAWN)
             return await self._post(draft)
         await self._offer(draft)
@@ -216,14 +222,14 @@ class DraftSink:
             await self.drafts.note_recorded([draft.id])
             return None
         self._ended.add(draft.id)
-        return outcome_of(draft, draft, draft.end)
+        return outcome_of(draft, draft.end)
 
     async def _offer(self, draft: Draft) -> None:
         """Show a draft in the review channel, unless it is there; if that fails, try again later."""
         if self.reviews is None or draft.review_id:
             return
         channel_id = draft.review_channel_id
-        self._look_who_views(channel_id)
+        self._note_visibility(channel_id)
         if self._is_secret_there(draft):
             self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
             return
@@ -242,12 +248,12 @@ class DraftSink:
         self._warned.discard(channel_id)
         await self.drafts.put(replace(draft, review_id=review_id))
 
-    def _look_who_views(self, channel_id: int) -> None:
-        """Say so when everybody can view a review channel; what stands there is shown anew then, and when that ends."""
-        if self.is_viewable(channel_id) == (channel_id in self._viewable):
+    def _note_visibility(self, channel_id: int) -> None:
+        """Log when everybody can view a review channel. The drafts there are shown again whenever this changes."""
+        if self.everyone_sees(channel_id) == (channel_id in self._told_viewable):
             return
-        self._viewable.symmetric_difference_update({channel_id})
-        if channel_id in self._viewable:
+        self._told_viewable.symmetric_difference_update({channel_id})
+        if channel_id in self._told_viewable:
             log.warning(
                 "discord.review_channel_id: everybody can view %d and reads what waits there; choose a channel "
                 "that only the team sees. What was asked in hidden channels waits at the dashboard until then",
@@ -260,7 +266,7 @@ class DraftSink:
     def _is_secret_there(self, draft: Draft) -> bool:
         """Return True if everybody can view the review channel of a draft, and not everybody read what was asked."""
         asked_in_public = draft.is_public and self.is_public(draft.reply.post.asked_in)
-        return self.is_viewable(draft.review_channel_id) and not asked_in_public
+        return self.everyone_sees(draft.review_channel_id) and not asked_in_public
 
     async def _edit(self, draft: Draft, request: DraftRequest) -> None:
         text = self.redact(request.text.strip())
@@ -272,7 +278,7 @@ class DraftSink:
         await self._note(request)
         draft = draft.with_text(text, request.by)
         await self.drafts.put(draft)
-        self.drafts.cancel_if_forgotten(draft, request.at)  # its new text came after them
+        self.drafts.cancel_if_forgotten(draft, request.at)  # forgetting did not search the new text
         await self._show(draft, card_of(draft))
         request.tell("It is changed. *Post* posts it as it is now.")
 
@@ -281,7 +287,7 @@ class DraftSink:
         if keeps and not draft.may_be_kept:
             raise DecisionRefused(
                 "Only an answer that was edited, in a public channel, can be kept, to a question of at most "
-                f"{SHOWN_QUESTION_CHARS} characters. Use *Post*."
+                f"{SHOWN_QUESTION_CHARS} characters that has not been edited since. Use *Post*."
             )
         try:
             asked = await self.question_now(draft)
@@ -311,7 +317,7 @@ class DraftSink:
         outcome = await self._post(draft)
         decision = cast("dict[str, Any]", outcome.decisions["approve"])
         kept = f" {KEPT if 'kept' in decision else NOT_KEPT}" if keeps else ""
-        request.tell(f"{ENDS[end][-1]}{kept}")
+        request.tell(f"{ENDS[end].told}{kept}")
         return outcome
 
     async def _show_question(self, draft: Draft, texts: Sequence[str]) -> None:
@@ -324,7 +330,7 @@ class DraftSink:
     async def _post(self, draft: Draft) -> Outcome:
         """Post an approved draft, or the rest of it. Raises DecisionRefused: it waits again, or is posted later."""
         try:
-            piece_ids = await self.replies.post_approved(draft.started, draft.thread_name)
+            piece_ids = await self.replies.post_approved(draft.started_reply, draft.thread_name)
         except (Undelivered, LookupFailed) as failure:
             log.warning("an approved answer is posted later: %s", failure)
             self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
@@ -335,21 +341,28 @@ class DraftSink:
             await self.drafts.put(waiting)
             raise DecisionRefused(f"It cannot be posted: {failure}. The draft waits on.") from failure
         may_keep = draft.keeps and await self.may_quote(draft)  # the question may have changed meanwhile
-        # Who asked, or who edited it, may have been forgotten.
-        is_forgotten = not self.posts.has_answered(draft.id) or self.drafts.has_forgotten(draft.id)
-        now_known, kept = self.drafts.find(draft.id) or draft, None
-        draft = replace(draft, edited_by=now_known.edited_by, decided_by=now_known.decided_by)
-        if may_keep and not is_forgotten:
-            try:
-                kept = await self.archive(capture_of(draft, piece_ids))
-            except archive_files.ArchiveUnwritable as error:
-                log.error("an answer of the team is kept later: %s", error)  # noqa: TRY400 (a line for the operator)
-                self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
-                raise DecisionRefused("It is posted; it is kept as soon as the disk can be written.") from error
+        stored = self.drafts.find(draft.id) or draft
+        # Who edited it or decided may have been forgotten meanwhile.
+        draft = replace(draft, edited_by=stored.edited_by, decided_by=stored.decided_by)
+        qa_id = await self._keep(draft, piece_ids) if may_keep else None
         assert draft.end is not None  # noqa: S101 (for the type checker)
-        if kept is None or kept.result is not OutcomeKind.CAPTURED:
-            return await self._end(replace(draft, keeps=False), draft.end, draft.decided_by)
-        return replace(await self._end(draft, draft.end, draft.decided_by), qa_id=kept.qa_id)
+        outcome = await self._end(replace(draft, keeps=qa_id is not None), draft.end, draft.decided_by)
+        return replace(outcome, qa_id=qa_id)
+
+    async def _keep(self, draft: Draft, piece_ids: Iterable[int]) -> str | None:
+        """Keep a posted answer as what the team taught. `piece_ids`: its messages. Returns the id of the pair; None: it
+        is not kept. Raises DecisionRefused: it is kept later.
+        """
+        # Somebody whose words it holds may have been forgotten.
+        if not self.posts.has_answered(draft.id) or self.drafts.is_ended_by_forgetting(draft.id):
+            return None
+        try:
+            kept = await self.archive(capture_of(draft, piece_ids))
+        except archive_files.ArchiveUnwritable as error:
+            log.error("an answer of the team is kept later: %s", error)  # noqa: TRY400 (a line for the operator)
+            self.drafts.ask_in(AGAIN_SECONDS, DraftRequest(draft.id, DraftAction.RESUME))
+            raise DecisionRefused("It is posted; it is kept as soon as the disk can be written.") from error
+        return kept.qa_id if kept.result is OutcomeKind.CAPTURED else None
 
     async def _end(self, draft: Draft, end: DraftEnd, by: int = 0) -> Outcome:
         ended = draft.as_ended(end, by, now())
@@ -357,7 +370,7 @@ class DraftSink:
         if end is DraftEnd.WITHDRAWN:  # the question may quote whoever is forgotten
             draft = replace(draft, reply=replace(draft.reply, post=replace(draft.reply.post, question="")))
         self._ended.add(draft.id)
-        outcome = outcome_of(draft, ended, end)
+        outcome = outcome_of(draft, end)
         await self._show_end(ended)
         return outcome
 
@@ -406,9 +419,12 @@ def why_too_late(draft: Draft) -> str | None:
 
 
 def edited_meanwhile(draft: Draft, request: DraftRequest) -> str:
-    """Say why a decision about another text is not carried out, and give back what the person has written."""
-    by = "Somebody" if draft.edited_by is None else decider_name(draft.edited_by)
-    why = f"{by} has edited the answer meanwhile, and nothing was done: look at it again."
+    """Say why a decision about other texts is not carried out, and give back what the person has written."""
+    if draft.is_reworded:
+        why = QUESTION_EDITED
+    else:
+        by = "Somebody" if draft.edited_by is None else decider_name(draft.edited_by)
+        why = f"{by} has edited the answer meanwhile, and nothing was done: look at it again."
     return f"{why} You wrote:\n{request.text}" if request.text else why
 
 
@@ -432,14 +448,15 @@ def card_of(draft: Draft) -> ReviewCard:
     sources = ", ".join(map(escape_markup, post.sources)) or "none"
     if len(sources) > SOURCES_CHARS:
         sources = f"{sources[:SOURCES_CHARS]}…"
+    reworded = " (edited since)" if draft.is_reworded else ""
     edited = "" if draft.edited_by is None else f"\nEdited by {decider_name(draft.edited_by)}."
     heading = (
         f"**An answer waits for approval** until <t:{round(draft.until)}:f>\n"
-        f"<@{post.asker_id}> [asked](<{address_of(draft)}>):\n> {question or '(a file)'}\n"
+        f"<@{post.asker_id}> [asked](<{address_of(draft)}>){reworded}:\n> {question or '(a file)'}\n"
         f"-# Sources: {sources} · confidence {draft.confidence:.2f}{edited}\n**The answer:**"
     )
     actions = (*_ACTIONS, DraftAction.KEEP) if draft.may_be_kept else _ACTIONS
-    return ReviewCard(draft.id, draft.channel_id, heading, draft.text, tuple(map(str, actions)))
+    return ReviewCard(draft.id, draft.channel_id, heading, draft.text, tuple(map(str, actions)), draft.version)
 
 
 _ACTIONS = (DraftAction.POST, DraftAction.EDIT, DraftAction.DISCARD)
@@ -456,24 +473,23 @@ def _verdict(draft: Draft, end: DraftEnd) -> str:
     by = f" by {decider_name(draft.decided_by)}" if decided else ""
     if end is DraftEnd.EDITED and draft.edited_by is not None and draft.edited_by != draft.decided_by:
         by = f" by {decider_name(draft.edited_by)}, approved by {decider_name(draft.decided_by)}"
-    return f"{ENDS[end][2]}{by}{', and kept as what the team taught' if draft.keeps else ''}"
+    return f"{ENDS[end].shown}{by}{', and kept as what the team taught' if draft.keeps else ''}"
 
 
-def outcome_of(draft: Draft, ended: Draft, end: DraftEnd) -> Outcome:
-    """Make the outcome of a draft. `draft`: as it was before its end, `ended`: since."""
-    kind, reason, _, _ = ENDS[end]
-    replied = kind is OutcomeKind.REPLIED
+def outcome_of(draft: Draft, end: DraftEnd) -> Outcome:
+    """Make the outcome of a draft. An ended draft has lost its texts, so pass it as it was before if there is a way."""
+    replied = ENDS[end].kind is OutcomeKind.REPLIED
     notes: dict[str, object] = {"end": str(end), "seconds": round(now() - draft.held_at)}
     return Outcome(
         draft.part,
         now(),
-        kind,
-        reason,
+        ENDS[end].kind,
+        ENDS[end].reason,
         reply_text=draft.text if replied else None,
         level=draft.level if replied else None,
         sources=draft.reply.post.sources,
         reply_place_id=draft.reply.place_id if replied else None,
-        decisions={"gate": {"question": True}, "approve": notes | ({"kept": True} if ended.keeps else {})},
+        decisions={"gate": {"question": True}, "approve": notes | ({"kept": True} if draft.keeps else {})},
         ends_draft=True,
     )
 
@@ -489,6 +505,6 @@ def capture_of(draft: Draft, piece_ids: Iterable[int]) -> Capture:
     question = [CapturedMessage(each, asker_id, PairTurn(Speaker.USER, text)) for each, text in asked.items() if text]
     answer = [
         CapturedMessage(each, draft.edited_by or 0, PairTurn(Speaker.TEAM, piece), asker_id)
-        for each, piece in zip(piece_ids, draft.started.pieces, strict=False)
+        for each, piece in zip(piece_ids, draft.started_reply.pieces, strict=False)
     ]
     return Capture(draft.part, REPLY.make_id(reply.asked_ids[0]), (*question, *answer))

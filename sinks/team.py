@@ -43,8 +43,8 @@ from services.telemetry import number_of
 log = logging.getLogger(__name__)
 
 MOST_VERSIONS = 20
-"""A conversation is stored again for each change of a user's words. With more versions of them, all of them go at once:
-else one account could fill the disk, as each word of a message can be edited out by itself."""
+"""A conversation is stored again each time that a user changes their words in it. After more versions than this, all
+of their words are removed: else one account could fill the disk, word by word."""
 LATE_WEEKS = 2  # all captures of the last day are in this many weekly files
 GROUP_SIZE = 128
 """At most this many captures are written by one append."""
@@ -183,8 +183,8 @@ class RawArchive:
         return [each.pair for each in changed if each.pair is not None]
 
     async def _changed_often(self, pair: Pair, edited: Iterable[CapturedMessage]) -> Sequence[CapturedMessage]:
-        """Return the messages of those authors of `edited` ones who have changed theirs too often since a conversation
-        has grown. Raises OSError.
+        """Return all messages in a conversation of those authors of `edited` ones who have changed theirs too often
+        since it last grew. Raises OSError.
         """
         authors = {each.author_id for each in edited if each.turn.speaker is Speaker.USER}
         if not authors:

@@ -1,4 +1,6 @@
-"""Answers one conversation at a time outside of the graph. Apart from `streams.answers`, which imports what posts."""
+"""Answers one conversation at a time outside of the graph. A module of its own, since `streams.answers` imports the
+parts that post.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
 from operators.pointing import RecentReplies
-from operators.step import Item, Step, in_order
+from operators.step import Item, StepOperator, in_order
 from services.assistant import Inquiry, Unanswered, links_block, outcome_of, skip_outcome
 from services.llm import Usage
 from streams.chain import AnswerRules, ServerContext, chain
@@ -42,8 +44,11 @@ class RequestContext:
 
 @dataclass(frozen=True, slots=True)
 class AIResult:
-    """`reply_text` is None where there is no answer. `debug` holds the decisions by step, `result`, `reason`, `level`,
-    `latency_ms`, `llm_calls` and `tokens`; it is not for posting.
+    """`reply_text` is None where there is no answer.
+
+    `debug` says how it came about, for callers, logs and reports; it is not for posting. It holds the decisions by step
+    (`model.steps.DECISIONS`), `result` (an `OutcomeKind`), `reason` (None: there is an answer), `latency_ms`,
+    `llm_calls`, `tokens` by step and kind, and for an answer its `level`.
     """
 
     should_reply: bool
@@ -79,7 +84,7 @@ class Answerer:
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
         began, usage = now(), Usage(self.server.usage)
-        # `point` leaves no `Unanswered`.
+        # The last step, `point`, makes an outcome or an answer of each `Unanswered`.
         ended = await self._run(
             in_order(*self._chain, personal_work=self._work), _inquiry(conversation, context, usage)
         )
@@ -99,7 +104,7 @@ class Answerer:
         debug |= {"result": "replied", "reason": None, "level": str(result.level)}
         return AIResult(True, text, result.shown_sources, debug)
 
-    async def _run(self, steps: Step, inquiry: Inquiry) -> Item:
+    async def _run(self, steps: StepOperator, inquiry: Inquiry) -> Item:
         try:
             return await rx.just(inquiry).pipe(steps)
         except Exception as error:

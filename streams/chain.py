@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from operators.answering import (
         AnswerStep,
     )
-    from operators.step import Step
+    from operators.step import StepOperator
     from services.assistant import Assistant
     from services.documents import Lookup
     from services.knowledge import Library, Search, Source
@@ -112,8 +112,8 @@ def for_server(
 class Chain(NamedTuple):
     """`find` selects the sources of an answer, and `answer` makes it of them."""
 
-    find: Step
-    answer: Step
+    find: StepOperator
+    answer: StepOperator
 
 
 def chain(
@@ -133,7 +133,7 @@ def chain(
     """
     most, looks_up = rules.max_concurrent_answers, servers.default.lookup is not None
 
-    def run(name: str, make: Callable[[ServerContext], AnswerStep]) -> Step:
+    def run(name: str, make: Callable[[ServerContext], AnswerStep]) -> StepOperator:
         return step(name, for_server(make, servers), most, gauge)
 
     def make_select(each: ServerContext) -> AnswerStep:

@@ -29,6 +29,7 @@ from clock.timeouts import Backoff
 from dataflow import unfold
 from dataflow.metering import Gauge
 from dataflow.triggering import coalesce
+from model.bounded import RateLimit
 from model.outcomes import Outcome, OutcomeKind
 from model.servers import Servers
 from operators.curating import MOST_TRIES, TRANSIENT_ERRORS, curate, describe_topics
@@ -114,6 +115,7 @@ class CurationRules:
 
 T = TypeVar("T")
 
+DAY_SECONDS = 86_400.0
 SPENT_SECONDS = 300.0
 """How often it is looked whether a new day of the budget has begun."""
 QUICK_SECONDS = 0.05
@@ -206,12 +208,15 @@ class CurationQueue:
         self._pair: Pair | None = None
         self._later: str | None = None  # the id of a later capture of its conversation
         self._private = False  # whether its place is no longer public
-        # Decisions that need no model, by pair that may say nothing new.
+        # Decisions that need no model, by pair of which messages are doubted.
         self._repeated: dict[Decimal, Decision | None] = {}
         # A filed pair of which something was edited or deleted, and its later capture.
         self._changed_pair: tuple[Pair, Pair] | None = None
         self._grown = sorted(s.library.topics.keys() - described.keys())  # to describe before the next pair
         self._undescribed: list[Topic] = []  # to describe once no pair is left
+        # Topics out of which words were taken, and when they were described for that: users can do it again and again.
+        self._trimmed = set[str]()
+        self._trimmed_described = RateLimit(1, DAY_SECONDS)
         # `_look` runs in threads, for which the loop does not wait: a look is up to date only if nothing has changed
         # since it began. So decisions depend on nothing but the order of events.
         self._version, self._looked_at = 1, 0
@@ -334,7 +339,7 @@ class CurationQueue:
         elif not has_team_text(pair):
             decision, quick = self._skipped(pair, WORDLESS)
         elif repeated is not None:
-            log.info("%s is filed as before: nothing in it is new", pair.id)
+            log.info("%s is filed as before: messages of it are doubted, or words were taken out", pair.id)
             decision, quick = repeated, False
         else:
             decision, quick = await self._measure(self._curate(pair))
@@ -342,6 +347,10 @@ class CurationQueue:
         put_off = quick and decision.action is not Action.FAILED
         look = self._look_if_possible
         changed = await write_decision(self._services.library, decision, pair, on_written=look, put_off=put_off)
+        if repeated is None:
+            self._trimmed.difference_update(changed)
+        else:
+            self._trimmed.update(changed)
         self._schedule.note(self._services.library.topics, changed)
         self._grown += [topic.name for topic in self._schedule.due()]
         if decision.action is Action.FAILED:
@@ -396,7 +405,14 @@ class CurationQueue:
         while self._undescribed:
             # As it is now: somebody may have been forgotten since.
             topic = self._services.library.topics.get(self._undescribed.pop(0).name)
-            if topic is not None and (described := await self._describe(topic)) is not None:
+            if topic is None:
+                continue
+            is_trimmed = topic.name in self._trimmed
+            if is_trimmed and self._trimmed_described.is_reached(topic.name, self._time()):
+                await run_blocking(self._services.library.drop_description, topic.name)
+            elif (described := await self._describe(topic)) is not None:
+                if is_trimmed:
+                    self._trimmed_described.note(topic.name, self._time())
                 return described
         return None
 

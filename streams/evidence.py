@@ -15,7 +15,7 @@ from clock.cancellation import CancelToken
 from dataflow import concat_map_iterable, delay_unless_replaced, fork, map_async, of_type, serialize_by_key
 from dataflow.metering import operator_gauge, operator_watch
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted
-from model.messages import Message, Place
+from model.messages import Message, Place, snowflake_at
 from model.outcomes import Outcome, OutcomeKind
 from operators.evidence import CloseThread, Deletion, DropFiles, IngestResult, MessageFiles, chunk, discard, embed
 from services.assistant import Inquiry
@@ -44,7 +44,7 @@ def deletions(
     )
     gone: Observable[Deletion] = rx.merge(
         ended,
-        events.pipe(of_type(Deleted, Edited), concat_map_iterable(lost_files(cases, history, parts.withheld))),
+        events.pipe(of_type(Deleted, Edited), concat_map_iterable(lost_files(parts, rules))),
         outcomes.pipe(concat_map_iterable(unopened_threads(cases, history))),
     )
     return gone.pipe(ops.do_action(lambda item: item.cancel_reads(cases)))
@@ -90,23 +90,35 @@ def reopenings(events: Observable[Event], cases: ThreadFiles, rules: EvidenceRul
     return events.pipe(of_type(PlaceSeen), concat_map_iterable(of))
 
 
-def lost_files(
-    cases: ThreadFiles, history: History, withheld: Callable[[Message], bool]
-) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
-    """Return a function that finds files of deleted and withheld messages, and those that edited messages have lost."""
+def lost_files(parts: EvidenceParts, rules: EvidenceRules) -> Callable[[Deleted | Edited], Iterator[DropFiles]]:
+    """Return a function that finds files of deleted and withheld messages, and those that edited messages have lost: an
+    attachment, or all code blocks if one has changed.
+    """
+    cases, history = parts.cases, parts.history
 
     def of(event: Deleted | Edited) -> Iterator[DropFiles]:
         kept: frozenset[int] = frozenset()
         if isinstance(event, Deleted):
             ids = frozenset(event.message_ids)
-        elif (message := history.in_memory(event.channel_id, event.message_id)) is not None and withheld(message):
+        elif (message := history.in_memory(event.channel_id, event.message_id)) is not None and parts.withheld(message):
             ids = frozenset({event.message_id})
         elif event.attachments is not None:
             ids, kept = frozenset({event.message_id}), frozenset(file.id for file in event.attachments)
+            if message is not None and has_same_blocks(event, message):
+                kept |= ids  # a code block has its message's id as attachment id
         else:
             return
         meant = {event.channel_id, *ids, *cases.cases_of_messages(ids)}
         yield from (DropFiles(each, ids, kept) for each in sorted(meant) if cases.has_files(each))
+
+    def has_same_blocks(event: Edited, message: Message) -> bool:
+        # Discord also reports an edit when it adds a preview.
+        before = history.version_at(message, snowflake_at(event.at))
+        return before is not None and blocks_in(before) == blocks_in(message)
+
+    def blocks_in(message: Message) -> list[str]:
+        texts = (each.text for each in candidates_in(message, 0, block_lines=rules.block_lines))
+        return [text for text in texts if text is not None]
 
     return of
 

@@ -107,12 +107,12 @@ class Rebuild:
         self._turn = so_far.done
         self._growth = so_far.growth
         at = rules.at
-        self._studied = (
+        self._curate = (
             curate(parts.library, parts.curator, parts.usage, parts.gauge)
             if at is None
             else curate(parts.library, parts.curator, parts.usage, parts.gauge, lambda: at)
         )
-        self._described = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
+        self._describe_topic = describe_topics(parts.describer, rules.describe_seconds, parts.gauge)
         self._room = asyncio.Semaphore(rules.at_once)
         self._prefetcher = None if prefetching is None else self._new_prefetcher(prefetching, rules.describe_seconds)
         self._refused_in_a_row = 0
@@ -151,7 +151,7 @@ class Rebuild:
     async def _decide(self, task: RebuildTask) -> CurationResult:
         if self._prefetcher is not None:
             await self._prefetcher.turn(self._turn)
-        decision = await _with_retries(lambda: self._studied(task.pair))
+        decision = await _with_retries(lambda: self._curate(task.pair))
         changed = set(await write_decision(self._parts.library, decision, task.pair))
         if (kept := rebuilding.keep_in_topic(task, decision)) is not None:
             changed |= set(await write_decision(self._parts.library, kept, task.pair))
@@ -183,7 +183,7 @@ class Rebuild:
     async def _describe(self, topic: Topic) -> str | None:
         async with self._room:
             try:
-                return await _with_retries(lambda: self._described(topic))
+                return await _with_retries(lambda: self._describe_topic(topic))
             except GivenUp as error:
                 log.warning("topic %s is not described: %s", topic.name, error)
                 return None

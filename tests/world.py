@@ -34,7 +34,7 @@ from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place,
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from model.servers import Servers
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult
-from services.assistant.prompts import Choice, Tasks
+from services.assistant.prompts import Choice, ConfiguredTasks
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import DryRunPoster, Fetcher, PostFailed
 from services.discord.review_cards import Reviews
@@ -190,9 +190,11 @@ class Script(Assistant):
         said = self.answers.pop(0) if self.answers else plain
         return await self._say(Asked("generate", now(), transcript(conversation), was_too_long, ids), said, usage)
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+    async def ask(
+        self, step: str, prompt: Callable[[ConfiguredTasks], Prompt], result: type[M], usage: Usage
+    ) -> M | None:
         said = cast("M | Exception | None", self.later.get(step))
-        return await self._say(Asked(step, now(), last_field(prompt(Tasks()))), said, usage)
+        return await self._say(Asked(step, now(), last_field(prompt(ConfiguredTasks()))), said, usage)
 
     async def _say(self, asked: Asked, said: T | Exception, usage: Usage, slow: float = 0.0) -> T:
         self.asked.append(asked)

@@ -16,6 +16,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from nats.aio.client import Client
@@ -47,7 +48,8 @@ class Lease:
         seconds: others may take it after so long without a heartbeat.
         gone_seconds: the server ends it after so long without a connection.
         lost: set when another process is known to hold it, and when a delivery did not arrive.
-        on_missed: called when a delivery did not arrive; sets `lost` unless replaced. None is delivered from then on.
+        on_missed: called when a delivery did not arrive; sets `lost` unless replaced. No message is delivered from then
+            on.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class Lease:
         self.seconds, self.gone_seconds = seconds, DISCONNECTED_FRACTION * seconds
         self.lost = asyncio.Event()
         self.on_missed: Callable[[], object] = self.lost.set
-        self._client, self._process, self._most_open = client, process, most_unacked
+        self._client, self._process, self._most_unacked = client, process, most_unacked
         self._subscription: Subscription | None = None
 
     @property
@@ -87,7 +89,7 @@ class Lease:
             nonlocal received, has_missed
             number = message.metadata.sequence.consumer
             if number > received + 1 and not has_missed:
-                # Sent and lost on its way, as by a server that is cut off from the others. Its message would come again
+                # A message was lost on its way, as from a server that is cut off from the others. It would come again
                 # after ACK_SECONDS, behind later ones; whoever takes the lease anew gets all in order.
                 has_missed = True
                 log.warning("%s: a delivery did not arrive; all that waits is asked for anew", self.subject)
@@ -108,7 +110,7 @@ class Lease:
         # A new name each time, so that late acknowledgements of an earlier consumer reach nobody.
         name = f"{self.subject.replace('.', '-').strip('->')}-{time.time_ns():x}"
         subscription = await self._client.subscribe(
-            inbox, cb=on_message, pending_msgs_limit=2 * self._most_open, pending_bytes_limit=1 << 30
+            inbox, cb=on_message, pending_msgs_limit=2 * self._most_unacked, pending_bytes_limit=1 << 30
         )
         config = api.ConsumerConfig(
             name=name,
@@ -116,7 +118,7 @@ class Lease:
             deliver_subject=inbox,
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=ACK_SECONDS,
-            max_ack_pending=self._most_open,
+            max_ack_pending=self._most_unacked,
             inactive_threshold=self.gone_seconds,
             metadata={"process": self._process},
         )
@@ -139,10 +141,8 @@ class Lease:
             await subscription.unsubscribe()
         if self.consumer is not None:
             name, self.consumer = self.consumer, None
-            try:
+            with suppress(NotFoundError, Error, TimeoutError):
                 await streams_of(self._client).delete_consumer(self.stream, name)
-            except (NotFoundError, Error, TimeoutError):
-                return
 
 
 POLL_SECONDS = 0.5
@@ -169,34 +169,34 @@ async def stand_by(
     """Yield a holder from `make` each time its lease could be taken, until `stopping` is set, and release it when the
     caller asks for the next one. Sets its `Lease.lost` when another process takes the lease.
     """
-    changed, suspects, holders = asyncio.Event(), dict[str, float](), list[H]()
+    freed, suspects = asyncio.Event(), dict[str, float]()  # `freed`: a consumer was deleted
+    held: H | None = None
 
     async def on_consumer_deleted(advisory: Msg) -> None:
         name = advisory.subject.rpartition(".")[2]
-        for each in holders:
-            if each.lease.consumer == name:
-                each.lease.lost.set()
-        changed.set()
+        if held is not None and held.lease.consumer == name:
+            held.lease.lost.set()
+        freed.set()
 
     listener = await client.subscribe(f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{stream}.>", cb=on_consumer_deleted)
     try:
         while not stopping.is_set():
-            changed.clear()
+            freed.clear()
             try:
                 holder = make()
                 if await holder.take():
-                    holders = [holder]
+                    held = holder
                     try:
                         yield holder
                     finally:
-                        holders = []
+                        held = None
                         await holder.release()
                     continue
                 consumers = await streams_of(client).consumers_info(stream)
                 suspects = await evict(client, stream, consumers, await members.list_alive(), members.me.name, suspects)
             except AWAY_ERRORS as error:
                 log.info("%s: the server does not answer (%s)", stream, str(error) or type(error).__name__)
-            await wait_for_any(POLL_SECONDS, changed, stopping)
+            await wait_for_any(POLL_SECONDS, freed, stopping)
     finally:
         await listener.unsubscribe()
 
@@ -226,10 +226,8 @@ async def evict(
     }
     for name in [name for name, since in silent.items() if now - since >= SILENT_SECONDS]:
         log.warning("%s: the owner of %s is silent; another takes over", stream, name)
-        try:
+        with suppress(APIError):  # the server has deleted it already
             await streams_of(client).delete_consumer(stream, name)
-        except APIError:
-            continue  # the server has deleted it already
     return silent
 
 

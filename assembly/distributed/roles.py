@@ -234,7 +234,7 @@ async def _keep_knowledge(process: Process, lost: asyncio.Event, stopping: async
                 log.info("knowledge: %s handed on, %d removed", number_of(done.published, "file"), done.removed)
 
     async with AsyncExitStack() as stack:
-        models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
+        models = ModelOptions(on_duration=meters.on_duration, on_call=meters.on_call)
         _, asker = await stack.enter_async_context(open_llms(settings, models))
         state = read_state(settings, is_durable=False, on_tokens=meters.tokens)
         await stack.enter_async_context(keep_all_knowledge_current(settings, asker, state.usages, meters))
@@ -315,7 +315,7 @@ async def _keep_archive(
         people = await stack.enter_async_context(open_people(process.client))
         state = read_state(settings, is_durable=False, on_tokens=meters.tokens, opt_outs=people.opt_outs)
         no_api = DiscordAPI(poster=DryRunPoster())
-        models = ModelOptions(observe=meters.observe, on_call=meters.on_call)
+        models = ModelOptions(on_duration=meters.on_duration, on_call=meters.on_call)
         bot = await stack.enter_async_context(open_bot(settings, ARCHIVE, state, no_api, models, meters.gauge))
         keeper = ArchiveKeeper(process.client, bot.servers)
         on_results = [*meters.results, status_reporter.add, journal, capture_receiver.on_result, keeper.on_result]

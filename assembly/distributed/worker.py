@@ -190,7 +190,7 @@ async def singleton_jobs(
             enter = stack.enter_async_context
             await enter(post_weekly_reports(settings, discord.poster, discord.fetcher, report))
             if documents is not None:
-                await enter(sweep_regularly(settings.documents, documents, left, discord.fetcher, rx.of(None)))
+                await enter(sweep_regularly(settings, documents, left, discord.fetcher, rx.of(None)))
                 await enter(in_background(resume_unfinished_files(documents, shared, state)))
             await asyncio.Event().wait()
 
@@ -446,7 +446,7 @@ async def open_shared(process: Process, people: SharedPeople, meters: Meters) ->
                 state,
                 discord,
                 ModelOptions(
-                    observe=meters.observe,
+                    on_duration=meters.on_duration,
                     at_once=settings.ai_response.max_concurrent_answers,
                     on_call=meters.on_call,
                 ),

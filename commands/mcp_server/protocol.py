@@ -54,7 +54,7 @@ def make_server(tools: Sequence[ServedTool], redact: Callable[[str], str]) -> Se
         except Exception:
             log.exception("mcp: %s failed", call.name[:40])
             return _error_result(_FAILURE)
-        content = _redact_content(result.content.model_dump(mode="json"), redact)
+        content = _redact_content(result.data.model_dump(mode="json"), redact)
         text = _text_content(redact(strip_invisible(result.text)))
         return types.CallToolResult(content=[text], structured_content=content)
 

@@ -124,23 +124,23 @@ async def open_tools(settings: Settings) -> AsyncGenerator[Sequence[ServedTool]]
         await enter(_knowledge_followed(settings))
         if not settings.kb.index_path.exists() and not await library_of(settings).index():
             log.warning("%s", NO_INDEX)
-        allowance = _allowance(settings)
-        usage = Usage(Spending(allowance.daily))
-        answering = await enter(open_answering(settings, budget=allowance.daily, usage=usage))
+        question_budget = _question_budget(settings)
+        usage = Usage(Spending(question_budget.daily))
+        answering = await enter(open_answering(settings, budget=question_budget.daily, usage=usage))
         knowledge = KnowledgeTools(
             library=answering.server.library,
             search=answering.server.search,
             answerer=answering.answerer,
             addresses=addresses_of(settings),
             conversation=lambda question: conversation_of(settings, question),
-            allowance=None if answering.llm is None else allowance,
+            budget=None if answering.llm is None else question_budget,
         )
-        files = await _file_tools(stack, settings, answering.llm, usage, allowance)
+        files = await _file_tools(stack, settings, answering.llm, usage, question_budget)
         yield (*knowledge.tools(), *(() if files is None else files.tools()))
 
 
 async def _file_tools(
-    stack: AsyncExitStack, settings: Settings, asker: StructuredLLM | None, usage: Usage, allowance: QuestionBudget
+    stack: AsyncExitStack, settings: Settings, asker: StructuredLLM | None, usage: Usage, budget: QuestionBudget
 ) -> FileTools | None:
     """Open the tools about files; `stack` closes them. Returns None if no thread is open to assistants."""
     chosen, llm = settings.documents, settings.ai_response.llm
@@ -166,10 +166,10 @@ async def _file_tools(
         reply_language=settings.ai_response.reply_language,
     )
     threads = ReadableThreads(settings.mcp.channels, folder.posts)
-    return FileTools(store=store, by_name=by_name, threads=threads, allowance=None if asker is None else allowance)
+    return FileTools(store=store, by_name=by_name, threads=threads, budget=None if asker is None else budget)
 
 
-def _allowance(settings: Settings) -> QuestionBudget:
+def _question_budget(settings: Settings) -> QuestionBudget:
     """Return the budget of questions. The daily limits are those of the bot, whose spending so far counts; spending
     here is not recorded. `mcp.questions_per_hour` replaces the hourly limit of a user of the bot.
     """

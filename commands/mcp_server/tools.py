@@ -22,7 +22,7 @@ from services.documents import QAResult, Status, ToolContext, format_size, with_
 from services.documents.store import DocumentStore, StoreUnavailable, protocol
 from services.documents.tools import (
     CASE,
-    OTHERWISE_QUERY,
+    QUERY_ALTERNATIVE,
     QUERY_FILE,
     QUERY_PARAMETERS,
     QUERY_RULES,
@@ -48,7 +48,7 @@ class ToolResult:
     """A result as text for a model, and as data."""
 
     text: str
-    content: BaseModel
+    data: BaseModel
 
 
 class CallRefused(Exception):
@@ -97,7 +97,8 @@ class QuestionBudget:
 
     async def spend(self) -> None:
         """Count a question. Raises CallRefused: a limit is reached."""
-        limit = await self.daily.begin_chain(0, now()) or await self.hourly.begin_chain(0, now())
+        user_id = 0  # an assistant is no user of Discord
+        limit = await self.daily.begin_chain(user_id, now()) or await self.hourly.begin_chain(user_id, now())
         if limit is not None:
             named = "mcp.questions_per_hour" if limit.endswith("per_hour") else limit
             raise used_up(named)
@@ -112,12 +113,12 @@ def schema(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> d
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-def text_schema(description: str, most: int = QUESTION_CHARS) -> dict[str, Any]:
-    return {"type": "string", "minLength": 1, "maxLength": most, "description": description}
+def text_schema(description: str, max_chars: int = QUESTION_CHARS) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": max_chars, "description": description}
 
 
-def number_schema(description: str, least: int, most: int, usual: int) -> dict[str, Any]:
-    return {"type": "integer", "minimum": least, "maximum": most, "default": usual, "description": description}
+def number_schema(description: str, minimum: int, maximum: int, default: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": minimum, "maximum": maximum, "default": default, "description": description}
 
 
 def strip_invisible(words: str) -> str:
@@ -187,7 +188,7 @@ class KnowledgeTools:
 
     Attributes:
         conversation: makes the conversation of a question.
-        allowance: the budget of questions; None: they cost nothing.
+        budget: limits on questions; None: they cost nothing.
     """
 
     library: Library
@@ -195,7 +196,7 @@ class KnowledgeTools:
     answerer: Answerer
     addresses: Addresses
     conversation: Callable[[str], Conversation]
-    allowance: QuestionBudget | None
+    budget: QuestionBudget | None
 
     def tools(self) -> Sequence[ServedTool]:
         return (
@@ -234,7 +235,7 @@ class KnowledgeTools:
                 title="Ask for a finished answer",
                 description="Answers one question as the bot answers users: checked, from the sources alone, with the "
                 "sources named; or says that there is no answer, and why. "
-                f"{_MODEL if self.allowance is not None else _NO_MODEL} "
+                f"{_MODEL if self.budget is not None else _NO_MODEL} "
                 "Each question stands alone, so put everything that matters into it.",
                 parameters=schema(
                     ("question",), question=text_schema("One complete question, as a person would ask it.")
@@ -249,18 +250,18 @@ class KnowledgeTools:
         limit = _clamp(arguments.get("limit", DEFAULT_HITS), 1, MAX_HITS)
         found = await self.search.find(arguments["query"])
         passages = [self._passage(hit) for hit in found.hits[:limit]]
-        content = FoundPassages(
+        data = FoundPassages(
             confidence=round(found.confidence, 2),
             level=found.level.value,
             passages=passages,
             more=len(found.hits) - len(passages),
         )
         if not passages:
-            return ToolResult("Nothing was found. Try other words: those that the documentation would use.", content)
+            return ToolResult("Nothing was found. Try other words: those that the documentation would use.", data)
         lines = [f"Best first; {_LIKELY[found.level]} (confidence {found.confidence:.0%})."]
         for position, each in enumerate(passages, 1):
             lines += ["", *_passage_lines(position, each)]
-        return ToolResult("\n".join(lines), content)
+        return ToolResult("\n".join(lines), data)
 
     def _passage(self, hit: Hit) -> FoundPassage:
         passage = hit.passage
@@ -286,7 +287,7 @@ class KnowledgeTools:
         offset = min(_clamp(arguments.get("offset", 0), 0, MAX_OFFSET), len(whole))
         end = min(offset + _clamp(arguments.get("max_chars", DEFAULT_CHARS), 1, MAX_CHARS), len(whole))
         piece = part_for_model(whole, offset, end) if offset < end and is_topic else whole[offset:end]
-        content = SourceText(
+        data = SourceText(
             source_id=source_id,
             url=self.addresses.address_of(source_id),
             text=piece,
@@ -295,16 +296,16 @@ class KnowledgeTools:
             next_offset=end if end < len(whole) else None,
         )
         rest = "" if end == len(whole) else f"; go on with offset {end}"
-        where = f"\n{content.url}" if content.url else ""
+        where = f"\n{data.url}" if data.url else ""
         return ToolResult(
             f"{printable_line(source_id)}, characters {offset} to {end} of {len(whole)}{rest}{where}\n\n{piece}",
-            content,
+            data,
         )
 
     async def _ask(self, arguments: Mapping[str, Any]) -> ToolResult:
         await self._check_index()
-        if self.allowance is not None:
-            await self.allowance.spend()
+        if self.budget is not None:
+            await self.budget.spend()
         result = await self.answerer.generate_reply(self.conversation(arguments["question"]))
         reason, path = result.debug["reason"], dict(_path(result))
         if result.debug["result"] == OutcomeKind.FAILED:
@@ -314,15 +315,15 @@ class KnowledgeTools:
         if traits_of(reason).private_reply is PrivateReply.USED_UP:  # answers without a model may be counted as well
             raise used_up("limits.answers_per_day")
         if not result.should_reply or result.reply_text is None:
-            content = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
-            return ToolResult(f"There is no answer: {reason}.{_why(path)}", content)
+            data = GivenAnswer(outcome="no answer", answer=None, sources=[], reason=reason, path=path)
+            return ToolResult(f"There is no answer: {reason}.{_why(path)}", data)
         outcome = _outcome(path)
-        # What a model was shown and found nothing in is no source of the answer.
+        # If nothing was found, what the model was shown is no source of the answer.
         sources = [] if outcome == "nothing found" else list(result.citations)
-        content = GivenAnswer(outcome=outcome, answer=result.reply_text, sources=sources, reason=None, path=path)
+        data = GivenAnswer(outcome=outcome, answer=result.reply_text, sources=sources, reason=None, path=path)
         cited = f"\n\nSources: {', '.join(map(printable_line, sources))}" if sources else ""
-        head = "This is no answer, only where to look:\n\n" if content.outcome == "pointed" else ""
-        return ToolResult(f"{head}{result.reply_text}{cited}", content)
+        warning = "This is no answer, only where to look:\n\n" if data.outcome == "pointed" else ""
+        return ToolResult(f"{warning}{result.reply_text}{cited}", data)
 
     async def _check_index(self) -> None:
         if not await self.library.index():
@@ -338,7 +339,7 @@ def _passage_lines(position: int, each: FoundPassage) -> Iterator[str]:
 
 
 def _path(result: AIResult) -> Iterator[tuple[str, Any]]:
-    """Yield the decisions of the steps. Lists are none, but names of files."""
+    """Yield the decisions of the steps. A list under the name of a step is no decision: it holds names of files."""
     for name, decided in result.debug.items():
         if name in DECISIONS and isinstance(decided, Mapping):
             yield name, decided
@@ -358,8 +359,8 @@ def _why(path: Mapping[str, Any]) -> str:
     return f" {printable_line(reason)}" if reason else ""
 
 
-def _clamp(value: int, least: int, most: int) -> int:
-    return min(max(value, least), most)
+def _clamp(value: int, minimum: int, maximum: int) -> int:
+    return min(max(value, minimum), maximum)
 
 
 @dataclass(slots=True)
@@ -402,12 +403,14 @@ MAX_PASSAGES, DEFAULT_PASSAGES = 20, 5
 _NO_FILES = "There are no files here. list_files shows the threads that have some."
 _UNAVAILABLE = "The files cannot be read just now; try again later."
 _THREAD = text_schema("The id of the thread, as list_files gives it.", 20)
-_WHICH = "Needs `thread_id` from list_files: that one is meant by this thread."
-_ANSWERED = frozenset({Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT, Status.SYNTHESIS_ERROR, Status.INDEXING})
+_WHICH = "Needs `thread_id` from list_files. `This thread` below means that one."
+_GIVEN_TO_MODEL = frozenset(
+    {Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT, Status.SYNTHESIS_ERROR, Status.INDEXING}
+)
 """The statuses of results that are given to the model; others refuse the call."""
 
 
-class PostedFile(BaseModel):
+class ListedFile(BaseModel):
     name: str
     kind: str
     size: int = Field(description="In bytes.")
@@ -416,14 +419,14 @@ class PostedFile(BaseModel):
     state: str = Field(description="ready, lexical (searchable by words only), pending, or failed.")
 
 
-class PostedThread(BaseModel):
+class ListedThread(BaseModel):
     thread_id: str
     channel_id: str | None = Field(description="Where the bot opened the thread; null: it did not.")
-    files: list[PostedFile]
+    files: list[ListedFile]
 
 
-class PostedThreads(BaseModel):
-    threads: list[PostedThread] = Field(description="The newest first.")
+class ListedThreads(BaseModel):
+    threads: list[ListedThread] = Field(description="The newest first.")
     more: int = Field(description="How many more threads have files.")
 
 
@@ -446,17 +449,17 @@ class FileTools:
 
     Attributes:
         by_name: the document tools.
-        allowance: the budget of questions; None: they cost nothing.
+        budget: limits on questions; None: they cost nothing.
     """
 
     store: DocumentStore
     by_name: Mapping[str, DocumentQATool]
     threads: ReadableThreads
-    allowance: QuestionBudget | None
+    budget: QuestionBudget | None
 
     def tools(self) -> Sequence[ServedTool]:
-        described = f"{QUERY_USE}\n{QUERY_RULES}\n{OTHERWISE_QUERY}"
-        meaning, _, _ = self.by_name[CASE].config.description.partition("Not for")
+        query_description = f"{QUERY_USE}\n{QUERY_RULES}\n{QUERY_ALTERNATIVE}"
+        case_description, _, _ = self.by_name[CASE].config.description.partition("Not for")
         return (
             ServedTool(
                 name="list_files",
@@ -465,13 +468,13 @@ class FileTools:
                 "which are open to you, by thread. Use it first: the other two tools about files need a thread_id "
                 "from here. Files are gone when their thread is closed.",
                 parameters=schema(),
-                result=PostedThreads,
+                result=ListedThreads,
                 run=self._list,
             ),
             ServedTool(
                 name=QUERY_FILE,
                 title="Query lines of posted files",
-                description=f"{_WHICH}\n{described}",
+                description=f"{_WHICH}\n{query_description}",
                 parameters={
                     **QUERY_PARAMETERS,
                     "properties": {"thread_id": _THREAD, **QUERY_PARAMETERS["properties"]},
@@ -483,7 +486,7 @@ class FileTools:
             ServedTool(
                 name=CASE,
                 title="Ask about posted files",
-                description=f"{_WHICH}\n{meaning}"
+                description=f"{_WHICH}\n{case_description}"
                 f"When you know the words, {QUERY_FILE} counts, groups and lists lines in one call. "
                 "Not for general knowledge: use search or ask.",
                 parameters=schema(
@@ -506,17 +509,17 @@ class FileTools:
         except StoreUnavailable:
             raise CallRefused(_UNAVAILABLE) from None
         threads = [each for each in listed if each.files]
-        content = PostedThreads(threads=threads, more=len(allowed) - len(listed))
+        data = ListedThreads(threads=threads, more=len(allowed) - len(listed))
         if not threads:
-            return ToolResult("No files have been posted in the threads that are open to you.", content)
+            return ToolResult("No files have been posted in the threads that are open to you.", data)
         lines = [line for thread in threads for line in _thread_lines(thread)]
-        return ToolResult("\n".join([*lines, *([f"{content.more} more threads"] if content.more else [])]), content)
+        return ToolResult("\n".join([*lines, *([f"{data.more} more threads"] if data.more else [])]), data)
 
-    async def _thread(self, thread_id: int) -> PostedThread:
+    async def _thread(self, thread_id: int) -> ListedThread:
         described = await self.store.describe(protocol.case_collection(str(thread_id)))
         channel = await self.threads.channel_of(thread_id)
         files = [
-            PostedFile(
+            ListedFile(
                 name=printable_line(doc.filename),
                 kind=doc.kind,
                 size=doc.size,
@@ -527,7 +530,7 @@ class FileTools:
             for doc in (() if described is None else with_distinct_names(described.documents))
             if doc.current or not doc.state.searchable
         ]
-        return PostedThread(thread_id=str(thread_id), channel_id=None if channel is None else str(channel), files=files)
+        return ListedThread(thread_id=str(thread_id), channel_id=None if channel is None else str(channel), files=files)
 
     async def _query(self, arguments: Mapping[str, Any]) -> ToolResult:
         toolset = await self._toolset(arguments["thread_id"])
@@ -539,8 +542,8 @@ class FileTools:
         await toolset.prepare()
         if CASE not in {tool.name for tool in toolset.tools}:
             raise CallRefused(_NO_FILES)
-        if self.allowance is not None:
-            await self.allowance.spend()
+        if self.budget is not None:
+            await self.budget.spend()
         k = _clamp(arguments.get("k", DEFAULT_PASSAGES), 1, MAX_PASSAGES)
         return _file_result(CASE, await toolset.ask(CASE, arguments["question"], k), toolset)
 
@@ -560,7 +563,7 @@ class FileTools:
         return Toolset({CASE: self.by_name[CASE]}, context)
 
 
-def _thread_lines(thread: PostedThread) -> list[str]:
+def _thread_lines(thread: ListedThread) -> list[str]:
     where = f" of channel {thread.channel_id}" if thread.channel_id else ""
     files = [
         f"  {file.name} ({file.kind}, {format_size(file.size)}, {number_of(file.lines, 'line')}, {file.state})"
@@ -571,7 +574,7 @@ def _thread_lines(thread: PostedThread) -> list[str]:
 
 def _file_result(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
     """Make the result of a tool. Raises CallRefused: nothing was looked up."""
-    if result.status not in _ANSWERED:
+    if result.status not in _GIVEN_TO_MODEL:
         raise CallRefused(result.answer)
     citations = [
         CitedLines(
@@ -582,5 +585,5 @@ def _file_result(name: str, result: QAResult, toolset: Toolset) -> ToolResult:
         )
         for each in result.citations
     ]
-    content = FileAnswer(status=result.status.value, answer=result.answer, citations=citations)
-    return ToolResult(toolset.render_for_model(name, result), content)
+    data = FileAnswer(status=result.status.value, answer=result.answer, citations=citations)
+    return ToolResult(toolset.render_for_model(name, result), data)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, description_key
     from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, outcome_of, reply_outcome, skip_outcome
     from services.assistant.pointing import is_worth_showing, linkable_hit_texts, nothing_found, pointers
-    from services.assistant.prompts import CURATING_RULES, Choice, Tasks
+    from services.assistant.prompts import CURATING_RULES, Choice, ConfiguredTasks
     from services.assistant.quoting import first_quote, line_that_asks
 
 __getattr__ = lazy_exports(__name__)

@@ -13,7 +13,7 @@ from services.llm import LongText, ShortText, ShortTexts, at_most
 
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
     from model.conversations import Conversation
-    from services.assistant.prompts import Choice, Tasks
+    from services.assistant.prompts import Choice, ConfiguredTasks
     from services.documents import Toolset
     from services.knowledge import Source
     from services.llm import Asker, Prompt, ToolLimits, Usage
@@ -89,7 +89,9 @@ class Assistant(Protocol):
         """
         ...
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+    async def ask(
+        self, step: str, prompt: Callable[[ConfiguredTasks], Prompt], result: type[M], usage: Usage
+    ) -> M | None:
         """Return the model's result of a step after `generate`; None where there is no model."""
         ...
 
@@ -97,7 +99,7 @@ class Assistant(Protocol):
 class ModelAssistant:
     """An `Assistant` that asks a model. `limits`: of the tool calls of one answer."""
 
-    def __init__(self, asker: Asker, tasks: Tasks, limits: ToolLimits | None = None) -> None:
+    def __init__(self, asker: Asker, tasks: ConfiguredTasks, limits: ToolLimits | None = None) -> None:
         self._asker = asker
         self._tasks = tasks
         self._limits = limits
@@ -141,5 +143,7 @@ class ModelAssistant:
         cited = [next(iter(resolve_conversations([each], shown)[0]), each) for each in result.citations]
         return result.model_copy(update={"citations": cited})
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+    async def ask(
+        self, step: str, prompt: Callable[[ConfiguredTasks], Prompt], result: type[M], usage: Usage
+    ) -> M | None:
         return await self._asker.ask(step, prompt(self._tasks), result, usage)

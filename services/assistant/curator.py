@@ -99,7 +99,7 @@ class ModelCurator:
     def __init__(
         self,
         asker: Asker,
-        tasks: prompts.Tasks,
+        tasks: prompts.ConfiguredTasks,
         *,
         max_entries: int = 30,
         max_topic_chars: int = 60_000,

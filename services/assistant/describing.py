@@ -155,7 +155,7 @@ class ModelDescriber:
         usage: Usage | None = None,
     ) -> None:
         self._asker = asker
-        self._tasks = prompts.Tasks({"summarise": task}, project_introduction)
+        self._tasks = prompts.ConfiguredTasks({"summarise": task}, project_introduction)
         self._read = read
         self._redact = redact
         self._usage = usage

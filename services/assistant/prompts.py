@@ -227,18 +227,18 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tasks:
-    """The operator's words for the model: the task `of` each step, an introduction to the project, which ends each
+class ConfiguredTasks:
+    """The operator's words for the model: the task of each step, an introduction to the project, which ends each
     task, and a hint where to ask about matters out of scope.
     """
 
-    of: Mapping[str, str] = field(default_factory=dict[str, str])
+    by_step: Mapping[str, str] = field(default_factory=dict[str, str])
     project_introduction: str = ""
     out_of_scope_hint: str = ""
 
     def system(self, step: str, rules: str, *labels: str) -> str:
         """Return the system text of a step."""
-        return system(self.of.get(step, ""), self.project_introduction, rules, *labels)
+        return system(self.by_step.get(step, ""), self.project_introduction, rules, *labels)
 
 
 OFFERED_CHARS = 80
@@ -254,7 +254,7 @@ _SEVERAL_USERS = re.compile(r"^User A: ", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
-def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) -> Prompt:
+def gate(tasks: ConfiguredTasks, conversation: Conversation, files: Sequence[str] = ()) -> Prompt:
     """Build the prompt of the gate. `files`: files that can be searched besides the sources, each in a few words."""
     rules = _joined(GATE_RULES, *_if(files, GATE_FILES))
     return Prompt(
@@ -265,7 +265,12 @@ def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) ->
 
 
 def select(
-    tasks: Tasks, query: str, request: str, entries: Sequence[Choice], max_sources: int, files: Sequence[str] = ()
+    tasks: ConfiguredTasks,
+    query: str,
+    request: str,
+    entries: Sequence[Choice],
+    max_sources: int,
+    files: Sequence[str] = (),
 ) -> Prompt:
     """Build the prompt that chooses sources. `query`: the question, rewritten so that it stands alone. `request`: all
     that the asker wrote; may be equal or empty. `entries`: the best of the index, or all of a small one. `files`: as
@@ -283,7 +288,7 @@ def select(
 
 
 def generate(
-    tasks: Tasks,
+    tasks: ConfiguredTasks,
     conversation: Conversation,
     query: str,
     sources: Sequence[Source],
@@ -313,7 +318,7 @@ def generate(
     )
 
 
-def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequence[Source]) -> Prompt:
+def verify(tasks: ConfiguredTasks, conversation: Conversation, draft: str, sources: Sequence[Source]) -> Prompt:
     """Build the prompt that checks a draft. `sources`: the sources that it was written from."""
     hint = tasks.out_of_scope_hint.strip()
     rules = _joined(
@@ -331,13 +336,13 @@ def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequen
     )
 
 
-def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[Tasks], Prompt]:
+def about(step: str, rules: str, closing: str, **texts: str) -> Callable[[ConfiguredTasks], Prompt]:
     """Return the prompt of a further step: its `rules`, a section for each of `texts`, and `closing` below."""
     shown = _joined(*(section(name, [Field(name.capitalize(), text)]) for name, text in texts.items()), closing)
     return lambda tasks: Prompt(tasks.system(step, rules), shown)
 
 
-def summarise(tasks: Tasks, source_id: str, text: str, page_chars: int | None = None) -> Prompt:
+def summarise(tasks: ConfiguredTasks, source_id: str, text: str, page_chars: int | None = None) -> Prompt:
     """Build the prompt that describes a source. `text`: that of a topic is as `topic_for_model` renders it.
     `page_chars`: the length of the whole document if `text` is its outline; None: that of `text`.
     """
@@ -363,7 +368,7 @@ def conversations_in(sources: Sequence[Source]) -> list[str]:
     return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
 
 
-def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
+def classify(tasks: ConfiguredTasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     listed = section(
         "index", (field for each in index for field in (id_field(each.id), Field("About", each.description)))
     )
@@ -377,7 +382,7 @@ def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
 
 
 def integrate(
-    tasks: Tasks,
+    tasks: ConfiguredTasks,
     pair: Pair,
     topic: str,
     topic_pairs: Sequence[Pair],
@@ -393,7 +398,7 @@ def integrate(
     )
 
 
-def summarise_images(tasks: Tasks, conversation: Conversation, message_ids: Sequence[int]) -> Prompt:
+def summarise_images(tasks: ConfiguredTasks, conversation: Conversation, message_ids: Sequence[int]) -> Prompt:
     """Build the prompt that describes the images of a conversation. `message_ids`: one for each turn."""
     rules = SUMMARISE_IMAGES_RULES.format(max_chars=IMAGE_SUMMARY_CHARS)
     return Prompt(

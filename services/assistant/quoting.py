@@ -124,7 +124,7 @@ def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int
     """Quote an earlier answer of the team below its day and question; empty if it does not fit in, or is empty."""
     origin = say.from_the_team_on(passage.day) if passage.day else say.from_the_team
     asked = earlier_question(passage)
-    head = f"{origin}\n> {asked}" if asked else origin
+    head = f"{origin}\n> {say.somebody_asked(asked)}" if asked else origin
     said = without_names(answer)
     fits = len(said) <= max_chars - len(head) - len(say.no_model_notice) - 6
     return f"{head}\n\n{said}\n\n{say.no_model_notice}" if said and fits else ""
@@ -132,12 +132,32 @@ def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int
 
 def earlier_question(passage: StoredPassage) -> str:
     """Return the question that an answer of the team was given to, in one line. If the answer is quotable
-    (`read_topic`), the question is whole. Names, addresses and invisible characters are left out: anybody may have
-    written it.
+    (`read_topic`), the question is whole. Names, addresses and invisible characters are left out, and so is what asks
+    nothing, above all what could be taken for instructions: anybody may have written it.
     """
-    said = remove_addresses(" ".join(clean(passage.headings[-1]).split())) if passage.headings else ""
+    said = remove_addresses(_what_asks(" ".join(clean(passage.headings[-1]).split()))) if passage.headings else ""
     # Once more, as signs that are left out may have stood within an address.
     return _escaped(remove_addresses(_MENTION.sub("@…", without_names(said).translate(_MARKUP))))
+
+
+_MOST_SENTENCES = 2
+_DOES = re.compile(
+    r"`|(?<!\S)~|[/\\]\w|(?<!\S)--?\w|[|;&<>${}]|\b(?:sudo|curl|wget|rm|chmod|chown|eval|exec|iex)\b"
+    r"|\b(?:pip3?|npm|npx|apt|brew|docker|git|winget|choco) (?:i|install|run|pull|clone|exec|add|remove)\b"
+    r"|\w\.(?:sh|exe|bat|ps1|py|js)\b"
+)
+"""Code, paths and commands."""
+
+
+def _what_asks(question: str) -> str:
+    """Return at most two sentences: those that ask, or else those without code, paths and commands, or else the
+    beginning before these. An ellipsis stands for what is left out.
+    """
+    asking, others = asking_sentences(question)
+    shown = (asking or [each for each in others if not _DOES.search(each)])[:_MOST_SENTENCES]
+    if len(shown) == len(asking) + len(others):
+        return question
+    return f"{' '.join(map(str.strip, shown)) or _DOES.split(question)[0].strip()} …"
 
 
 def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:

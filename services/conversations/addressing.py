@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from model.conversations import READING_SECONDS
+from model.conversations import READING_SECONDS, seconds_to_answer
 from model.messages import AuthorType, Message, snowflake_at
 
-WAITING_SECONDS = 600.0
-"""A message of the team may answer anybody who has written in its place so long before the question, or since."""
+WAITING_SECONDS, LONG_WAITING_SECONDS = 600.0, 3600.0
+"""A message of the team may answer anybody who has written in its place so long before the question, or since; the
+longer one if the question came when the answer had been begun.
+"""
 
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>[\s,:]*")
 
@@ -45,8 +47,9 @@ async def find_addressees(
     it is no part of the question although its author was answered.
 
     The user is certain if the message replies to one of theirs, or begins with a mention of them, and all that they
-    ask is there: not deleted, not withheld, and not written less than `READING_SECONDS` before. With neither reply nor
-    mention, nobody else may have written in the place. Names that are typed decide nothing.
+    ask is there: not deleted, not withheld, and written before the answer was begun (`seconds_to_answer`). With neither
+    reply nor mention, nobody else may have written in the place. The question must be one message without files. Names
+    that are typed decide nothing.
 
     `messages`: those that are captured with their words, in order of id; a user's as it read before the next one of the
     team, so that a later one is not certain to be to it if it was edited meanwhile. `types`: of all messages, by id.
@@ -63,22 +66,41 @@ async def find_addressees(
         if types[message.id] is not AuthorType.TEAM_MEMBER or first_asked is None or message.id < first_asked:
             continue
         found[message.id] = message.author.id
-        read_until = snowflake_at(message.at - READING_SECONDS)
+        read_until = begun = _begun(message)
         known, edits = captured.keys() - changed, {each: captured[each].edited_at for each in new}
-        changed |= {each for each, at in edits.items() if at is not None and snowflake_at(at) >= read_until}
+        changed |= {each for each, at in edits.items() if at is not None and snowflake_at(at) >= begun}
         new.clear()
         user_id = _named_user(message, captured, types, askers)
         if user_id is None or askers[user_id].was_late:
             continue
         asker = askers[user_id]
         asked = await _asked(message, user_id, asker, captured, types, writers_of)
+        if not any(each < begun for each in asked):  # a quick answer, to all that there was to read
+            read_until = snowflake_at(message.at - READING_SECONDS)
         question = {each for each in asked if each < read_until}
-        if question and question.issubset(known):
+        if question and question.issubset(known) and _asks_alone(question, asker, captured, message):
             found[message.id] = user_id
             found |= dict.fromkeys(asker.waiting - question, user_id)
             asker.was_late = any(each >= read_until for each in asker.waiting)
             asker.waiting, asker.answered = set(), frozenset(question)
     return found
+
+
+def _asks_alone(question: Collection[int], asker: _Asker, captured: Mapping[int, Message], answer: Message) -> bool:
+    """Return True if what a message of the team answers stands in one message, and nowhere else: not in another one of
+    the asker's, nor in a file, nor in a wording that was edited lately.
+    """
+    if question == asker.answered:
+        return True
+    message = captured[next(iter(question))]
+    edited_at = message.edited_at
+    was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS
+    return len(question) == 1 and not message.attachments and not was_edited
+
+
+def _begun(answer: Message) -> int:
+    """Return the id of the time at which an answer was begun, at the latest."""
+    return snowflake_at(answer.at - seconds_to_answer(answer.text))
 
 
 def _opening_mentions(text: str) -> set[int]:
@@ -129,7 +151,9 @@ async def _asked(
     if target is not None and target.id >= snowflake_at(message.at - READING_SECONDS):
         return ()
     place_id = message.channel_id if target is None else target.channel_id
-    since = snowflake_at(captured[min(asker.waiting or asker.answered)].at - WAITING_SECONDS)
+    first = captured[min(asker.waiting or asker.answered)]
+    waiting_seconds = WAITING_SECONDS if first.id < _begun(message) else LONG_WAITING_SECONDS
+    since = snowflake_at(first.at - waiting_seconds)
     written = await writers_of(place_id, since, message.id)
     if written is None and target is None:
         return ()

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.conversations import READING_SECONDS, REPLY, THREAD, Conversation, Image, Role, Turn
+from model.conversations import REPLY, THREAD, Conversation, Image, Role, Turn, seconds_to_answer
 from model.events import Edited
 from model.messages import Author, AuthorType, Message, Part, Place, Reference, snowflake_at
 from services.conversations.history import History, is_private
@@ -69,8 +69,8 @@ class Context:
 
         Messages known to be of another conversation are left out, and so are private messages if the part is public.
         The part is as it was when its window closed: later edits have no effect. A community user's text is as it was
-        `READING_SECONDS` before the team answered, so that no edit can change the question above the answer. If it was
-        edited later, and its earlier text is not known, it is empty.
+        when the team began to answer (`seconds_to_answer`), so that no edit can change the question above the answer.
+        If it was edited later, and its earlier text is not known, it is empty.
         """
         place, conversation_id = part.place, self._tracker.conversation_of(part.last.id)
         kind = self._tracker.kind_of(part.last.id)
@@ -102,7 +102,7 @@ class Context:
             if kind is AuthorType.TEAM_MEMBER:
                 answer = message
             elif kind is AuthorType.COMMUNITY_USER and answer is not None:
-                read = self._history.version_at(message, snowflake_at(answer.at - READING_SECONDS))
+                read = self._history.version_at(message, snowflake_at(answer.at - seconds_to_answer(answer.text)))
             if read is None:
                 read = replace(message, text="", attachments=())
             elif read is not message:
@@ -110,6 +110,10 @@ class Context:
             if read is message or self.in_order({read.id: read}):  # it may have been withheld then
                 found.append(read)
         return found[::-1]
+
+    def threads_of(self, channel_id: int) -> Sequence[int]:
+        """As `History.threads_of`."""
+        return self._history.threads_of(channel_id)
 
     async def quotable(
         self, channel_id: int, place_id: int, message_ids: Iterable[int], allowed: Collection[int]
@@ -130,9 +134,9 @@ class Context:
 
     async def written_by_users(self, place_id: int, low: int, high: int) -> Mapping[int, int] | None:
         """Return the authors of what community users wrote in a place, by message, from `low` up to `high`, also of
-        what was deleted or is withheld; 0: unknown. None: not all of it is known.
+        what was deleted or is withheld; 0: unknown, or another bot. None: not all of it is known.
         """
-        found = self._tracker.written_by_users(place_id, low, high)
+        found = self._tracker.written_by_users(place_id, low, high, self._people.bot_id)
         if found is None or self._tracker.conversation_of(high) is None:
             return None
         if not self._history.is_from_before(low):
@@ -141,7 +145,12 @@ class Context:
         if earlier is None:
             return None
         types = {each.id: await self.author_type(each) for each in earlier if each.id < high and not each.is_system}
-        users = {each.id: each.author.id for each in earlier if types.get(each.id) is AuthorType.COMMUNITY_USER}
+        users = {
+            each.id: 0 if each.author.is_bot else each.author.id
+            for each in earlier
+            if types.get(each.id, AuthorType.TEAM_MEMBER) is not AuthorType.TEAM_MEMBER
+            and not self._people.is_bot_itself(each.author)
+        }
         deleted = self._history.deleted_between(place_id, low, high)
         return dict.fromkeys(deleted, 0) | found | users
 

@@ -71,6 +71,7 @@ class Draft:
         pairs: the conversations of the team that the answer is from, as in `Inquiry.cited_pairs`; none once a person
             has edited it.
         documents: the files and runbooks that the answer is from: the collection of each, and its id there.
+        is_reworded: the question was edited while the draft waited.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
         is_shown: the message in the review channel says how it ended.
@@ -101,13 +102,14 @@ class Draft:
     editors: tuple[int, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     documents: tuple[tuple[str, str], ...] = ()
+    is_reworded: bool = False
 
     @property
     def id(self) -> int:
         return self.reply.id
 
     @property
-    def started(self) -> StartedReply:
+    def started_reply(self) -> StartedReply:
         """The reply with its pieces."""
         return replace(self.reply, pieces=tuple(split(self.text)))
 
@@ -126,16 +128,16 @@ class Draft:
 
     @property
     def version(self) -> str:
-        """A short text that changes with each edit of the answer."""
-        return version_of(self.text)
+        """A short text that changes with each edit of the question or the answer."""
+        return version_of(f"{self.reply.post.question}\0{self.text}")
 
     @property
     def may_be_kept(self) -> bool:
         """Return True if the answer may be kept as what the team taught: a person has edited it, its place is public,
-        and the review channel has shown the whole question, which is kept with it.
+        the asker has not edited the question since, and the review channel has shown the whole of it.
         """
         is_shown_whole = len(self.reply.post.question) <= SHOWN_QUESTION_CHARS
-        return self.edited_by is not None and self.is_public and is_shown_whole
+        return self.edited_by is not None and self.is_public and is_shown_whole and not self.is_reworded
 
     def is_asked_by(self, texts: Sequence[str]) -> bool:
         """Return True if the messages of the question have these texts, as `asked_texts` has them."""
@@ -149,7 +151,8 @@ class Draft:
         """
         question = "\n".join(filter(None, texts))[:QUESTION_CHARS]
         reply = replace(self.reply, post=replace(self.reply.post, question=question))
-        return replace(self, reply=reply, asked_texts=tuple(texts), thread_name=self.thread_name and thread_name)
+        thread_name = self.thread_name and thread_name
+        return replace(self, reply=reply, asked_texts=tuple(texts), thread_name=thread_name, is_reworded=True)
 
     def with_text(self, text: str, by: int) -> Draft:
         """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
@@ -341,7 +344,7 @@ class Drafts:
         finally:
             self._told.discard(told)
 
-    def has_forgotten(self, draft_id: int) -> bool:
+    def is_ended_by_forgetting(self, draft_id: int) -> bool:
         """Return True if `forget_drafts` has ended a draft, as it held the words of somebody who is forgotten."""
         if self.folder is None:
             return False
@@ -359,7 +362,7 @@ class Drafts:
             if draft.state is DraftState.ENDED:
                 continue
             # One that was decided about meanwhile has its file back.
-            if draft.holds_words_of(user_id) or self.has_forgotten(draft.id):
+            if draft.holds_words_of(user_id) or self.is_ended_by_forgetting(draft.id):
                 self.requests.on_next(DraftRequest(draft.id, DraftAction.CANCEL, reason=Reason.OPTED_OUT))
 
     def may_hold_forgotten_words(self, draft: Draft, since: float) -> bool:

@@ -49,6 +49,7 @@ class Phrases:
     quoted_from = Filled("title")
     from_the_team = Fixed()
     from_the_team_on = Filled("day")
+    somebody_asked = Filled("question")
     answered_on = Filled("day")
     team_answer = Fixed()
     may_help = Fixed()

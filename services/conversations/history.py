@@ -300,6 +300,10 @@ class History:
         """Return True if a channel or thread, or the channel of a thread, is known to be deleted."""
         return place_id in self._gone_places or self.place(place_id).channel_id in self._gone_places
 
+    def threads_of(self, channel_id: int) -> Sequence[int]:
+        """Return the ids of the threads of a channel that are known, also of one that is gone."""
+        return [place.id for place in self._places.values() if place.parent_id == channel_id]
+
     def recent(self, channel_id: int) -> Sequence[Message]:
         """Return the messages of a place that are in memory, oldest first."""
         return self._timeline(channel_id).newest(KEPT_MESSAGES) or ()

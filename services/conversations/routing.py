@@ -29,12 +29,12 @@ class RouteRules:
 
 
 class RoutingResult(NamedTuple):
-    """Where the routing table sends a part, and why it goes no further; None: it goes on. `addressed`: it mentions the
-    bot, replies to it, or opens a forum post.
+    """Where the routing table sends a part. `end_reason`: why it goes no further; None: it goes on. `addressed`:
+    it mentions the bot, replies to it, or opens a forum post.
     """
 
     to: Destination
-    ends: Reason | None = None
+    end_reason: Reason | None = None
     addressed: bool = False
 
 
@@ -233,7 +233,7 @@ class Router:
         return any(map(self._is_by_bot, await self.history.newest(last.id, THREAD_MESSAGES)))
 
     async def _unrecorded_post(self, part: Part, thread_id: int) -> Message | None:
-        """Return the last message of an unrecorded answer in a thread that is no reply.
+        """Return the last message of an answer that the bot posted in a thread, not as a reply, and did not record.
 
         An asker's questions in a channel are answered one after another: the first without an outcome is the one that
         the bot was answering when it was killed.

@@ -448,14 +448,23 @@ class ConversationTracker:
         known = self._memory.messages.get(message_id)
         return None if known is None else known.place_id
 
-    def written_by_users(self, place_id: int, low: int, high: int) -> dict[int, int] | None:
+    def written_by_users(self, place_id: int, low: int, high: int, bot_id: int | None) -> dict[int, int] | None:
         """Return the authors of what community users wrote in a place from the id `low` up to `high`, by message, also
-        of messages that were deleted or are withheld; None: not all of it is in memory.
+        of messages that were deleted or are withheld, and of the one that a thread was opened on, however old; 0: a bot
+        other than `bot_id`, such as a bridge. None: not all of it is in memory.
         """
         rows = self._memory.messages.between(low, high)
         if rows is None:
             return None
-        return {each: row.author_id for each, row in rows if (row.place_id, row.author_type) == (place_id, USER)}
+        there = {each: row for each, row in rows if row.place_id == place_id}
+        opened_on = self._memory.messages.get(place_id)  # a thread has the id of the message that it was opened on
+        if opened_on is not None:
+            there[place_id] = opened_on
+        return {
+            each: row.author_id if row.author_type is USER else 0
+            for each, row in there.items()
+            if row.author_type is not TEAM and row.author_id != bot_id
+        }
 
     def others_wrote(self, message_id: int, *, since_id: int = 0) -> bool:
         """Return True if somebody else, no bot, had written in a message's conversation before it, after `since_id`."""

@@ -23,7 +23,8 @@ class DraftButton(NamedTuple):
     Attributes:
         channel_id: of the question: it tells which process has the draft.
         action: `post`, `edit`, `discard` or `keep`.
-        version: of the answer beside it (`version_of`); empty on a message of an earlier version of the program.
+        version: of the question and answer above it (`version_of`); empty on a message of an earlier version of the
+            program.
     """
 
     channel_id: int
@@ -36,9 +37,9 @@ class DraftButton(NamedTuple):
         return ":".join(filter(None, ("draft", str(self.channel_id), str(self.draft_id), self.action, self.version)))
 
 
-def version_of(answer: str) -> str:
-    """Return eight characters that tell the text of an answer from others."""
-    return hashlib.blake2b(answer.encode("utf-8", "replace"), digest_size=4).hexdigest()
+def version_of(text: str) -> str:
+    """Return eight characters that tell a text from others."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
 
 
 def parse_button(custom_id: object) -> DraftButton | None:
@@ -61,17 +62,21 @@ def buttons_on(message: Mapping[str, Any]) -> Iterator[DraftButton]:
 
 @dataclass(frozen=True, slots=True)
 class ReviewCard:
-    """A message in the review channel, in Markdown; a long `answer` is cut. Without `actions` it has no buttons."""
+    """A message in the review channel, in Markdown; a long `answer` is cut. Without `actions` it has no buttons.
+
+    `version`: of the draft, as in `DraftButton`.
+    """
 
     draft_id: int
     channel_id: int
     heading: str
     answer: str = ""
     actions: tuple[str, ...] = ()
+    version: str = ""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts, which fit together."""
+        """The texts, cut so that they fit into one message together."""
         heading = self.heading[:MOST_HEADING_CHARS]
         room = MOST_CARD_CHARS - len(heading)
         if len(self.answer) <= room:

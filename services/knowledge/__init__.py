@@ -1,8 +1,9 @@
 """The knowledge base: the kinds of sources, their records and file formats, and the library that answers are made from.
 
 `source_kinds` defines what a kind of source is. Each module `source_…` is one kind, and `kinds` is their table.
-`library` keeps servers apart, and `library_search` searches one. `links_file`, `cache`, `index_file` and `topic_files`
-are the formats on disk. `refreshed_lines` updates the sources of lines of the links file. `web` fetches from the web.
+`library` reads the sources, each server's apart, and `library_search` searches a library. `links_file`, `cache`,
+`index_file` and `topic_files` are the formats on disk. `refreshed_lines` updates the sources of lines of the links
+file. `web` fetches from the web.
 """
 
 # pyright: reportUnusedImport=false

@@ -570,6 +570,7 @@ def _join_questions(asked: Iterable[_Asked]) -> str:
 _HEADING_CHARS = 300
 """The length of the longest question that is shown above its answer. The answer to a longer one is not quoted."""
 _OWN_LINE = re.compile(r"^[^\s¦]", re.MULTILINE)
+_UNFINISHED_LINE = re.compile(r"(?<=[^\s.!?:,;…。！？])[^\S\n]*\n\s*")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _BEGIN = f"{MARKER}\n"
 
@@ -584,13 +585,18 @@ def read_topic(text: str) -> Article:
     for block in topic_blocks(text):
         labelled = zip(block.labels, block.turns, strict=True)
         for each in exchanges(labelled, needs_question=block.needs_question):
-            asked = [" ".join(text.split()) for text in (each.context, each.question) if text]
+            asked = [_in_one_line(text) for text in (each.context, each.question) if text]
             headings = tuple(text[:_HEADING_CHARS] for text in asked)
             quotable = each.quotable and headings == tuple(asked)
             blocks = (Block(BlockKind.PROSE, each.answer or each.statement),)
             facts = (block.day, quotable, bool(each.helped), each.is_doubted)
             sections.append(Section(headings, block.id, blocks, *facts))
     return Article("", tuple(sections))
+
+
+def _in_one_line(text: str) -> str:
+    """Return the lines of a question in one, with a dash where one sentence would run into another."""
+    return " ".join(_UNFINISHED_LINE.sub(" – ", text.strip()).split())
 
 
 def whole_answer(text: str, pair_id: str, question: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROBE_SECONDS = 5.0
 NOT_THIS_KEY = "does not accept the key"
 """The words of `why_unreachable` if the endpoint answers but rejects the key."""
-LIST_BYTES = 1 << 12
+PROBE_READ_BYTES = 1 << 12
 
 
 log = logging.getLogger(__name__)
@@ -113,14 +113,14 @@ async def _probe(settings: EndpointSettings, timeout_seconds: float) -> str | No
         if status != 200:  # noqa: PLR2004 (OK)
             return f"does not list its models (HTTP {status}); check base_url, which usually ends in /v1"
         # The beginning of the body is enough to recognise JSON, however long the body is.
-        if not (await response.content.read(LIST_BYTES)).lstrip().startswith((b"{", b"[")):
+        if not (await response.content.read(PROBE_READ_BYTES)).lstrip().startswith((b"{", b"[")):
             return "answers with something that is no JSON; check base_url, which usually ends in /v1"
         return None
 
 
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 60.0
-"""Also if the server asks for more: a step that would have to wait longer is better given up."""
+"""Retried after this at the latest, even if the server asks for a longer pause."""
 
 FAILURES = 5
 """The circuit opens after so many calls in a row without an answer, each with its retries."""
@@ -135,22 +135,22 @@ def open_endpoint(
     settings: EndpointSettings, at_once: int | None = None, on_call: ObserveCalls | None = None
 ) -> Endpoint:
     """Return the endpoint that `settings` describe. Nothing is imported or dialled before the first call. `at_once`,
-    `on_call`: as for `ModelEndpoint`. Open one for each configured model, use it from one loop, and close it at
+    `on_call`: as for `ResilientEndpoint`. Open one for each configured model, use it from one loop, and close it at
     shutdown. Raises ValueError: `base_url` or `model` is empty.
     """
     if not settings.base_url or not settings.model:
         raise ValueError("an LLM needs both base_url and model")
-    return ModelEndpoint(ChatEndpoint(settings), settings, at_once=at_once, on_call=on_call)
+    return ResilientEndpoint(ChatEndpoint(settings), settings, at_once=at_once, on_call=on_call)
 
 
-class ModelEndpoint:
+class ResilientEndpoint:
     """Calls `inner` in real time, so that calls, pauses and time-outs take no virtual time, and retries.
 
     - At most `at_once` calls are under way; the others wait in order, within the time of their answer.
     - A `Retry-After` of one call delays all calls, up to `LONGEST_PAUSE_SECONDS`.
     - A call is made up to `1 + max_retries` times, or as often as the request's options say. `Unavailable` is retried,
       and with `retry_timeouts` also `TimedOut`, whose job may still run and be billed. Pauses double, each times 0.5 to
-      1.5 (`jitter` gives 0 to 1), and are never shorter than the server asked for.
+      1.5 (`jitter` gives 0 to 1). None is shorter than the server asked for, up to `LONGEST_PAUSE_SECONDS`.
     - A circuit breaker: an endpoint that hangs must not cost every call its whole time-out. `FAILURES` calls in a row
       that end `Unavailable` or `TimedOut` open the circuit: calls fail at once for `OPEN_SECONDS`. Then one call is let
       through as a probe, without retries. Any answer, even a refusal, closes the circuit; a failed probe keeps it open

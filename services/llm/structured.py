@@ -160,12 +160,12 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StructuredLLM:
-    """An `Asker` over an endpoint. `observe`: called with step and real seconds of each request, also failed ones."""
+    """An `Asker` over an endpoint. `on_duration`: called with step and real seconds of each request, failed or not."""
 
     endpoint: Endpoint
     method: Method
     image_adapter: ImageAdapter = openai_image
-    observe: Callable[[str, float], None] | None = None
+    on_duration: Callable[[str, float], None] | None = None
 
     async def ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage, **more: Unpack[AskOptions]) -> M:
         text: tuple[ContentPart, ...] = ({"type": "text", "text": prompt.user},) if prompt.user else ()
@@ -222,8 +222,8 @@ class StructuredLLM:
             reply = await self.endpoint.complete(request)
         finally:
             seconds = time.perf_counter() - begun
-            if self.observe is not None:
-                self.observe(request.step, seconds)
+            if self.on_duration is not None:
+                self.on_duration(request.step, seconds)
         usage.add(request.step, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
         numbers = (seconds, reply.prompt_tokens, reply.completion_tokens)
         said = f"finish {reply.finish_reason}: {reply.text}"

@@ -190,10 +190,11 @@ def forget(
     texts += texts_in(folder, raw, user_id)
     found = _find_recordings(folder, configured, user_id, done)
     texts += [text for of_person in found.recordings.values() for text in of_person.texts]
-    renamed, kept, similar = _topics_to_rename(data, user_id, texts)
+    renamed, with_word, with_inner_word = _topics_to_rename(data, user_id, texts)
     prefix = f"{folder.decisions} and {folder.team_topics}: the name of the topic"
-    done.left += [f"{prefix} {topic} has a word of theirs" for topic in sorted(kept)]
-    done.left += [f"{prefix} {topic} holds a word of theirs within another" for topic in similar if topic not in kept]
+    done.left += [f"{prefix} {topic} has a word of theirs" for topic in sorted(with_word)]
+    inner = [topic for topic in with_inner_word if topic not in with_word]
+    done.left += [f"{prefix} {topic} holds a word of theirs within another" for topic in inner]
     ids = done.renamed = {**_source_ids(renamed), **renamed_elsewhere(texts)}
     own_words = OwnWords(user_id, [raw]) if own_words is None else own_words
     match, redacted = _forget_recorded(found, user_id, texts, ids, own_words, done)
@@ -216,17 +217,23 @@ def forget(
     _edit(folder.audit, lambda row: {**row, "by": ""} if row.get("by") == str(user_id) else row, done)
     done.posts += forget_started(folder.outbox, user_id)
     done.posts += forget_drafts(folder.drafts, user_id, match.found_in)
+    done.left += _lines_about_rest(data, user_id)
+    return done
+
+
+def _lines_about_rest(data: TeamData, user_id: int) -> Iterator[str]:
+    """Yield a line for the operator about each thing in the `data` that may still hold words of the person."""
+    folder, raw, team, _ = data
     unfinished = "a reply to somebody else that is being posted, or that the next start finishes; it may quote them"
-    done.left += [f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id)]
+    yield from (f"{path}: {unfinished}, and is removed then" for path in replies_with(folder.outbox, user_id))
     if damaged := DecisionLog(folder.decisions).count_damaged():
-        done.left.append(f"{folder.decisions}: {number_of(damaged, 'damaged line')}")
-    done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
+        yield f"{folder.decisions}: {number_of(damaged, 'damaged line')}"
+    yield from (f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn")))
     if team is not None:
         rejected = sorted(team.paths.topics.glob("*.rejected*"))
-        done.left += [f"{path}: a topic that somebody changed by hand" for path in rejected]
+        yield from (f"{path}: a topic that somebody changed by hand" for path in rejected)
     elif folder.team_topics.is_dir() and any(folder.team_topics.iterdir()):
-        done.left.append(f"{folder.team_topics}: not looked through")
-    return done
+        yield f"{folder.team_topics}: not looked through"
 
 
 def _forget_recorded(
@@ -359,15 +366,15 @@ def _topics_to_rename(data: TeamData, user_id: int, texts: list[str]) -> tuple[d
             theirs |= filed.get(pair.key, set())
     own = {word for word in name_words(texts) if len(word) >= NAME_WORD_CHARS}
     taken = {topic for topics in filed.values() for topic in topics}
-    names, similar = dict[str, str](), list[str]()
+    new_names, with_inner_word = dict[str, str](), list[str]()
     for topic in sorted(theirs):
         words = own - words_of_others[topic]
-        if (name := library.remove_words(topic, words, {*taken, *names.values()})) != topic:
-            names[topic] = name
+        if (name := library.remove_words(topic, words, {*taken, *new_names.values()})) != topic:
+            new_names[topic] = name
         if library.has_inner_word(name, words, INNER_WORD_CHARS):
-            similar.append(name)
-    kept = {topic for topic in names if data.library is None or belongs_to(topic, data.named_by_operator)}
-    return {topic: name for topic, name in names.items() if topic not in kept}, kept, similar
+            with_inner_word.append(name)
+    kept = {topic for topic in new_names if data.library is None or belongs_to(topic, data.named_by_operator)}
+    return {topic: name for topic, name in new_names.items() if topic not in kept}, kept, with_inner_word
 
 
 def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: ForgetResult) -> None:

@@ -46,12 +46,13 @@ class TextMatch:
 
     def __init__(self, texts: Iterable[str] = (), min_chars: int = MIN_CHARS) -> None:
         self._single_words: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+        # A first word → a number of words → so many first words of a line → the lines of the texts that have that line.
         self._by_start: defaultdict[str, dict[int, dict[tuple[str, ...], set[tuple[str, ...]]]]] = defaultdict(dict)
         self.too_short = 0
         for text in texts:
             segments = _segments(text)
-            lines = _distinct_words(_lines(text))
-            forms = [_distinct_words(segments), lines, *([line] for line in lines if len(line) >= LONG_CHARS)]
+            lines = _distinct_lines(_lines(text))
+            forms = [_distinct_lines(segments), lines, *([line] for line in lines if len(line) >= LONG_CHARS)]
             identifying = [each for each in forms if _identifying_chars(each) >= min_chars]
             self.too_short += not identifying
             for each in identifying:
@@ -70,16 +71,16 @@ class TextMatch:
         return any(True for _ in self.find_lines(text))
 
     def lines_in(self, text: str) -> set[str]:
-        """Return all lines, as words between blanks, by which texts are found in `text`."""
+        """Return all lines by which texts are found in `text`: words in lower case, with a blank around each."""
         return {line for lines in self.find_lines(text) for line in lines}
 
     def find_lines(self, text: str) -> Iterator[tuple[str, ...]]:
-        """Yield the lines, as words between blanks, by which texts are found in `text`."""
+        """For each text that is found in `text`, yield the lines by which it is: as `lines_in` gives them."""
         if not self._single_words and not self._by_start:
             return
-        joined = _words_of_line(clean(text))
+        joined = _as_words(clean(text))
         words, padded = joined.split(" "), f" {joined} "
-        yield from (lines for lines in self._beginning_in(words) if all(line in padded for line in lines))
+        yield from (lines for lines in self._candidates_in(words) if all(line in padded for line in lines))
 
     def whole_lines_in(self, text: str) -> frozenset[str]:
         """Return the lines by which texts are found in `text`, without those that run over a line end or label."""
@@ -100,7 +101,7 @@ class TextMatch:
             for line in text.split("\n")
         )
 
-    def _beginning_in(self, words: list[str]) -> Iterator[tuple[str, ...]]:
+    def _candidates_in(self, words: list[str]) -> Iterator[tuple[str, ...]]:
         seen: set[tuple[str, ...]] = set()
         for at, word in enumerate(words):
             if word in self._single_words:
@@ -115,7 +116,7 @@ class TextMatch:
 @dataclass(slots=True)
 class OwnWords:
     """Reduces texts of a person to lines that nobody else wrote before: in the raw `archives`, or in what anybody can
-    read. `published`: gives that, when there is something to compare with it.
+    read. `published`: gives the texts that anybody can read; called only if there is something to compare.
     """
 
     user_id: int
@@ -172,15 +173,17 @@ def _lines(text: str) -> list[str]:
 
 
 def _padded(line: str) -> str:
-    return f" {_words_of_line(clean(line))} "
+    return f" {_as_words(clean(line))} "
 
 
-def _words_of_line(text: str) -> str:
+def _as_words(text: str) -> str:
+    """Return the words of a text, in lower case, with a blank between them."""
     return " ".join(_WORDS.findall(text.casefold()))
 
 
-def _distinct_words(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words for text in texts if (words := _words_of_line(text))))
+def _distinct_lines(texts: Iterable[str]) -> list[str]:
+    """Return each text as words, in one line, without empty and repeated ones."""
+    return list(dict.fromkeys(words for text in texts if (words := _as_words(text))))
 
 
 def _identifying_chars(lines: Sequence[str]) -> int:
@@ -247,8 +250,8 @@ def find_remaining_words(
     """Return a line for each file below `root` that contains one of `texts`, plain or escaped as in JSON, and for each
     file and folder that cannot be read.
 
-    The documents of `configured`, and files with a line in `reported`, are not searched. A line for a folder stands for
-    its files that are not part of the layout.
+    The documents of `configured`, and files with a line in `reported`, are not searched. A line about a folder in
+    `reported` covers its files that are not part of the layout.
     """
     sequences = WordSequences()
     sequences.add(texts)

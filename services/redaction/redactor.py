@@ -80,13 +80,17 @@ _NAME_HINT = lazy_pattern(
 )
 _NAMED = Shape(label("secret"), tuple(_NAME_MARKERS.split()), _NAME_HINT, partial(named_secrets, code=False))
 _SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
-_KEY_MARKS = lazy_pattern(r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_MARKS = lazy_pattern(
+    r"-----(?P<which>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"|\bPrivate-Lines: [0-9]{1,4}(?>(?:\s|\\n|>){1,6})"  # of PuTTY
+)
 _KEY_ENDS = lazy_pattern(
     r"(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
     r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 )
 _KEY_HEADS = compile_run(r"(?>(?:\s|\\n|>){0,6})[A-Z][A-Za-z-]{1,29}:[^\n\\]{0,200}")
 _KEY_MATERIAL = compile_run(r"(?>(?:\s|\\n|>){0,6})[A-Za-z0-9+/=]{20,100}+")
+_KEY_LAST_LINE = lazy_pattern(r"(?>(?:\s|\\n|>){1,6})[A-Za-z0-9+/]{1,19}={0,2}(?=\s|\\n|$)")
 _WORDS = lazy_pattern(r"[^\s>]+")
 _KEY_PIECE = lazy_pattern(r"[A-Za-z0-9+/=]{1,100}")
 _LEAST_PIECE = 20
@@ -100,7 +104,11 @@ def _private_keys(text: str) -> Iterator[Span]:
     at = 0
     while mark := _KEY_MARKS.search(text, at):
         start, end = mark.span()
-        if mark["which"] == "END":
+        if mark["which"] is None:
+            start, end = end, end_of_run(_KEY_MATERIAL, text, end)
+            if end > start and (last := _KEY_LAST_LINE.match(text, end)):
+                end = last.end()
+        elif mark["which"] == "END":
             start = _begin_of_material(text, max(at, start - _MOST_BEFORE_END), start)
         elif whole := _KEY_ENDS.match(text, end):
             end = whole.end()
@@ -109,7 +117,7 @@ def _private_keys(text: str) -> Iterator[Span]:
             material = end_of_run(_KEY_MATERIAL, text, heads)
             end = material if material > heads else end
         at = end
-        if (start, end) != mark.span() or mark["which"] == "BEGIN":
+        if end > start and ((start, end) != mark.span() or mark["which"] == "BEGIN"):
             yield start, end
 
 
@@ -142,7 +150,9 @@ def _arguments(text: str) -> Iterator[Span]:
             at = end
 
 
-_PRIVATE_KEY = Shape(label("private key"), ("-----begin", "-----end"), lazy_pattern(""), _private_keys)
+_PRIVATE_KEY = Shape(
+    label("private key"), ("-----begin", "-----end", "private-lines: "), lazy_pattern(""), _private_keys
+)
 _PREFIXES = (
     "npm_|pypi-AgE|dop_v1_|shpat_|whsec_|glsa_|glrt-|dckr_pat_|gsk_|xai-|nvapi-|tskey-auth-|sntrys_|figd_|lin_api_"
     "|GOCSPX-|ntn_|sbp_|pscale_tkn_|pscale_pw_|lsv2_pt_|lsv2_sk_"
@@ -197,12 +207,21 @@ SHAPES: tuple[Shape, ...] = (
     ),
     _shape(
         "secret",
-        'cookie: sig= login curl key-data: "auth"',
+        'cookie: sig= login curl key-data: "auth" sshpass mysql "kty"',
         # Sessions, signed addresses, kubeconfig, .netrc, arguments of curl, Docker's logins.
         r"(?P<kept>\b(?i:cookie):[ \t]{0,9}[\w.-]{1,60}=|[?&]sig=|\bclient-key-data:[ \t]{0,9}"
         r"|\blogin\s{1,9}\S{1,100}\s{1,9}password\s{1,9}|(?<!\w)(?:-u|--user)[ =]['\"]?[^\s:'\"]{1,60}:"
-        rf"|\"auth\":[ \t]{{0,9}}\"(?=[A-Za-z0-9+/]{{12,400}}={{1,2}}\"))(?!{PLACEHOLDER})[^\s;,'\"&]{{8,}}",
-        hint=r"cookie:|sig=|key-data:|login\s|-u |--user|\"auth\"",
+        r"|\bsshpass -p ?['\"]?|\bmysql(?:dump|admin)?(?= )[^\n|;]{0,100} -p(?=\S)"
+        r"|\"(?:d|p|q|dp|dq|qi|k)\":[ \t]{0,9}\"(?=[\w-]{20,2000}\")"  # of a JSON Web Key
+        r"|\"auth\":[ \t]{0,9}\"(?=[A-Za-z0-9+/]{12,400}={1,2}\"|(?=[a-z0-9+/]{0,99}[A-Z])(?=[A-Z0-9+/]{0,99}[a-z])"
+        rf"[A-Za-z0-9+/]{{16,400}}\"))(?!{PLACEHOLDER})[^\s;,'\"&]{{8,}}",
+        hint=r"cookie:|sig=|key-data:|login\s|-u |--user|\"auth\"|sshpass|mysql|\"kty\"",
+    ),
+    _shape(
+        "secret",
+        "</",
+        # An element in a message; whole documents have `MARKUP_SHAPES`.
+        rf"(?P<kept><[\w:.-]{{0,60}}{NAMES}>)(?!{PLACEHOLDER})(?=[^<\s]{{0,99}}[0-9])[^<\s]{{6,200}}(?=</)",
     ),
     _shape(
         "secret",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         asking_sentences,
         asks_for_something,
         current_question,
+        is_about_opposite,
         is_another_question,
         is_follow_up,
         is_question,

@@ -503,7 +503,7 @@ _WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
 _JOINED_PARTICLE = lazy_pattern(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
 _NO_PARTICLE = lazy_pattern(
     r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b"
-    r"|\ball of (?:a )?sudden\b",
+    r"|\ball (?:of (?:a )?sudden|day|night|the time)\b",
     re.IGNORECASE,
 )
 _PARTICLES = frozenset({"on", "off", "in", "out", "up", "down"})
@@ -616,39 +616,79 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if the earlier one names both of two opposites and the question one of them, or if a word of it has letters of two
     alphabets or signs that nobody sees.
     """
-    question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
-    text = f"{earlier}\n{answer}"
-    mine, its = _function_words_in(question), _function_words_in(earlier)
-    new, old = set(terms(question)) | mine.words, set(terms(earlier)) | its.words
-    own, other = new - old - set(terms(answer)), old - new
+    if _is_opposite(question, earlier, answer):
+        return True
+    new, old = (_meant_by(text) for text in (question, earlier))
     for group in _exclusive_terms():
-        asked, said, before = ([at for at, side in enumerate(group) if side & words] for words in (own, other, old))
-        now = [at for at, side in enumerate(group) if side & new]
-        if (asked and said and set(asked).isdisjoint(said)) or (len(group) == len(before) > len(now) > 0):
+        now, before = ([at for at, side in enumerate(group) if side & words] for words in (new, old))
+        if len(group) == len(before) > len(now) > 0:
+            return True
+    numbers = _numbers_in(question)
+    if numbers - _numbers_in(f"{earlier}\n{answer}") and _numbers_in(earlier) - numbers:
+        return True
+    return bool(_HIDES_WORD.search(earlier))
+
+
+def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
+    """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
+    headings or by all those sentences of its `text` that have the most terms of `question`.
+    """
+    heading = "\n".join(headings)
+    if _is_opposite(question, heading, text):
+        return True
+    # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
+    asked, wanted = _OWN.sub(" ", question), set(terms(question))
+    shared = [(len(wanted.intersection(terms(each))), each) for each in _SENTENCE.split(text)]
+    most = max(shared)[0]
+    enough = min(_MIN_SUBJECT_TERMS, max(1, len(wanted) - 1))  # a word of a short question may be the opposite itself
+    nearest = [f"{heading}\n{each}" for count, each in shared if count == most >= enough]
+    particles = _function_words_in(text).words & _PARTICLES
+    return bool(nearest) and all(_is_opposite(asked, each, text, particles) for each in nearest)
+
+
+_OWN = lazy_pattern(r"\b(?:my|mine|our|own)\b", re.IGNORECASE)
+
+
+def _is_opposite(question: str, earlier: str, answer: str, also: frozenset[str] = _NOTHING) -> bool:
+    """Return True if a question has the opposite of a word of `earlier`, does without what that has, or leads
+    elsewhere. A term of the `answer`, or a word that it has `also`, is no opposite.
+    """
+    question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
+    mine, its = _function_words_in(question), _function_words_in(earlier)
+    new, old = _meant_by(question), _meant_by(earlier)
+    own, other = new - old - set(terms(answer)) - also, old - new
+    for group in _exclusive_terms():
+        asked, said = ({at for at, side in enumerate(group) if side & words} for words in (own, other))
+        if asked and said and asked.isdisjoint(said):
             return True
     if any(f"{prefix}{term}" in old for prefix in _NEGATING for term in own) or any(
         f"{prefix}{term}" in own for prefix in _NEGATING for term in other
     ):
         return True
-    numbers = _numbers_in(question)
-    if numbers - _numbers_in(text) and _numbers_in(earlier) - numbers:
-        return True
-    left_out = _left_out(question) & old - _left_out(text) or _left_out(earlier) & new - _left_out(question)
-    return bool(left_out or _HIDES_WORD.search(earlier)) or _goes_elsewhere(mine, its, new & old)
+    lacking = _left_out(question) & old - _left_out(f"{earlier}\n{answer}")
+    lacked = _left_out(earlier) & new - _left_out(question)
+    return bool(lacking or lacked) or _goes_elsewhere(mine, its, new & old)
+
+
+def _meant_by(question: str) -> set[str]:
+    """Return the terms of a question, and the stop words that have a meaning in it."""
+    text = _BACK_UP.sub("backup", question)
+    return set(terms(text)) | _function_words_in(text).words
 
 
 def asks_only_among_others(question: str, earlier: str) -> bool:
-    """Return True if only a part of an `earlier` question is about what `question` asks: another sentence of it asks
-    something of which `question` has no word, or only what stands beside its questions has words of it.
+    """Return True if only a part of an `earlier` question is about what `question` asks: a second sentence of it asks
+    something besides, with a word that neither `question` nor the sentence nearest to that has; or only what stands
+    beside its questions has words of `question`.
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
     asking, others = _sentences_with_matter(earlier)
     wanted = set(terms(question))
-    asked = [set(terms(each)) for each in asking]
-    shared = [bool(words & wanted) for words in asked]
-    if any(shared):
-        return not all(shared)
+    asked = [set(terms(each)) - _ask_nothing() for each in asking]
+    nearest = max(asked, key=lambda words: len(words & wanted), default=set[str]())
+    if nearest & wanted:
+        return any(words - wanted - nearest for words in asked)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 
@@ -680,6 +720,7 @@ _ASK_NOTHING = """
 advice anybody anyone best correct explain fix happen happening help hint idea know mean missing miss normal possible
 possibly problem issue proper properly recommend reason resolve right safe solution solve somebody someone suggest
 suggestion thought tip way work wrong able please thanks ideas ways works issues problems knows helps anyones
+command option setting step use
 """
 
 

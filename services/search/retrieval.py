@@ -386,6 +386,8 @@ KEYWORD_WEIGHT = 0.05
 """The weight of BM25 when answers are ranked; the cosine has 1."""
 WORD_MATCH_WEIGHT = 0.5
 """The weight of how alike single words are, which is added to both."""
+_AHEAD_ALONE = 0.05
+"""How far an answer without a rival counts as ahead: else the first that a team gives would be told to everybody."""
 _SAME_QUESTION_SHARE = 0.6
 """Two questions that share this part of their words count as the same question."""
 _TEAM_ANSWER_FROM, _TEAM_POINT_FROM, _UNSURE = 0.5, 0.1, 0.49
@@ -422,7 +424,7 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
         others = [
             rank for other, rank in enumerate(ranks) if other != at and not _is_same_question(asked[at], asked[other])
         ]
-        ahead = ranks[at] - max(others, default=0.0)
+        ahead = ranks[at] - max(others) if others else min(ranks[at], _AHEAD_ALONE)
         signals = TeamAnswerSignals(hit.keywords, ahead, *(matches[at] if matches else ()))
         confidence = team_probability(signals) if hit.passage.quotable else 0.0
         earlier = hit.passage.headings[-1] if hit.passage.headings else ""

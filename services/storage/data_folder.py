@@ -172,7 +172,7 @@ class DataFolder:
     pending = _PathBelow("team-knowledge", "pending")
 
     def is_own(self, path: Path) -> bool:
-        """Return True if a name in the folder is of this layout, or of a copy of what is, such as `state.old`."""
+        """Return True if a name in the folder is of this layout, or of a copy of a part of it, such as `state.old`."""
         return path.name.startswith(files.LEFTOVER_PREFIX) or _OWN.match(path.name) is not None
 
 
@@ -238,7 +238,7 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
             finish_restore(data_dir)  # a restore that a crash has cut off
             yield
         finally:
-            # The file excluded_paths: deleting it would let two processes lock two files of one name.
+            # The file stays: deleting it would let two processes lock two files of one name.
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)

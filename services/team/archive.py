@@ -44,7 +44,7 @@ from string import ascii_uppercase
 from typing import NamedTuple
 
 from clock import rfc3339
-from model.conversations import READING_SECONDS, ConversationKind, kind_of
+from model.conversations import ConversationKind, kind_of
 from model.messages import snowflake_time
 from services.knowledge import DOUBTED, INDENT, MARKER, UNREAD, PairTurn, Speaker, render_block
 
@@ -129,9 +129,8 @@ log = logging.getLogger(__name__)
 
 # Blocks
 
+LEFT_OUT = "…"  # replaces words that a user has edited out
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
-
-LEFT_OUT = "…"  # stands for words that a user has edited out
 
 UNKNOWN = 0  # the author of messages that an earlier program has stored; nobody has this id
 
@@ -404,9 +403,13 @@ def addressees_of(pair: Pair) -> tuple[int, ...]:
     return pair.addressee_ids or _addressees_of_earlier(pair)
 
 
+_UNREAD_SECONDS = 10.0
+"""A part of the format: a pair has no line of addressees where it would say the same."""
+
+
 def _addressees_of_earlier(pair: Pair) -> tuple[int, ...]:
     """Return the addressees in a pair that does not name them: the team speaks to the only user, or to the first while
-    no other has written. What a user added less than `READING_SECONDS` before its next turn is no part of the question.
+    no other has written. What a user added less than `_UNREAD_SECONDS` before its next turn is no part of the question.
     """
     askers = _askers(pair)
     found = [UNKNOWN] * len(pair.turns)
@@ -420,7 +423,7 @@ def _addressees_of_earlier(pair: Pair) -> tuple[int, ...]:
         answered = snowflake_time(pair.message_ids[at])
         firsts = {pair.author_ids[each]: each for each in reversed(waiting)}
         for each in set(waiting).difference(firsts.values()):
-            if answered - snowflake_time(pair.message_ids[each]) < READING_SECONDS:
+            if answered - snowflake_time(pair.message_ids[each]) < _UNREAD_SECONDS:
                 found[each] = pair.author_ids[each]
         waiting.clear()
         if so_far:

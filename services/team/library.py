@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +35,7 @@ from services.team.archive import LEFT_OUT, REMOVED, Pair, Speaker, piece_of
 from services.team.archive_files import ArchiveReader, PairFilter, StoredBlock, accept_all
 from services.team.decisions import Action, Actor, Decision, DecisionLog, FiledPiece, Remark
 from services.team.index import TeamIndex
-from services.team.topics import Correction, Placement, Topic, TopicFold, sort_key, topic_block
+from services.team.topics import Correction, Placement, Topic, TopicFold, has_team_text, sort_key, topic_block
 
 # Files, state and start cursor
 
@@ -253,6 +254,28 @@ def has_changed(pair: Pair, earlier: Pair) -> bool:
     return _is_doubted_since(pair, earlier) or bool(_speakers_changed(pair, earlier))
 
 
+def may_repeat(pair: Pair) -> bool:
+    """Return True if a capture may differ from an earlier one as `takes_away` says."""
+    lost = (turn for turn in pair.turns if turn.speaker is Speaker.USER)
+    return bool(pair.doubted_ids) or any(turn.text == REMOVED or LEFT_OUT in turn.text for turn in lost)
+
+
+def takes_away(pair: Pair, earlier: Pair) -> bool:
+    """Return True if a capture differs from an earlier one of its conversation by nothing but doubts, words of users
+    that are gone, and answers that went with their question.
+    """
+    if (pair.message_ids, pair.author_ids) != (earlier.message_ids, earlier.author_ids):
+        return False
+    turns = [(now, before) for now, before in zip(pair.turns, earlier.turns, strict=True) if now != before]
+    if any(now.speaker is not before.speaker for now, before in turns):
+        return False
+    users = [(now.text, before.text) for now, before in turns if now.speaker is Speaker.USER]
+    of_team = {now.text for now, _ in turns if now.speaker is Speaker.TEAM}
+    return all(now == REMOVED or {*now.split()} - {LEFT_OUT} <= {*before.split()} for now, before in users) and (
+        of_team <= ({REMOVED} if any(now == REMOVED for now, _ in users) else set())
+    )
+
+
 def has_team_changed(pair: Pair, earlier: Pair) -> bool:
     """Return True if the team alone has changed or removed its words of an earlier capture. What a user removes may
     take an answer with it, and anybody may doubt one.
@@ -268,24 +291,6 @@ def _speakers_changed(pair: Pair, earlier: Pair) -> set[Speaker]:
     texts = {message_id: turn.text for message_id, turn in zip(pair.message_ids, pair.turns, strict=True)}
     turns = zip(earlier.message_ids, earlier.turns, strict=True)
     return {turn.speaker for message_id, turn in turns if texts.get(message_id, turn.text) != turn.text != REMOVED}
-
-
-def may_repeat(pair: Pair) -> bool:
-    """Return True if something in a pair is doubted or was taken out, so that it may say nothing new."""
-    is_user = Speaker.USER
-    taken_out = (each.text == REMOVED or LEFT_OUT in each.text for each in pair.turns if each.speaker is is_user)
-    return bool(pair.doubted_ids) or any(taken_out)
-
-
-def says_nothing_new(pair: Pair, earlier: Pair) -> bool:
-    """Return True if a pair is an earlier capture of its conversation, but for doubts and what users took out."""
-    if pair.message_ids != earlier.message_ids or _speakers_changed(pair, earlier) == {Speaker.TEAM}:
-        return False
-    for new, old in zip(pair.turns, earlier.turns, strict=True):
-        is_less = new.speaker is Speaker.USER and {*new.text.split()} <= {*old.text.split(), LEFT_OUT}
-        if new.text not in {old.text, REMOVED} and not is_less:
-            return False
-    return True
 
 
 def merge_decisions(pair: Pair, pieces: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
@@ -596,45 +601,64 @@ class TeamLibrary:
             return Decision(pair.id, at, Action.REMOVED, Actor.OPERATOR, topic, replaces=earlier, reason=reason)
 
     def repeated(self, pair: Pair, at: str) -> Decision | None:
-        """Return the decision about a pair which says nothing new after an earlier capture of its conversation: the one
-        about that capture, but that it replaces and corrects nothing. None: there is none such, or what it has filed
-        was made obsolete; then the curator decides, and also about what was taken out if it asks no model. A topic that
-        holds nothing else has none of the words in its name that were taken out. Raises OSError.
+        """Return the decision about a pair which differs from an earlier capture of its conversation by doubts and by
+        words of users that are gone alone: the one about that capture, but that it replaces nothing, and corrects
+        nothing if it is doubted; a topic that holds nothing else loses the words from its name. None: there is none
+        such, what it has filed was made obsolete, or another name or a remark has one of the words; then the curator
+        decides, and also about words that are gone if it asks no model. Raises OSError.
         """
         if not may_repeat(pair):
             return None
         with self._lock:
             earlier = archive_files.earlier_captures(self.paths.raw, pair)
-            same = {each.key: each for each in earlier if says_nothing_new(pair, each)}
-            decided = {each.key: each for each in self._log() if each.by.is_curator and each.key in same}
+            same = {each.key: each for each in earlier if takes_away(pair, each)}
+            decided = {
+                each.key: each
+                for each in self._log()
+                if each.by.is_curator and each.key in same and not each.reason.endswith(_IS_LATER)
+            }
             last = next((each for key in reversed(same) if (each := decided.get(key)) is not None), None)
-            if last is None or last.action is Action.FAILED or last.reason.endswith(_IS_LATER):
+            if last is None or last.action is Action.FAILED:
                 return None
-            if last.by is not Actor.LLM and same[last.key].turns != pair.turns:
+            before = same[last.key]
+            if last.by is not Actor.LLM and before.turns != pair.turns:
                 return None
-            left = name_words(each.text for each in pair.turns)
-            gone = name_words(each.text for each in same[last.key].turns) - left
-
-            def renamed(topic: str) -> str:
-                held = self.fold.topics[topic].pairs if topic in self.fold.topics else ()
-                is_shared = any(each.conversation_id != pair.conversation_id for each in held)
-                return topic if is_shared else remove_words(topic, gone, self.fold.topics.keys() - {topic})
-
+            again = replace(last, qa_id=pair.id, at=at, remove_ids=(), replaces=(), superseded_parts=(), pieces=())
+            if last.action is not Action.ADDED:
+                return again
             placement = self.fold.placement
-            if last.action is Action.ADDED and not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
+            if not {last.key}.issubset(placement.withdrawn | placement.topic_of.keys()):
                 return None
-            topic = placement.last_topic.get(last.key, last.topic)
-            pieces = placement.pieces.get(last.key, ()) if last.action is Action.ADDED else ()
-            return replace(
-                last,
-                qa_id=pair.id,
-                at=at,
-                topic=None if topic is None else renamed(topic),
-                remove_ids=(),
-                replaces=(last.qa_id,) if last.action is Action.ADDED else (),
-                superseded_parts=(),
-                pieces=tuple(replace(each, topic=renamed(each.topic)) for each in pieces),
+            kept = placement.pieces.get(last.key, ())
+            pieces = [each for each in kept if (piece := piece_of(pair, each.messages)) and has_team_text(piece)]
+            again = replace(
+                again,
+                topic=placement.last_topic.get(last.key, last.topic),
+                replaces=(last.qa_id,),
+                superseded_parts=last.superseded_parts if pair.doubted_ids == before.doubted_ids else (),
+                pieces=tuple(pieces),
             )
+            return self._without_gone_words(again, pair, before) if pieces or not kept else None
+
+    def _without_gone_words(self, decision: Decision, pair: Pair, before: Pair) -> Decision | None:
+        """Return a decision about a later capture with topics that have no words in their names which are gone since;
+        None: they hold other conversations, or a remark has such a word.
+        """
+        names = {decision.topic or "", *(each.topic for each in decision.pieces)}
+        held = {name: self.fold.topics[name].pairs for name in names if name in self.fold.topics}
+        shared = {
+            name: [each for each in pairs if each.conversation_id != pair.conversation_id]
+            for name, pairs in held.items()
+        }
+        left = name_words(turn.text for each in (pair, *chain(*shared.values())) for turn in each.turns)
+        gone = name_words(turn.text for turn in before.turns) - left
+        others = self.fold.topics.keys() - names
+        renamed = {name: name if shared.get(name) else remove_words(name, gone, others) for name in names}
+        words = name_words(each.what for each in (*decision.superseded_parts, *decision.conflicts))
+        if not gone.isdisjoint(words.union(*(map(fold_name_word, name.split("-")) for name in renamed.values()))):
+            return None
+        pieces = tuple(replace(each, topic=renamed[each.topic]) for each in decision.pieces)
+        return replace(decision, topic=renamed[decision.topic or ""], pieces=pieces)
 
     def decide(
         self,
@@ -758,6 +782,14 @@ class TeamLibrary:
             if topic.name in self.fold.topics and not outdated:
                 self.team_index.describe(topic, summary, key, self.time())
                 self._flush_if_due(put_off=put_off)
+
+    def drop_description(self, topic: str) -> None:
+        """Drop the description of a topic, which has its name and first question in the index until it gets another."""
+        with self._lock:
+            if topic in self.team_index.described:
+                self.team_index.forget([topic])
+                self.team_index.follow([topic], self.fold.topics)
+                self.flush()
 
     def drop_descriptions_of(self, author_id: int) -> None:
         """Drop the descriptions that may repeat this person's texts: those of topics that hold any, and, if the person

@@ -72,26 +72,25 @@ class Metrics:
                 "millrace_partition_in_flight", "Messages on their way, by partition", ["partition"], registry=all_
             )
 
-    def end(self, end: Result) -> None:
-        """Count one result."""
-        if isinstance(end, Outcome):
-            self._outcome(end)
-        elif isinstance(end, Ignored) and end.part_number is not None:
+    def count_result(self, result: Result) -> None:
+        if isinstance(result, Outcome):
+            self._outcome(result)
+        elif isinstance(result, Ignored) and result.part_number is not None:
             self._routing.labels(Destination.NOTHING).inc()
 
     def gauge(self, operator: str, count: int) -> None:
-        """Set the number of items that an operator works on (`operators.step.Gauge`)."""
+        """Set the number of items that an operator works on (`dataflow.metering.Gauge`)."""
         if operator == OPEN_BATCHES:
             self._open.set(count)
         else:
             self._in_flight.labels(operator).set(count)
 
-    def observe(self, step: str, seconds: float) -> None:
+    def observe_call(self, step: str, seconds: float) -> None:
         """Count a call to an LLM (`services.llm.structured.StructuredLLM`)."""
         self._call.labels(step).observe(seconds)
 
-    def fetched(self, result: str) -> None:
-        """Count a request for a web page (`services.knowledge.WebPages`)."""
+    def count_fetch(self, result: str) -> None:
+        """Count a request for a web page (`assembly.sources.source_kinds`)."""
         self._fetches.labels(result).inc()
 
     def tokens(self, step: str, kind: str, count: int) -> None:
@@ -104,7 +103,7 @@ class Metrics:
         for kind, value in is_open.items():
             self._alerts.labels(kind).set(value)
 
-    def owned(self, partitions: Mapping[int, int]) -> None:
+    def set_partitions(self, partitions: Mapping[int, int]) -> None:
         """Set the partitions that this process owns, each with its messages in flight. For a process with a role."""
         self._partitions.set(len(partitions))
         self._of_partition.clear()
@@ -188,22 +187,22 @@ async def serve_metrics(
     async def readyz(_request: web.Request) -> web.Response:
         return _health_response(health() or (None if ready is None else ready()))
 
-    connections, share = Connections("metrics.port", pace=pace), LoopShare(pace)
+    connections, loop_share = Connections("metrics.port", pace=pace), LoopShare(pace)
 
     @web.middleware
-    async def counted(
+    async def limited(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         if request.can_read_body:  # its body may never end; a handler that reads it calls `on_request_read`
             connections.on_request(peer_of(request))
         else:
             connections.on_request_read(peer_of(request))
-        async with share.turn():
+        async with loop_share.turn():
             answer = await handler(request)
         connections.on_request_read(peer_of(request))
         return answer
 
-    application = web.Application(middlewares=[counted], client_max_size=LARGEST_FORM)
+    application = web.Application(middlewares=[limited], client_max_size=LARGEST_FORM)
     application[CONNECTIONS] = connections
     application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
     if add_pages is not None:

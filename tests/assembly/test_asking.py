@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assembly.answering import library_of, open_answering, open_search
+from assembly.answering import library_of, open_answering, open_search, server_libraries
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import Outcome, Reason
 from services.assistant import Inquiry
@@ -49,6 +49,17 @@ async def test_sources_are_found_without_an_answer(settings: Settings) -> None:
     assert chatter.reason == Reason.NOT_ANSWERABLE
 
 
+REMEDY = "without one, a passage is found by words alone; --init-kb makes vectors"
+
+
+def embedder_of(_: object) -> HashingEmbedder:
+    return HashingEmbedder()
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 @pytest.mark.parametrize(
     ("pages", "lack"),
     [(0, []), (1, ["1 passage has no vector yet"]), (2, ["2 passages have no vector yet"])],
@@ -66,13 +77,25 @@ async def test_passages_that_have_no_vector_are_told(
     async with open_search(settings, library_of(settings), None, read_only=False) as search:
         await search.refresh()  # as with an earlier --init-kb, which had no embedder
 
-    def embedder_of(_: object) -> HashingEmbedder:
-        return HashingEmbedder()
-
     monkeypatch.setattr("assembly.answering.embedder_of", embedder_of)
     async with open_answering(settings):
         pass
-    warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    assert warned == [
-        f"{each}; without one, a passage is found by words alone; --init-kb makes vectors" for each in lack
-    ]
+    assert warned(caplog) == [f"{each}; {REMEDY}" for each in lack]
+
+
+async def test_passages_of_a_server_that_have_no_vector_are_told_together_with_the_shared_ones(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    both = Settings.model_validate({"search": {"embeddings": "none"}, "guilds": {311: {}}}).resolve_paths(tmp_path)
+    own = both.servers[311]
+    own.kb.sources_dir.mkdir(parents=True)
+    (own.kb.sources_dir / "net.md").write_text("# Net\n\nMend the net with twine.\n")
+    own.kb.index_path.write_text("kb:net.md\nHow to mend a net.\n")
+    libraries = server_libraries(both)
+    for each, library in ((both, libraries.default.own), (own, libraries[311].own)):
+        async with open_search(each, library, None, read_only=False) as search:
+            await search.refresh()  # as with an earlier --init-kb, which had no embedder
+    monkeypatch.setattr("assembly.answering.embedder_of", embedder_of)
+    async with open_answering(both, guild_id=311):
+        pass
+    assert warned(caplog) == [f"2 passages have no vector yet; {REMEDY}"]

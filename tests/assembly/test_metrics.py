@@ -25,7 +25,7 @@ def free_port() -> int:
 async def test_without_a_port_nothing_is_measured() -> None:
     meters = meters_of(Settings())
     assert meters == Meters()
-    assert (meters.result, meters.gauge, meters.observe, meters.tokens, meters.fetched, meters.flow) == (None,) * 6
+    assert (meters.result, meters.gauge, meters.on_duration, meters.tokens, meters.fetched, meters.flow) == (None,) * 6
     assert meters.results == []
     async with serving(MetricsSettings(), meters, lambda: None):
         pass

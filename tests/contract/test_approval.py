@@ -11,21 +11,22 @@ from typing import Any
 
 import pytest
 
+from clock import now
 from model.messages import Message, Place, PlaceKind
 from model.outcomes import OutcomeKind, Reason
 from reporting.reading import TimeSpan, read_outcomes
 from services.conversations import UNKNOWN_DRAFT, Draft, DraftAction, DraftRequest, Drafts, DraftState
 from services.conversations.drafts import STOPPING
 from services.discord.protocols import PostFailed
-from services.discord.review_cards import ReviewCard, version_of
+from services.discord.review_cards import ReviewCard
 from services.storage import DataFolder
 from services.team import read_audit
-from sinks.drafts import KEPT, NOT_KEPT, QUESTION_EDITED, capture_of, card_of
+from sinks.drafts import NOT_KEPT, QUESTION_EDITED, capture_of, card_of
 from sinks.results import OutcomeRecord
 from tests.searching import ScriptedSearch, found, passage
 from tests.services.conversations.made_drafts import made_draft
 from tests.talk import SmallFetcher
-from tests.world import ANNA, GUIDE, GUILD, HELP, START, TESS, Noticeboard, Script, World, answer
+from tests.world import ANNA, BEN, GUIDE, GUILD, HELP, START, TESS, Noticeboard, Script, World, answer
 
 REVIEW = 77
 EDITED = "Download the installer from the release page and run `setup --all` as an administrator, @everyone."
@@ -181,7 +182,9 @@ async def test_what_was_edited_is_posted_as_edited_and_may_be_kept(tmp_path: Pat
     await decide(world, draft_id, "edit", EDITED)
     assert channel.last.answer == EDITED
     assert channel.last.actions == ("post", "edit", "discard", "keep")
-    assert await decide(world, draft_id, "keep") == "It is posted as edited. It is kept as the team taught it."
+    assert (
+        await decide(world, draft_id, "keep") == "It is posted as edited. It is kept as something that the team taught."
+    )
     assert world.replies == [EDITED]
     assert "kept as what the team taught" in channel.last.heading
     await world.wait(3600)
@@ -222,7 +225,7 @@ async def test_a_decision_is_about_the_text_that_was_seen(
     world = await begin(tmp_path, channel)
     draft_id = await held(world)
     drafts = drafts_of(world)
-    seen = version_of(channel.last.answer)
+    seen = channel.last.version
     text = "An older text." if action == "edit" else ""
     await drafts.decide(draft_id, DraftAction.EDIT, editor, EDITED)
     told = await drafts.decide(draft_id, DraftAction(action), TESS.id, text, seen=seen)
@@ -233,7 +236,7 @@ async def test_a_decision_is_about_the_text_that_was_seen(
     assert world.replies == []
     # The same edit twice, as a client may send it.
     assert "It is changed" in await drafts.decide(draft_id, DraftAction.EDIT, editor, EDITED, seen=seen)
-    await drafts.decide(draft_id, DraftAction.POST, TESS.id, seen=version_of(channel.last.answer))
+    await drafts.decide(draft_id, DraftAction.POST, TESS.id, seen=channel.last.version)
     assert world.replies == [EDITED]
     assert f"Posted as edited by {who}, approved by <@{TESS.id}>" in channel.last.heading
 
@@ -265,14 +268,14 @@ async def test_a_question_is_kept_only_as_it_stands_on_discord(
     draft_id, drafts, by = asked[-1].id, drafts_of(world), 0 if operator else TESS.id
     await decide(world, draft_id, "edit", EDITED)
     world.edits(asked[0], "How do I install it?")
-    discord.there[asked[0].id] = replace(asked[0], text="How do I install it?")
+    discord.there[asked[0].id] = replace(asked[0], text="How do I install it?", edited_at=now())
     assert await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator) == QUESTION_EDITED
     assert (world.replies, len(drafts.waiting)) == ([], 1)
-    assert await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator) == f"It is posted as edited. {KEPT}"
+    told = await drafts.decide(draft_id, DraftAction.KEEP, by, operator=operator)
+    assert told.endswith("that has not been edited since. Use *Post*.")
+    assert await drafts.decide(draft_id, DraftAction.POST, by, operator=operator) == "It is posted as edited."
     await world.wait(3600)
-    assert world.replies == [EDITED]
-    assert "How do I install it?" in str(world.topics)
-    assert SECRET not in str(world.topics) or first
+    assert (world.replies, world.topics) == ([EDITED], {})
 
 
 @pytest.mark.parametrize("pressed_after", [1, 3600], ids=["at once", "once it is shown"])
@@ -684,3 +687,34 @@ async def test_a_team_member_who_answers_while_the_press_is_looked_at_comes_firs
     await world.wait(1)
     assert [str(end.reason) for end in world.outcomes if end.ends_draft] == ["team answered"]
     assert world.replies == []
+
+
+async def test_a_question_that_is_reworded_under_the_form_is_neither_kept_nor_posted_unseen(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    world = await begin(tmp_path, channel, minutes=1440)
+    question = world.says(ANNA, "How do I install it?")
+    await world.wait(61)
+    drafts, seen = drafts_of(world), channel.last.version  # the form of *Edit* has the version of the card
+    world.edits(question, "Is it safe to delete everything?")
+    await world.wait(60)
+    assert "(edited since)" in channel.last.heading
+    told = await drafts.decide(question.id, DraftAction.EDIT, TESS.id, EDITED, seen=seen)
+    assert told == f"{QUESTION_EDITED} You wrote:\n{EDITED}"
+    assert await drafts.decide(question.id, DraftAction.POST, TESS.id, seen=seen) == QUESTION_EDITED
+    assert world.replies == []
+    await drafts.decide(question.id, DraftAction.EDIT, TESS.id, EDITED, seen=channel.last.version)
+    assert "keep" not in channel.last.actions
+    told = await drafts.decide(question.id, DraftAction.KEEP, TESS.id, seen=channel.last.version)
+    assert told.endswith("that has not been edited since. Use *Post*.")
+
+
+async def test_whom_a_question_mentions_may_be_called_otherwise_meanwhile(
+    tmp_path: Path, channel: ReviewChannel
+) -> None:
+    """A message of the gateway has nicknames, one of the other interface has not."""
+    world = await begin(tmp_path, channel, fetcher=(discord := SmallFetcher()))
+    question = world.says(ANNA, f"How do I install it, <@{BEN.id}>?", mentions=((BEN.id, "Big Ben"),))
+    discord.there[question.id] = replace(question, mentions=((BEN.id, "ben"),))
+    await world.wait(61)
+    assert await decide(world, question.id, "post") == "It is posted."

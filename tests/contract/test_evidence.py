@@ -12,6 +12,7 @@ import pytest
 
 from assembly.forgetting import Privacy, TeamKnowledgeFiles
 from assembly.slash_commands import EvidenceCommands, RunbookCommands
+from clock import now
 from model.events import Deleted, Edited, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from model.servers import Servers
@@ -408,6 +409,22 @@ async def test_long_code_blocks_count_where_that_is_wanted(begin: Begin, tmp_pat
     other.world.says(ANNA, block)
     await other.world.wait(120)
     assert not collections(tmp_path / "off")
+
+
+async def test_code_blocks_stay_until_one_is_edited(begin: Begin) -> None:
+    """Discord reports an edit when it adds the preview of a link, too."""
+    stage = await begin(documents={"code_blocks": True})
+    world = stage.world
+    text = "which ERROR is it? See https://example.org\n```log\n" + LOG + "\n```"
+    question = world.says(ANNA, text)
+    await world.wait(120)
+    for edited in (text, text.replace("See", "see")):
+        world.happens(Edited(now(), HELP, question.id, edited, ()))
+        await world.wait(60)
+        assert await stage.names(question.id) == [f"message-{question.id}-block-1.log"]
+    world.happens(Edited(now(), HELP, question.id, text.replace("ERROR", "error"), ()))
+    await world.wait(60)
+    assert await stage.names(question.id) == []
 
 
 async def test_a_thread_holds_so_many_files_and_the_next_one_is_told_so(begin: Begin) -> None:

@@ -12,7 +12,6 @@ import pytest
 from aiohttp.test_utils import TestClient
 
 from services.conversations import Draft, DraftAction, DraftEnd, DraftRequest, DraftState
-from services.discord import version_of
 from sinks.drafts import edited_meanwhile, why_too_late
 from tests.dashboard.made import ANNA, AT, GUILD, HELP, NASTY, TOKEN, Box, page, served
 from tests.services.conversations.made_drafts import made_draft
@@ -111,7 +110,10 @@ async def test_a_draft_is_edited_and_posted() -> None:
         status, shown = await send(client, "post")
         assert (status, "Done: post." in shown, "0 answers wait" in shown) == (200, True, True)
     text = "Line one.\nLine two."
-    assert drafts.decided == [(DRAFT.id, "edit", text, DRAFT.version), (DRAFT.id, "post", "", version_of(text))]
+    assert drafts.decided == [
+        (DRAFT.id, "edit", text, DRAFT.version),
+        (DRAFT.id, "post", "", replace(DRAFT, text=text).version),
+    ]
 
 
 async def test_a_form_of_another_site_and_a_stranger_decide_nothing() -> None:

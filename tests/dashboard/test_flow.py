@@ -18,7 +18,7 @@ from tests.dashboard.test_meter import part_of
 
 ROOT = Path(__file__).parents[2]
 CALLED = re.compile(
-    r'(?:\b(?:update_|capture_)?step|\brun|asked|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
+    r'(?:\b(?:update_|capture_)?step|\brun|ask_model|measure_item|operator_gauge|operator_watch)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"'
 )
 OF_KIND = re.compile(r'\bstep, record = "(\w+)"')
 
@@ -44,7 +44,7 @@ def test_steps_of_parts_are_operators() -> None:
 def test_boxes_do_not_overlap_and_stay_in_the_picture(more: int) -> None:
     kinds = [StepInfo(name=f"kind {at}", lane=Lane.KNOWLEDGE, title="", subtitle="") for at in range(more)]
     shown = picture([*STEPS, *kinds])
-    boxes = [*shown.operators, *shown.fixed, *shown.ends]
+    boxes = [*shown.operators, *shown.sources, *shown.ends]
     for number, box in enumerate(boxes):
         assert 0 <= box.x <= shown.width - box.width
         assert 0 <= box.y <= shown.height - box.height
@@ -69,7 +69,7 @@ def test_figures_are_written_in_few_words() -> None:
     shown = cells(Figures(in_flight=1, waiting=2, done=3, failed=4, seconds=deque([0.0123, 75.0])))
     assert (shown.line, shown.times) == ("3 done · 2 waiting · 4 failed", "12 ms / 1.2 min")
     assert cells(Figures(done=20_991)).line == "20,991 done"
-    assert (shown.in_flight, shown.state) == ("1 now", "busy hurt")
+    assert (shown.in_flight, shown.state) == ("1 now", "busy failing")
     assert (cells(Figures()).in_flight, cells(Figures()).state) == ("", "idle")
 
 

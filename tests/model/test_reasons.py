@@ -30,7 +30,7 @@ def skipped(reason: Reason, *, question: bool | None = None) -> Outcome:
 
 def routed_to(outcome: Outcome) -> Destination:
     metrics = Metrics()
-    metrics.end(outcome)
+    metrics.count_result(outcome)
     (line,) = (line for line in metrics.render().decode().splitlines() if line.startswith("adapter_routing_total{"))
     return Destination(line.split('"')[1])
 

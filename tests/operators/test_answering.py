@@ -30,7 +30,7 @@ from operators.answering import (
 )
 from operators.step import TookTooLong
 from operators.step import step as as_step
-from services.assistant import Choice, GatingResult, Inquiry, Tasks, Unanswered
+from services.assistant import Choice, ConfiguredTasks, GatingResult, Inquiry, Unanswered
 from services.assistant.answering import AnswerResult, SelectionResult, VerificationResult
 from services.knowledge import IndexEntry, Source
 from services.llm import Budget, BudgetLimits, Prompt, PromptRefused, Unavailable, Usage
@@ -657,8 +657,10 @@ class Filtered(Witness):
         refuse(args[0])
         return await super().generate(*args, **known)
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
-        if "slur" in prompt(Tasks()).user:
+    async def ask(
+        self, step: str, prompt: Callable[[ConfiguredTasks], Prompt], result: type[M], usage: Usage
+    ) -> M | None:
+        if "slur" in prompt(ConfiguredTasks()).user:
             raise PromptRefused("400")
         return await super().ask(step, prompt, result, usage)
 

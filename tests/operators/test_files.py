@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from unittest.mock import AsyncMock
@@ -418,12 +419,21 @@ def said(what: Collection[int] | Exception) -> Collection[int]:
     return what
 
 
-def sweeper(store: BrokenStore, discord: Discord, gone: list[int]) -> Callable[[object], Any]:
+def sweeper(
+    store: BrokenStore, discord: Discord, gone: list[int], *, unopened_seconds: float = -inf
+) -> Callable[[object], Any]:
     async def remove(case_id: int) -> None:
         gone.append(case_id)
         await store.delete_collection(protocol.case_collection(str(case_id)))
 
-    return sweep(store, discord.threads, remove, solved_tags=frozenset({"solved"}), grace_seconds=3600)
+    return sweep(
+        store,
+        discord.threads,
+        remove,
+        solved_tags=frozenset({"solved"}),
+        grace_seconds=3600,
+        unopened_seconds=unopened_seconds,
+    )
 
 
 POST = Place(CASE, PlaceKind.FORUM_POST, guild_id=GUILD)
@@ -449,6 +459,15 @@ async def test_a_thread_that_is_over_is_swept_up_when_it_is_seen_so_twice(store:
     assert await sweeping(None) == 1
     assert gone == [CASE]
     assert await sweeping(None) == 0
+
+
+async def test_the_files_of_a_question_whose_answer_may_wait_for_approval_stay(store: BrokenStore) -> None:
+    """There is no thread before the answer is posted."""
+    await taken(store, Uploads())
+    gone: list[int] = []
+    sweeping = sweeper(store, Discord(), gone, unopened_seconds=86_400)
+    assert [await sweeping(None) for _ in range(3)] == [0, 0, 0]
+    assert gone == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from model.conversations import Conversation, Role, Turn
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import DAY, PointRules, RecentReplies, add_links, point, remember_replies
-from operators.step import Step, in_turn, step
+from operators.step import StepOperator, in_turn, step
 from services.assistant import Addresses, Inquiry, Unanswered, outcome_of
 from services.conversations.in_flight import WorkCancelled
 from services.llm import Usage
@@ -47,7 +47,7 @@ def pointing(
     rules: PointRules | None = None,
     recent_replies: RecentReplies | None = None,
     addresses: Addresses | None = None,
-) -> Step:
+) -> StepOperator:
     search, told, published = ScriptedSearch(found), recent_replies or RecentReplies(), addresses or Addresses()
     return in_turn(
         step("generate", add_links(search, told, published), 4),
@@ -109,7 +109,7 @@ async def test_an_unanswered_question_that_a_step_fails_at_ends_with_its_own_par
         raise ValueError("a bug")
 
     ends: list[Any] = []
-    failing: Step = step("point", broken, 4, takes=Unanswered)
+    failing: StepOperator = step("point", broken, 4, takes=Unanswered)
     asked = unanswered()
     await play("u|", failing, values={"u": asked}, show=lambda item: ends.append(item) or "o")
     assert [(each.part, each.result, each.reason) for each in ends] == [
@@ -124,7 +124,7 @@ async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.L
     async def broken(_: Inquiry | Unanswered) -> Inquiry:
         raise errors[0]
 
-    failing: Step = step("point", broken, 4, takes=Unanswered)
+    failing: StepOperator = step("point", broken, 4, takes=Unanswered)
     for traceback in (True, False):
         await play("u|", failing, values={"u": unanswered()}, show=lambda _: "o")
         (record,) = caplog.records
@@ -138,7 +138,9 @@ async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.L
 @pytest.mark.parametrize(("query", "looked_for"), [("restore backups", "restore backups"), ("", "And how?")])
 async def test_what_is_searched_for_is_the_query_or_else_the_question(query: str, looked_for: str) -> None:
     search = ScriptedSearch(MAY_FIT)
-    pointing_once: Step = step("point", point(search, RecentReplies(), Addresses(), PointRules()), 4, takes=Unanswered)
+    pointing_once: StepOperator = step(
+        "point", point(search, RecentReplies(), Addresses(), PointRules()), 4, takes=Unanswered
+    )
     conversation = Conversation((Turn(Role.USER, "And how?", asked_now=True),))
     await play("u|", pointing_once, values={"u": unanswered(query=query, conversation=conversation)}, show=shown)
     assert search.asked == [looked_for]

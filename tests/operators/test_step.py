@@ -15,7 +15,7 @@ from clock import now
 from dataflow.metering import measure_item, operator_watch
 from model.messages import Author, AuthorType, Message, Part, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.step import Item, Step, TookTooLong, in_order, in_turn, is_expected, step
+from operators.step import Item, StepOperator, TookTooLong, in_order, in_turn, is_expected, step
 from services.assistant import Inquiry, Unanswered, skip_outcome
 from services.conversations import PersonalWork, WorkCancelled
 from services.llm import Unavailable, Usage
@@ -191,7 +191,7 @@ async def test_each_step_tells_its_gauge_how_many_it_is_at_and_none_when_the_sub
     def gauge(name: str, count: int) -> None:
         told.append((name, count))
 
-    chain: Step = in_turn(step("gate", slow, 2, gauge), step("load", slow, 2, gauge))
+    chain: StepOperator = in_turn(step("gate", slow, 2, gauge), step("load", slow, 2, gauge))
     ends: list[Any] = []
     subscription = rx.of(inquiry(), inquiry()).pipe(chain).subscribe(ends.append)
     await asyncio.sleep(3)

@@ -242,7 +242,7 @@ async def test_a_bug_is_told_with_its_traceback_and_does_not_block_the_others(
     assert (decision.action, decision.reason) == (Action.FAILED, "ValueError")
     assert "Traceback" in caplog.text
     assert caplog.messages == [
-        *[f"{pair(1).id} could not be studied"] * 3,
+        *[f"{pair(1).id} could not be curated"] * 3,
         f"{pair(1).id} failed 3 times and is left for --regen: ValueError",
     ]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from model.conversations import READING_SECONDS
 from model.events import Ready
-from model.messages import Author, Message, Place, Reference
+from model.messages import Attachment, Author, Message, Place, Reference
 from operators.capturing import ExtractedCapture, extract
 from services.assistant import CaptureJob
 from services.conversations import Context, ContextRules, ConversationTracker, History
@@ -273,6 +273,73 @@ def test_without_a_reply_the_only_user_who_has_written_is_answered() -> None:
     world.writes(BEN, LAMP, wait=1_300)
     world.is_captured(world.writes(STAFF, YES))
     assert world.quoted == [(LAMP, YES)]
+
+
+WIPE = "Stop it, run `lamp wipe --all`, which empties its data folder, and then start it once more as it was before."
+
+
+def test_what_is_edited_while_the_answer_is_written_does_not_stand_above_it() -> None:
+    world = World()
+    lamp = world.writes(ANN, LAMP)
+    world.changes(lamp, SCAM, wait=50)
+    world.is_captured(world.writes(STAFF, WIPE, wait=12, to=lamp))
+    assert "recovery" not in str(world.pairs)
+    assert world.quoted == []
+
+
+@pytest.mark.parametrize("gap", [5, 50, 400])
+def test_a_reply_to_one_of_several_messages_is_not_quoted_below_another_one(gap: float) -> None:
+    world = World()
+    first = world.writes(ANN, "Never mind, that is solved, tell me how to get rid of the lamp, please")
+    world.writes(ANN, LAMP, wait=gap)
+    world.is_captured(world.writes(STAFF, WIPE, wait=25, to=first))
+    assert not any(LAMP in question for question, _ in world.quoted)
+
+
+def test_a_question_that_comes_while_the_answer_to_another_one_is_written_does_not_stand_above_it() -> None:
+    world = World()
+    world.writes(ANN, LAMP)
+    world.writes(BEN, SCAM, wait=640)
+    world.is_captured(world.writes(STAFF, WIPE, wait=25))
+    assert world.quoted == []
+
+
+def test_an_answer_to_a_question_with_a_file_is_not_quoted() -> None:
+    """The question may stand in the file."""
+    world = World()
+    shown = world.says(ANN, LAMP, second=60, attachments=(Attachment(5, "q.png", 9, "https://cdn.example/q.png"),))
+    world.second = 60
+    world.is_captured(world.writes(STAFF, WIPE, to=shown))
+    assert (len(world.pairs), world.quoted) == (1, [])
+
+
+def test_a_quick_answer_to_the_only_question_is_quoted() -> None:
+    """Who pastes an answer has not written it."""
+    world = World()
+    lamp = world.writes(ANN, LAMP)
+    world.is_captured(world.writes(STAFF, WIPE * 9, wait=12, to=lamp))
+    assert [question for question, _ in world.quoted] == [LAMP]
+
+
+def test_a_message_of_a_bridge_may_be_what_the_team_answers() -> None:
+    world = World()
+    world.writes(ANN, LAMP)
+    world.writes(Author(77, "cara (Matrix)", is_bot=True), SCAM)
+    world.is_captured(world.writes(STAFF, WIPE))
+    assert world.quoted == []
+
+
+@pytest.mark.parametrize("way", ["withheld", "deleted"])
+def test_the_message_that_a_thread_was_opened_on_may_be_what_the_team_answers(way: str) -> None:
+    world = World()
+    first = world.writes(ANN, SCAM if way == "deleted" else f"{SCAM} !nobot")
+    world.where = replace(THREAD, id=first.id)
+    world.history.add_place(world.where)
+    if way == "deleted":
+        world.removes(first)
+    world.writes(BEN, LAMP, wait=900)
+    world.is_captured(world.writes(STAFF, WIPE))
+    assert world.quoted == []
 
 
 def test_a_question_that_does_not_fit_above_the_answer_is_not_quoted() -> None:

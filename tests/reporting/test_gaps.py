@@ -14,7 +14,6 @@ import reporting.report
 from model.outcomes import OutcomeKind, Reason, traits_of
 from model.servers import Servers
 from reporting.report import (
-    Lessons,
     answered_by_lessons,
     find_gaps,
     is_gap,
@@ -37,9 +36,9 @@ OTHERS = ["Where are invoices kept?", "Can I pay by card?"]
 async def test_questions_with_the_same_words_are_one_gap() -> None:
     entries = [asked(text, at=MONDAY + at, author_id=at) for at, text in enumerate([*LANTERNS, *OTHERS])]
     found = await find_gaps(entries, None)
-    assert [len(gap.asked) for gap in found] == [3, 1, 1]
+    assert [len(gap.questions) for gap in found] == [3, 1, 1]
     assert (found[0].question in LANTERNS, found[0].askers) == (True, 3)
-    assert [entry.question for entry in found[0].asked] == LANTERNS[::-1]
+    assert [entry.question for entry in found[0].questions] == LANTERNS[::-1]
 
 
 @pytest.mark.parametrize("embeds", [True, False])
@@ -49,7 +48,7 @@ async def test_servers_that_share_no_knowledge_have_no_gap_in_common(*, embeds: 
 
     entries = [asked(LANTERNS[0], at=MONDAY + at, guild_id=guild_id) for at, guild_id in enumerate([1, 2, 3, None, 2])]
     found = await find_gaps(entries, alike if embeds else None, Servers({None: "", 2: "its own"}).owner_of)
-    assert [[entry.guild_id for entry in gap.asked] for gap in found] == [[None, 3, 1], [2, 2]]
+    assert [[entry.guild_id for entry in gap.questions] for gap in found] == [[None, 3, 1], [2, 2]]
 
 
 def test_made_up_words_fill_no_memory() -> None:
@@ -63,7 +62,10 @@ async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
         return np.array([[text.startswith("a"), text.startswith("b")] for text in texts], dtype=np.float32)
 
     found = await find_gaps([asked("a lantern"), asked("b lantern"), asked("a boat")], by_first_letter)
-    assert [sorted(entry.question for entry in gap.asked) for gap in found] == [["a boat", "a lantern"], ["b lantern"]]
+    assert [sorted(entry.question for entry in gap.questions) for gap in found] == [
+        ["a boat", "a lantern"],
+        ["b lantern"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ async def test_addresses_do_not_make_questions_alike() -> None:
 
 async def test_equal_questions_without_a_word_to_search_for_are_one_gap() -> None:
     found = await find_gaps([asked(text) for text in ("can you?", "what is this?", "Can  you?")], None)
-    assert [len(gap.asked) for gap in found] == [2, 1]
+    assert [len(gap.questions) for gap in found] == [2, 1]
 
 
 async def test_without_gaps_nobody_is_asked_for_vectors() -> None:
@@ -157,9 +159,9 @@ QUESTIONS = st.lists(
 @given(QUESTIONS)
 async def test_each_question_is_in_one_gap(entries: list[PartOutcome]) -> None:
     found = await find_gaps(entries, None)
-    grouped = [entry for gap in found for entry in gap.asked]
+    grouped = [entry for gap in found for entry in gap.questions]
     assert sorted(entry.question for entry in grouped) == sorted(entry.question for entry in entries if entry.question)
-    assert [len(gap.asked) for gap in found] == sorted((len(gap.asked) for gap in found), reverse=True)
+    assert [len(gap.questions) for gap in found] == sorted((len(gap.questions) for gap in found), reverse=True)
 
 
 async def test_questions_are_grouped_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +189,7 @@ async def test_groups_do_not_depend_on_how_much_is_asked_beside() -> None:
     entries = [asked(text, at=MONDAY + at) for at, text in enumerate(LANTERNS)]
     others = [asked(f"subject{at} thing{at}?", at=MONDAY + 10 + at) for at in range(200)]
     found = await find_gaps([*entries, *others], None)
-    assert [len(gap.asked) for gap in found] == [3, *[1] * 200]
+    assert [len(gap.questions) for gap in found] == [3, *[1] * 200]
 
 
 def lesson(hours: int, question: str, conversation_id: str = "taught_9") -> Pair:
@@ -200,21 +202,21 @@ async def test_a_lesson_answers_the_gap_with_its_question_as_far_as_it_was_asked
     entries = [asked(text, at=when + at - 2, author_id=at) for at, text in enumerate(LANTERNS)]
     other = asked(OTHERS[0], at=when - 9)
     gaps = await find_gaps([*entries, other], None)
-    pairs = [(taught, "lanterns"), (lesson(6, "Is there a dark mode?"), "looks")]
-    captures = [(lesson(5, OTHERS[0], "thread_9"), "captured"), (lesson(5, REMOVED), "forgotten")]
-    lessons: Lessons[str] = {None: lessons_among([*pairs, *captures])}
-    answered = answered_by_lessons(gaps, lessons, shared_by_all)
-    assert answered == {int(when) - 2: "lanterns", int(when) - 1: "lanterns"}
-    newer = [*pairs, (lesson(7, LANTERNS[0]), "newest")]
-    assert set(answered_by_lessons(gaps, {None: newer}, shared_by_all).values()) == {"newest"}
+    lessons = [taught, lesson(6, "Is there a dark mode?")]
+    captured_or_forgotten = [lesson(5, OTHERS[0], "thread_9"), lesson(5, REMOVED)]
+    found = lessons_among([*lessons, *captured_or_forgotten])
+    assert answered_by_lessons(gaps, {None: found}, shared_by_all) == {int(when) - 2: taught, int(when) - 1: taught}
+    newest = lesson(7, LANTERNS[0])
+    answered = answered_by_lessons(gaps, {None: [*lessons, newest]}, shared_by_all)
+    assert {pair.key for pair in answered.values()} == {newest.key}
 
 
 async def test_a_lesson_of_a_server_with_knowledge_of_its_own_answers_the_gaps_of_that_server() -> None:
     entries = [asked(LANTERNS[0], guild_id=guild_id, at=MONDAY + guild_id) for guild_id in (1, 2)]
     owner_of = Servers({None: "", 2: "its own"}).owner_of
     gaps = await find_gaps(entries, None, owner_of)
-    own: Lessons[str] = {2: [(lesson(50_000, LANTERNS[0]), "lanterns")]}
-    assert answered_by_lessons(gaps, own, owner_of) == {int(MONDAY) + 2: "lanterns"}
+    taught = lesson(50_000, LANTERNS[0])
+    assert answered_by_lessons(gaps, {2: [taught]}, owner_of) == {int(MONDAY) + 2: taught}
 
 
 async def test_a_question_that_is_forgotten_is_no_gap() -> None:

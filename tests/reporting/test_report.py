@@ -12,7 +12,7 @@ from model.messages import AuthorType
 from model.outcomes import OutcomeKind, Reason
 from reporting.document import document, markdown, page, show, summary
 from reporting.reading import TimeSpan, VotedQuestion
-from reporting.report import CapturedConversation, Knowledge, Lessons, Report, build_report
+from reporting.report import CapturedConversation, Knowledge, Report, build_report
 from services.llm import StepTokens
 from tests.reporting.asked import DAY, MONDAY, asked
 from tests.services.team.pairs import captured
@@ -82,8 +82,10 @@ async def test_a_report_says_where_the_team_has_answered_since() -> None:
 async def test_a_report_says_what_the_team_has_taught_since() -> None:
     entries = [asked("Does it run on Solaris?", at=MONDAY + 1), asked("does it run on solaris", at=MONDAY + 2)]
     lesson = replace(captured(50_000, "Does it run on Solaris?", "No."), conversation_id="taught_9")
-    lessons: Lessons[CapturedConversation] = {None: [(lesson, CapturedConversation(lesson.id, "solaris-runs", "?"))]}
-    text = markdown(document(await build_report(entries, PERIOD, knowledge=Knowledge(lessons=lessons))))
+    filed = {lesson.id: CapturedConversation(lesson.id, "solaris-runs", "?")}
+    text = markdown(
+        document(await build_report(entries, PERIOD, knowledge=Knowledge(captured=filed, lessons={None: [lesson]})))
+    )
     assert "the team has answered 2 of them since" in text
     assert text.count("| solaris-runs |") == 2
 

@@ -28,7 +28,7 @@ from services.team.captures import Capture, CapturedMessage, RecentCaptures
 from services.team.decisions import Action, Actor, Decision
 from services.team.library import TeamLibrary, has_changed
 from sinks.team import RawArchive
-from streams.curation import CurationRules, CurationServices, NewDescription, curation
+from streams.curation import DAY_SECONDS, CurationRules, CurationServices, NewDescription, curation
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.services.team.test_library import block_of
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
@@ -860,6 +860,51 @@ async def test_a_doubt_costs_no_call_and_waits_for_nothing(tmp_path: Path, alone
     assert "(doubted)" in topic_files(tmp_path)["things.txt"]
     assert (team.curator.asked, team.describing.asked, team.index) == (calls, described, index)
     assert is_whole(tmp_path, team.library)
+    await team.closes()
+
+
+def asked_as(at: Pair, number: int, text: str) -> Pair:
+    """A later capture of the conversation, with this text of the user."""
+    later, (asked, answered) = pair(number), at.turns
+    return replace(at, id=later.id, timestamp=later.timestamp, turns=(replace(asked, text=text), answered))
+
+
+async def test_words_that_are_taken_out_again_and_again_cost_no_calls(tmp_path: Path) -> None:
+    """Else one account could have the model file its old questions anew, past all limits."""
+    first = asked_as(pair(1), 1, "How do I switch my lantern on in the cold room?")
+    team = Team(tmp_path)
+    await team.hears(first)
+    await asyncio.sleep(1)
+    calls = list(team.curator.asked)
+    assert len(team.describing.asked) == 1
+    words = first.turns[0].text.split()
+    for number in range(2, 8):
+        await team.hears(asked_as(first, number, " ".join([*words[: 10 - number], "…"])))
+        await asyncio.sleep(600)
+    assert team.curator.asked == calls
+    assert len(team.describing.asked) == 2, "for what was taken out a topic is described once a day"
+    assert "User: How do I …" in topic_files(tmp_path)["things.txt"]
+    assert "lantern" not in topic_files(tmp_path)["things.txt"] + str(team.index)
+    assert is_whole(tmp_path, team.library)
+    await asyncio.sleep(DAY_SECONDS)
+    await team.hears(asked_as(first, 9, "How …"))
+    await asyncio.sleep(1)
+    assert (team.curator.asked, len(team.describing.asked)) == (calls, 3)
+    await team.closes()
+
+
+async def test_where_a_shared_topic_is_named_after_words_that_were_taken_out_the_model_files_anew(
+    tmp_path: Path,
+) -> None:
+    first = asked_as(pair(1), 1, "I am Olsen. How do I switch it on?")
+    again = asked_as(first, 2, "… How do I switch it on?")
+    curator = ScriptedCurator(topic_for=lambda each: named("lantern" if each.id == again.id else "olsen-lantern"))
+    team = Team(tmp_path, curator)
+    await team.hears(first, pair(5))
+    await asyncio.sleep(1)
+    await team.hears(again)
+    await asyncio.sleep(1)
+    assert list(topic_files(tmp_path)) == ["lantern.txt", "olsen-lantern.txt"]
     await team.closes()
 
 

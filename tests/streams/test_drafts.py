@@ -52,7 +52,7 @@ class Branch:
         if request.action is not DraftAction.POST:
             return None
         draft = made_draft(request.draft_id)
-        return outcome_of(draft, draft, DraftEnd.POSTED)
+        return outcome_of(draft, DraftEnd.POSTED)
 
     def __call__(self, source: Observable[Any]) -> Observable[Any]:
         def ask(mark: object) -> None:

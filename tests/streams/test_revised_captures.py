@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from reactivex import Observable
 
-from model.events import Deleted, Edited, Posted
+from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted
+from model.messages import Place, PlaceKind
 from operators.capturing import revisions_of
 from operators.doubting import Doubt
 from services.conversations.context import Context, ContextRules
@@ -128,6 +129,25 @@ async def test_a_doubt_is_kept_beside_an_edit_of_the_same_message() -> None:
         (POSTED.message.id, True),
     ]
     assert decode_revisions(encode_revisions(told)) == tuple(told), "so it goes over NATS"
+
+
+async def test_a_deleted_channel_takes_its_threads_along() -> None:
+    desk, told, talk = Desk(), list[Revision](), Talk()
+    for place in (Place(5, PlaceKind.THREAD, parent_id=CHANNEL.id), Place(6, PlaceKind.THREAD, parent_id=99)):
+        talk.history.observe(PlaceSeen(START, place))
+
+    async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        told.extend(revisions)
+        return await desk.revise(guild_id, revisions)
+
+    def revised(events: Observable[Any]) -> Observable[Any]:
+        context = Context(talk.history, talk.people, talk.tracker, ContextRules())
+        return revised_captures(events, context, revise, lambda _: None)
+
+    await play("-g-|", revised, values={"g": PlaceGone(START, CHANNEL.id, GUILD)})
+    assert {Revision(CHANNEL.id, is_place=True), Revision(5, is_place=True)} < set(told)
+    assert Revision(6, is_place=True) not in told
+    assert [guild_id for guild_id, _ in desk.told] == [GUILD]
 
 
 @pytest.mark.parametrize("error", [None, ArchiveUnwritable("the disk is full")])

@@ -15,6 +15,8 @@ from services.search import (
     EARLIER_QUESTION,
     Level,
     asks_for_something,
+    current_question,
+    is_about_opposite,
     is_follow_up,
     is_question,
     is_too_general,
@@ -30,7 +32,7 @@ from services.search import (
 if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
     from model.conversations import Conversation
     from services.assistant.answering import M
-    from services.assistant.prompts import Choice, Tasks
+    from services.assistant.prompts import Choice, ConfiguredTasks
     from services.documents import Toolset
     from services.knowledge import Search, Source
     from services.llm import Prompt, Usage
@@ -49,6 +51,10 @@ _READ_AT_EACH_END: Final = 4_000
 _SELF_CONTAINED: Final = 5
 """A question in a running conversation with so many words is searched without the earlier ones."""
 _SECTION_CHARS: Final = 1_200
+_COMPARED: Final = 8
+"""At most so many passages, the best, may be quoted."""
+_NEAR_OPPOSITE: Final = 0.9
+"""A section is quoted in the place of a better one about an opposite if it has this share of that one's score."""
 
 
 class ExtractiveAssistant:
@@ -136,7 +142,9 @@ class ExtractiveAssistant:
         answer, cited = compose(quotes, also, say, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
-    async def ask(self, step: str, prompt: Callable[[Tasks], Prompt], result: type[M], usage: Usage) -> M | None:
+    async def ask(
+        self, step: str, prompt: Callable[[ConfiguredTasks], Prompt], result: type[M], usage: Usage
+    ) -> M | None:
         """Return None: quotes need no further step."""
         return None
 
@@ -153,16 +161,22 @@ class ExtractiveAssistant:
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _to_quote(self, found: SearchResult, query: str) -> list[Hit]:
-        """Choose the passages to quote: the best with the version, number or name in question; no introductions."""
+        """Choose the passages to quote: the best with the version, number or name in question; no introductions, and
+        nothing about an opposite.
+        """
         hits = await self._search.rerank([hit for hit in found.documents if hit.passage.quotable], query)
-        required = requirements_of(words_to_search(query))
+        required, asked = requirements_of(words_to_search(query)), current_question(query)
         fit = [
             hit
             for hit in hits
             if meets(hit.passage.with_heading, required)
             and not is_too_general(hit.passage.headings, words_to_search(query))
         ]
-        return choose_hits([*fit[:1], *in_known_languages(fit[1:], query)])
+        right = [hit for hit in fit[:_COMPARED] if not is_about_opposite(asked, hit.passage.headings, hit.passage.text)]
+        # What is far behind an opposite is about something else.
+        if right and right[0] is not fit[0]:
+            right = [hit for hit in right if hit.score >= _NEAR_OPPOSITE * fit[0].score]
+        return choose_hits([*right[:1], *in_known_languages(right[1:], query)])
 
     async def _whole_answer(self, passage: StoredPassage, topic: Source) -> str:
         """Return the answer of the team that a passage is from; empty if the topic does not have it any more."""

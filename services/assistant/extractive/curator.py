@@ -29,7 +29,7 @@ _TEAM_WEIGHT = 0.5
 """Answers weigh less than questions, as they wander from the subject."""
 _MAX_READ_CHARS = 4_000
 """Characters of a message that are read: the rest is a pasted log."""
-_IMAGINED = 12
+_EXTRA_CONVERSATIONS = 12
 """So many conversations without any of the terms are added to the count: else no term is rare among the first few."""
 _NOISE = re.compile(
     r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+"
@@ -43,14 +43,15 @@ _DETAIL = re.compile(
     re.IGNORECASE,
 )
 """Code, links, numbers and negations: one of these tells apart what has the same terms otherwise."""
-_CORRECTS = re.compile(
+_SAYS_CHANGED = re.compile(
     r"\b(?:no longer|any ?more|instead|outdated|obsolete|deprecated|changed|renamed|gone|moved|correction|corrected"
     r"|wrong|used to|since (?:v(?:ersion)?\b|\d)|as of|meanwhile)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]\w{2,19}")
 _NAME_WORDS = 4
-_TELLING = 2
+_MIN_NAME_WORDS = 2
+"""A sentence with fewer content words names no topic if another has as many."""
 _MIN_TERM_CHARS = 3
 _SAYS_NOTHING = STOP_WORDS | frozenset(
     # How people ask, whatever it is about.
@@ -80,7 +81,7 @@ class Subject:
         is_certain: whether it is known of each question whom the team answered (`Exchange.asker_known`), and nobody
             has doubted an answer.
         shows: whether the team's words show code or a link, which are in no terms.
-        corrects: whether they say that something has changed.
+        says_changed: whether they say that something has changed.
         words: the words, in lower case, of the first sentence that asks, or else of the first one, in its order. A new
             topic is named after them.
     """
@@ -93,7 +94,7 @@ class Subject:
     answered_details: tuple[str, ...]
     is_certain: bool
     shows: bool
-    corrects: bool
+    says_changed: bool
     words: tuple[str, ...]
 
     @property
@@ -109,7 +110,9 @@ class Subject:
         return dict(zip(self.terms, self.values, strict=True))
 
 
-@lru_cache(maxsize=16)  # a pair is classified, integrated and taken in, then only its topic remembers it
+@lru_cache(
+    maxsize=16
+)  # a pair's subject is used for classifying, integrating and updating; later only its topic keeps it
 def subject_of(pair: Pair) -> Subject:
     found = list(exchanges_of(pair, _MAX_READ_CHARS))
     found = [each for each in found if each.answer] or found
@@ -128,8 +131,8 @@ def subject_of(pair: Pair) -> Subject:
         _details(each.answer for each in found),
         not pair.doubted_ids and all(each.asker_known for each in found),
         any(_SHOWN.search(each.answer) for each in found),
-        any(_CORRECTS.search(each.answer) or corrects(each.answer) for each in found),
-        next((each for each in words if len(each) >= _TELLING), max(words, key=len, default=())),
+        any(_SAYS_CHANGED.search(each.answer) or corrects(each.answer) for each in found),
+        next((each for each in words if len(each) >= _MIN_NAME_WORDS), max(words, key=len, default=())),
     )
 
 
@@ -156,9 +159,9 @@ class TopicVectors:
         """Take over the present pairs of all topics. Only pairs that came or went are read."""
         present = {name: tuple(pairs) for name, pairs in topics.items() if pairs}
         for name in self._topics.keys() - present.keys():
-            self._replace_pairs(name, ())
-        # Of two topics that are as near, the first of the mapping is taken.
-        self._topics = {name: self._replace_pairs(name, pairs) for name, pairs in present.items()}
+            self._recount(name, ())
+        # Rebuilt in the order of `topics`: `nearest` takes the first of two that are equally near.
+        self._topics = {name: self._recount(name, pairs) for name, pairs in present.items()}
 
     def subjects(self, topic: str, pairs: Sequence[Pair]) -> list[Subject]:
         """Return the subjects of pairs of this topic and its continuations. Pairs that came since `update` are read."""
@@ -170,7 +173,8 @@ class TopicVectors:
         }
         return [known.get(id(pair)) or subject_of(pair) for pair in pairs]
 
-    def _replace_pairs(self, name: str, new: tuple[Pair, ...]) -> _TopicPairs:
+    def _recount(self, name: str, new: tuple[Pair, ...]) -> _TopicPairs:
+        """Count the terms of a topic that now has the pairs `new`, and return these with their subjects."""
         old, subjects = self._topics.get(name, _TopicPairs())
         start = _common_prefix(old, new)
         end = _common_prefix(old[start:][::-1], new[start:][::-1])
@@ -220,7 +224,7 @@ class TopicVectors:
     def _rarity(self, term: str) -> float:
         rare = self._rare.get(term)
         if rare is None:
-            rare = self._rare[term] = math.log(1 + (self._count + _IMAGINED) / (1 + self._holders[term]))
+            rare = self._rare[term] = math.log(1 + (self._count + _EXTRA_CONVERSATIONS) / (1 + self._holders[term]))
         return rare
 
 
@@ -270,7 +274,7 @@ ALIKE = 0.19
 conversations that answer something, 0.12 makes 40 and 16 topics, with up to 8 and 4 conversations, many of which a
 reader would not put together; this value 63 and 19, with up to 7 and 2.
 """
-_MIN_ANSWERED = 4
+_MIN_ASKED_TERMS = 4
 """A question with fewer terms cannot be told from another one."""
 _SAME_ANSWER = 0.8
 _SAME_MATTER = 0.6
@@ -307,6 +311,19 @@ class ExtractiveCurator:
         return ClassificationResult(skip=not topic, topic_name=topic)
 
     async def integrate(self, pair: Pair, topic: str, topic_pairs: Sequence[Pair], usage: Usage) -> IntegrationResult:
+        """Compare a pair with those of its topic that are about the same question.
+
+        The first line that holds decides about an older pair:
+
+            it says all that the new pair says                         the new pair is skipped
+            the new pair asks and says all that it does                it is removed
+            both ask the same, the new pair asks no more than it,
+            and the new answer is as full                              it is removed
+            both ask the same                                          both stay, and the conflict is noted
+
+        A new pair that is not certain removes nothing, and may be skipped for another one that is not. One that was
+        written in a form is never skipped, and removes all that ask the same.
+        """
         new, question = subject_of(pair), _question_of(pair)
         subjects = self._vectors.subjects(topic, topic_pairs)
         olds = [
@@ -316,20 +333,25 @@ class ExtractiveCurator:
         ]
         # What was taught in so many words replaces the answer to the same question, whatever that says.
         is_deliberate = not pair.kind.is_on_discord
-        # What is doubted, or to an unknown asker, is never quoted, so it must not stand for an answer that may be.
-        said_before = (_says_no_more(new, old) for _, old in olds if old.is_certain or not new.is_certain)
-        if not is_deliberate and any(said_before):
+        # An older answer that is doubted, or whose asker is unknown, is never quoted: it is no reason to skip a newer
+        # one that may be.
+        comparable = [old for _, old in olds if old.is_certain or not new.is_certain]
+        if not is_deliberate and any(_adds_nothing_to(new, old) for old in comparable):
             return IntegrationResult(skip=True, remove_ids=[])
         if not new.is_certain:
             return IntegrationResult(skip=False, remove_ids=[])
-        repeats = [old_id for old_id, old in olds if _repeats(new, old)]
-        same = {old_id: old for old_id, old in olds if old_id not in repeats and _asks_the_same(new, old)}
-        # Whoever asks again must not cost the full answer: "as I said yesterday" is none. Nor must whoever asks more.
-        asks_more = [old_id for old_id, old in same.items() if _asks_more(new, old)]
-        as_full = [old_id for old_id, old in same.items() if new.corrects or _is_as_full(new, old)]
-        replaced = [each for each in same if is_deliberate or (each in as_full and each not in asks_more)]
-        conflicts = [Remark(each, _MORE if each in asks_more else _SHORTER) for each in same if each not in replaced]
-        return IntegrationResult(skip=False, remove_ids=repeats + replaced, conflicts=conflicts)
+        remove_ids, conflicts = list[str](), list[Remark]()
+        for old_id, old in olds:
+            if _repeats(new, old):
+                remove_ids.append(old_id)
+            elif _asks_the_same(new, old):
+                # A question asked again must not replace a full answer by a short one ("as I said yesterday"), nor by
+                # an answer to a longer question.
+                if is_deliberate or (_is_as_full(new, old) and not _asks_more(new, old)):
+                    remove_ids.append(old_id)
+                else:
+                    conflicts.append(Remark(old_id, _MORE if _asks_more(new, old) else _SHORTER))
+        return IntegrationResult(skip=False, remove_ids=remove_ids, conflicts=conflicts)
 
     def _topic_for(self, pair: Pair) -> str:
         subject = subject_of(pair)
@@ -359,19 +381,20 @@ def _is_near(new: Subject, old: Subject) -> bool:
     return old.asked <= new.asked or share(new.asked, old.asked | old.answered) >= _SAME_MATTER
 
 
-def _says_no_more(new: Subject, old: Subject) -> bool:
-    """Return True if an older conversation says all that a newer one does: each word, in its order, and that something
-    has changed.
+def _adds_nothing_to(new: Subject, old: Subject) -> bool:
+    """Return True if an older conversation says all that a newer one does: each word, in order; and if the newer one
+    says that something has changed, so does the older.
     """
     told = iter(old.answered_terms)
     return (
-        _says_all_of(old, new)
+        _covers(old, new)
         and all(term in told for term in new.answered_terms)
-        and (old.corrects or not new.corrects)
+        and (old.says_changed or not new.says_changed)
     )
 
 
-def _says_all_of(one: Subject, other: Subject) -> bool:
+def _covers(one: Subject, other: Subject) -> bool:
+    """Return True if one conversation says nearly all that another one says, and has all of its details."""
     return (
         share(other.answered, one.answered) >= _SAME_ANSWER
         and share(other.asked, one.asked | one.answered) >= _SAME_MATTER
@@ -385,7 +408,7 @@ def _repeats(new: Subject, old: Subject) -> bool:
     asks more.
     """
     is_whole = new.asked == old.asked or old.answered <= new.answered
-    return _asks_all_of(new, old) and _says_all_of(new, old) and is_whole
+    return _asks_all_of(new, old) and _covers(new, old) and is_whole
 
 
 def _asks_more(new: Subject, old: Subject) -> bool:
@@ -393,7 +416,7 @@ def _asks_more(new: Subject, old: Subject) -> bool:
     not take them up.
     """
     more = new.asked - old.asked
-    return bool(more if not new.corrects else more & new.answered)
+    return bool(more if not new.says_changed else more & new.answered)
 
 
 def _asks_all_of(new: Subject, old: Subject) -> bool:
@@ -405,7 +428,7 @@ def _asks_the_same(new: Subject, old: Subject) -> bool:
     (disable, enable) makes it another question.
     """
     return (
-        len(new.asked) >= _MIN_ANSWERED
+        len(new.asked) >= _MIN_ASKED_TERMS
         and share(new.asked, old.asked) >= _SAME_QUESTION
         and share(old.asked, new.asked) >= _SAME_QUESTION
         and (new.asked <= old.asked or old.asked <= new.asked)
@@ -414,4 +437,7 @@ def _asks_the_same(new: Subject, old: Subject) -> bool:
 
 
 def _is_as_full(new: Subject, old: Subject) -> bool:
-    return len(new.answered) >= len(old.answered) and (new.shows or not old.shows)
+    """Return True if a newer answer may stand for an older one: it is as long, and shows code or a link if that does;
+    or it says that something has changed.
+    """
+    return new.says_changed or (len(new.answered) >= len(old.answered) and (new.shows or not old.shows))

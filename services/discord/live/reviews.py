@@ -14,7 +14,7 @@ from services.discord.live.calls import FAILURES, reason
 from services.discord.live.interactions import entered_in, on_interactions
 from services.discord.live.rest import DiscordPoster, RestFetcher
 from services.discord.protocols import PAGE_SIZE, PostFailed
-from services.discord.review_cards import MOST_FORM_CHARS, DraftButton, ReviewCard, buttons_on, parse_button, version_of
+from services.discord.review_cards import MOST_FORM_CHARS, DraftButton, ReviewCard, buttons_on, parse_button
 from services.discord.text import split
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def _view_of(card: ReviewCard) -> ui.LayoutView:
         row = ui.ActionRow[ui.LayoutView]()
         for action in card.actions:
             label, style = _BUTTONS[action]
-            custom_id = DraftButton(card.channel_id, card.draft_id, action, version_of(card.answer)).custom_id
+            custom_id = DraftButton(card.channel_id, card.draft_id, action, card.version).custom_id
             row.add_item(ui.Button[ui.LayoutView](label=label, style=style, custom_id=custom_id))
         view.add_item(row)
     return view
@@ -129,7 +129,7 @@ async def _carry_out(interaction: discord.Interaction[discord.Client], press: Pr
     if refused is None and press.button.action == "edit" and press.text is None:
         text = desk.text_of(press.button.draft_id)
         if len(text) <= MOST_FORM_CHARS:
-            await interaction.response.send_modal(_form(press.button._replace(version=version_of(text)), text))
+            await interaction.response.send_modal(_form(press.button, text))
             return
         refused = f"Discord's form takes {MOST_FORM_CHARS:,} characters, and this answer has {len(text):,}: "
         refused += "edit it at the dashboard."

@@ -147,7 +147,7 @@ def _tree(lines: Sequence[str], outline: Outline) -> _Node:
         while len(open_nodes) > 1 and open_nodes[-1].path != path[: len(open_nodes[-1].path)]:
             open_nodes.pop()
         first = line
-        while first - 1 > begun and lines[first - 2].lstrip().startswith(outline.comments):
+        while first - 1 > begun and lines[first - 2].lstrip().startswith(outline.comment_marks):
             first -= 1  # comments directly above a key belong to it
         node = _Node(path, first)
         open_nodes[-1].children.append(node)

@@ -45,7 +45,7 @@ class Leaf(NamedTuple):
     line_end: int
     start: int = 0
     end: int = 0
-    called: str = ""  # the name in the element around it: `<name>x</name><value>…</value>`
+    element_name: str = ""  # the name in the element around it: `<name>x</name><value>…</value>`
 
 
 @dataclass
@@ -53,12 +53,12 @@ class Outline:
     """Keys and values in the order of the file. Lines count from 1.
 
     Attributes:
-        comments: marks that begin a comment line, which belongs to the key below it.
+        comment_marks: what begins a comment line, which belongs to the key below it.
     """
 
     keys: list[ConfigKey] = field(default_factory=list[ConfigKey])
     leaves: list[Leaf] = field(default_factory=list[Leaf])
-    comments: tuple[str, ...] = ("#",)
+    comment_marks: tuple[str, ...] = ("#",)
     n_values: int = 0  # the number of values in the file: of very many, not all are kept
 
     def add_key(self, path: KeyPath, line: int) -> None:
@@ -68,7 +68,8 @@ class Outline:
 
     def add(self, leaf: Leaf) -> None:
         self.n_values += 1
-        if self.n_values <= MOST_KEPT or leads_to_secret((leaf.called,) if leaf.called else leaf.path, leaf.value):
+        named_by = (leaf.element_name,) if leaf.element_name else leaf.path
+        if self.n_values <= MOST_KEPT or leads_to_secret(named_by, leaf.value):
             self.leaves.append(leaf)
 
     @cached_property
@@ -137,7 +138,7 @@ _REMARK = re.compile(r"\s{1,60}[#;]\s")
 
 def read_ini(text: str) -> Outline:
     """Read keys and values of any text with one setting a line. Prose gives an empty or a meaningless outline."""
-    reader = _Reader()
+    reader = _LineReader()
     at = 0
     for number, line in enumerate(lines_of(text), start=1):
         reader.take(line, number, at)
@@ -146,9 +147,9 @@ def read_ini(text: str) -> Outline:
     return reader.outline
 
 
-class _Reader:
+class _LineReader:
     def __init__(self) -> None:
-        self.outline = Outline(comments=_COMMENTS)
+        self.outline = Outline(comment_marks=_COMMENTS)
         self._section: KeyPath = ()
         self._blocks: list[str] = []
         self._unfinished: Leaf | None = None
@@ -178,7 +179,7 @@ class _Reader:
             return
         path = (*self._section, *self._blocks, found[1].strip().strip("\"'"))
         self.outline.add_key(path, number)
-        start, end = _value(found[2])
+        start, end = _value_span(found[2])
         value, start, end = found[2][start:end], at + found.start(2) + start, at + found.start(2) + end
         leaf = Leaf(path, one_line_value(value), number, number, start, end)
         if value.endswith("\\") and not value.endswith("\\\\"):
@@ -215,7 +216,7 @@ class _Reader:
         return True
 
 
-def _value(value: str) -> tuple[int, int]:
+def _value_span(value: str) -> tuple[int, int]:
     """Return start and end of the value in the text behind a key, without quotes and without a trailing comment."""
     if value[:1] in ("'", '"') and (end := value.find(value[0], 1)) > 0:
         return 1, end
@@ -229,7 +230,7 @@ _ITEM = re.compile(r"-\s{1,9}(.*)")
 
 def read_indented(text: str) -> Outline:
     """Read keys and values by their indents: of templates, fragments, and files with a mistake."""
-    outline = Outline(comments=("#", "//"))
+    outline = Outline(comment_marks=("#", "//"))
     open_keys: list[tuple[int, str]] = []
     after = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -275,11 +276,11 @@ class _Level:
     plain: bool = True
 
 
-class _Walk:
-    """Makes an outline of the keys, values, begins and ends of mappings and lists that a reader finds in order."""
+class _OutlineBuilder:
+    """Builds an outline. A reader calls it with each key and value, and the begin and end of each mapping and list."""
 
-    def __init__(self, text: str, *comments: str) -> None:
-        self.outline = Outline(comments=comments)
+    def __init__(self, text: str, *comment_marks: str) -> None:
+        self.outline = Outline(comment_marks=comment_marks)
         self.levels: list[_Level] = []
         self.documents = 0  # values that are in no mapping or list: more than one are read like a list of them
         self._text = text
@@ -301,7 +302,7 @@ class _Walk:
 
     def value(self, value: str, line: int, last: int, start: int, end: int, name: str | None = None) -> None:
         """Add a plain value. `name`: of an item of a list that has one."""
-        path = self._place()
+        path = self._take_path()
         if name is not None:
             path = (*path[:-1], name)
         self.outline.add(Leaf(path, one_line_value(value), line, last, start, end))
@@ -311,7 +312,7 @@ class _Walk:
         if len(self.levels) >= DEEPEST:
             raise Unreadable("nested too deep")
         outer = self.levels[-1] if self.levels else None
-        path = self._place()
+        path = self._take_path()
         if path and (outer is None or outer.is_list):
             self.outline.add_key(path, line)
         if outer:
@@ -326,8 +327,8 @@ class _Walk:
             self.outline.n_values -= level.count
             self.outline.add(Leaf(level.path, self._text[level.start : end], line, line, level.start, end))
 
-    def _place(self) -> KeyPath:
-        """Return the path of the value that begins here."""
+    def _take_path(self) -> KeyPath:
+        """Return the path of the value that begins here, and count the value."""
         if not self.levels:
             self.documents += 1
             return (f"[{self.documents - 1}]",) if self.documents > 1 else ()
@@ -335,7 +336,7 @@ class _Walk:
         if level.is_list:
             level.count += 1
             return (*level.path, f"[{level.count - 1}]")
-        # A mapping as the key of a mapping has no name but its position.
+        # Without a key, what begins here is the key: a mapping, as YAML allows. It is called `?`, and so is its value.
         key = ("?",) if level.key is None else level.key
         level.key = ("?",) if level.key is None else None
         return (*level.path, *key)
@@ -352,7 +353,7 @@ def read_json(text: str) -> Outline:
     """Return the keys and values. Several documents in a row are read like a list of them.
     Raises Unreadable: it is no JSON.
     """
-    walk = _Walk(text, "//", "/*")
+    builder = _OutlineBuilder(text, "//", "/*")
     line = 1
     for kind, found, start, end in _tokens(text):
         if kind in {"line", "comment"}:
@@ -360,30 +361,30 @@ def read_json(text: str) -> Outline:
         elif kind == "wrong":
             raise Unreadable(f"line {line}: {found!r} has no place in JSON")
         elif kind == "mark":
-            _read_mark(walk, found, line, start, end)
-        elif walk.wants_key:
-            walk.key((_plain(kind, found),), line)
-        elif walk.documents and not walk.levels:
+            _read_mark(builder, found, line, start, end)
+        elif builder.wants_key:
+            builder.key((_plain(kind, found),), line)
+        elif builder.documents and not builder.levels:
             raise Unreadable(f"line {line}: something follows the end")
         else:
             quoted = kind == "string"
-            walk.value(_plain(kind, found), line, line, start + quoted, end - quoted)
-    if walk.levels or not walk.documents:
+            builder.value(_plain(kind, found), line, line, start + quoted, end - quoted)
+    if builder.levels or not builder.documents:
         raise Unreadable("it ends too early")
-    return walk.outline
+    return builder.outline
 
 
-def _read_mark(walk: _Walk, mark: str, line: int, start: int, end: int) -> None:
-    if mark == "," and walk.levels:
-        walk.levels[-1].key = None
+def _read_mark(builder: _OutlineBuilder, mark: str, line: int, start: int, end: int) -> None:
+    if mark == "," and builder.levels:
+        builder.levels[-1].key = None
     elif mark in "}]":
-        if not walk.levels or walk.levels[-1].is_list != (mark == "]"):
+        if not builder.levels or builder.levels[-1].is_list != (mark == "]"):
             raise Unreadable(f"line {line}: {mark!r} closes nothing")
-        walk.close(line, end)
+        builder.close(line, end)
     elif mark in "{[":
-        if walk.wants_key:
+        if builder.wants_key:
             raise Unreadable(f"line {line}: {mark!r} where a key should be")
-        walk.open(line, start, is_list=mark == "[")
+        builder.open(line, start, is_list=mark == "[")
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:
@@ -424,7 +425,7 @@ class _Token(NamedTuple):
     kind: str
     text: str
     line: int
-    last: int
+    last_line: int
     start: int
 
     @property
@@ -442,15 +443,15 @@ def read_toml(text: str) -> Outline:
         tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unreadable(str(error)) from None
-    walk = _Walk(text, "#")
-    walk.table((), 0)
+    builder = _OutlineBuilder(text, "#")
+    builder.table((), 0)
     tables: dict[KeyPath, int] = {}
     for tokens in _statements(text):
         if tokens[0].text == "[":
-            walk.table(_path_of_table(tokens, tables), tokens[0].line)
+            builder.table(_path_of_table(tokens, tables), tokens[0].line)
         else:
-            _read_assignment(walk, tokens)
-    return walk.outline
+            _read_assignment(builder, tokens)
+    return builder.outline
 
 
 def _statements(text: str) -> Iterator[list[_Token]]:
@@ -492,7 +493,7 @@ def _path_of_table(tokens: list[_Token], tables: dict[KeyPath, int]) -> KeyPath:
     return name
 
 
-def _read_assignment(walk: _Walk, tokens: list[_Token]) -> None:
+def _read_assignment(builder: _OutlineBuilder, tokens: list[_Token]) -> None:
     """Read the keys and values of one statement: a plain value, or those in its lists and inline tables."""
     waiting: list[_Token] = []
     for token in tokens:
@@ -500,22 +501,23 @@ def _read_assignment(walk: _Walk, tokens: list[_Token]) -> None:
             waiting.append(token)
             continue
         if token.text == "=":
-            walk.key(_path(waiting), waiting[0].line)
+            builder.key(_path(waiting), waiting[0].line)
         elif waiting:
-            _add_value(walk, waiting)
+            _add_value(builder, waiting)
         waiting = []
         if token.text in "[{":
-            walk.open(token.line, token.start, is_list=token.text == "[")
+            builder.open(token.line, token.start, is_list=token.text == "[")
         elif token.text in "]}":
-            walk.close(token.line, token.start + 1)
+            builder.close(token.line, token.start + 1)
     if waiting:
-        _add_value(walk, waiting)
+        _add_value(builder, waiting)
 
 
-def _add_value(walk: _Walk, tokens: list[_Token]) -> None:
+def _add_value(builder: _OutlineBuilder, tokens: list[_Token]) -> None:
     first, last = tokens[0], tokens[-1]
     value = " ".join(str(tomllib.loads(f"v = {token.text}")["v"]) if token.quotes else token.text for token in tokens)
-    walk.value(value, first.line, last.last, first.start + first.quotes, last.start + len(last.text) - last.quotes)
+    start, end = first.start + first.quotes, last.start + len(last.text) - last.quotes
+    builder.value(value, first.line, last.last_line, start, end)
 
 
 def _path(tokens: list[_Token]) -> KeyPath:
@@ -544,12 +546,12 @@ def read_yaml(text: str) -> Outline:
             reader.take(event)
     except (yaml.YAMLError, RecursionError) as error:
         raise Unreadable(str(error)) from None
-    return reader.walk.outline
+    return reader.builder.outline
 
 
 class _YamlReader:
     def __init__(self, text: str) -> None:
-        self.walk = _Walk(text, "#")
+        self.builder = _OutlineBuilder(text, "#")
         self._text = text
         self._lines = text.split("\n")
         self._n_lines = max(1, len(lines_of(text)))
@@ -559,9 +561,9 @@ class _YamlReader:
         first, last = event.start_mark, event.end_mark
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             is_list = isinstance(event, yaml.SequenceStartEvent)
-            self.walk.open(first.line + 1, self._offset(first), is_list=is_list)
+            self.builder.open(first.line + 1, self._offset(first), is_list=is_list)
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self.walk.close(last.line + 1, self._offset(last))
+            self.builder.close(last.line + 1, self._offset(last))
         elif isinstance(event, yaml.ScalarEvent):
             self._scalar(event, event.value)
         elif isinstance(event, yaml.AliasEvent):
@@ -570,18 +572,18 @@ class _YamlReader:
     def _scalar(self, event: Any, value: str) -> None:
         # A value that is left out at the end of the file stands behind its last line.
         line: int = min(event.start_mark.line + 1, self._n_lines)
-        if self.walk.wants_key:
-            self.walk.key((value,), line)
+        if self.builder.wants_key:
+            self.builder.key((value,), line)
             return
         last: int = min(event.end_mark.line + (1 if event.end_mark.column else 0), self._n_lines)
         while last > line and not self._lines[last - 1].strip():
             last -= 1
         start, end = self._span(event)
         name = None
-        if self.walk.levels and self.walk.levels[-1].is_list and (found := _YAML_ASSIGNMENT.fullmatch(value)):
+        if self.builder.levels and self.builder.levels[-1].is_list and (found := _YAML_ASSIGNMENT.fullmatch(value)):
             name, value = found[1], found[2]
             start = self._text.find("=", start, end) + 1 or start
-        self.walk.value(value, line, max(line, last), start, end, name)
+        self.builder.value(value, line, max(line, last), start, end, name)
 
     def _span(self, event: Any) -> tuple[int, int]:
         start, end = self._offset(event.start_mark), self._offset(event.end_mark)
@@ -619,12 +621,12 @@ class _Element:
     line: int
     begin: int
     texts: list[str] = field(default_factory=list[str])
-    called: str = ""
+    element_name: str = ""
 
 
 class _XmlReader:
     def __init__(self, text: str) -> None:
-        self.outline = Outline(comments=("<!--",))
+        self.outline = Outline(comment_marks=("<!--",))
         self.data = text.encode("utf-8", "replace")
         self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
@@ -643,8 +645,8 @@ class _XmlReader:
             raise Unreadable("nested too deep")
         line = self.parser.CurrentLineNumber
         name = one_name(name)
-        called = next((attributes[key] for key in ("name", "id", "key") if attributes.get(key)), "")
-        self._path = (*self._path, f"{name}({one_line_value(called)[:60]})" if called else name)
+        element_name = next((attributes[key] for key in ("name", "id", "key") if attributes.get(key)), "")
+        self._path = (*self._path, f"{name}({one_line_value(element_name)[:60]})" if element_name else name)
         self.outline.add_key(self._path, line)
         start = self._tag_begins()
         behind_tag = self._behind_tag(start)
@@ -654,13 +656,13 @@ class _XmlReader:
             for found in _ATTRIBUTE.finditer(self._source, start, behind_tag)
         }
         # expat reports the line of the tag; the attribute may be further down. They come in the order of the file.
-        read, below = start, line
+        position, line_there = start, line
         for key, value in attributes.items():
-            begin, end = spans.get(key, (read, read))
-            first = below + self._source.count("\n", read, begin)
-            read, below = end, first + self._source.count("\n", begin, end)
-            leaf = Leaf((*self._path, one_name(key)), one_line_value(value), first, below, begin, end, called)
-            self.outline.add(leaf)
+            begin, end = spans.get(key, (position, position))
+            first_line = line_there + self._source.count("\n", position, begin)
+            position, line_there = end, first_line + self._source.count("\n", begin, end)
+            path = (*self._path, one_name(key))
+            self.outline.add(Leaf(path, one_line_value(value), first_line, line_there, begin, end, element_name))
 
     def _end(self, _: str) -> None:
         start = self._tag_begins()
@@ -672,10 +674,10 @@ class _XmlReader:
             begin, end = element.begin, max(element.begin, start)
             begin += len(self._source[begin:end]) - len(self._source[begin:end].lstrip())
             parent = self._open[-1] if self._open else None
-            called = "" if parent is None else parent.called
-            self.outline.add(Leaf(self._path, one_line_value(text), element.line, last, begin, end, called))
+            element_name = "" if parent is None else parent.element_name
+            self.outline.add(Leaf(self._path, one_line_value(text), element.line, last, begin, end, element_name))
             if parent is not None and self._path[-1].lower() in _NAMING:
-                parent.called = one_line_value(text)
+                parent.element_name = one_line_value(text)
         self._path = self._path[:-1]
 
     def _text(self, text: str) -> None:

@@ -106,6 +106,6 @@ def _is_secret(leaf: Leaf, outline: Outline) -> bool:
     at = next((at for at, name in enumerate(path) if name in ("data", "stringData")), -1)
     if at >= 0 and path[:at] in outline.secret_objects:
         return True
-    if path[-1:] == ("value",) and (name := leaf.called or outline.names.get(path[:-1])):
+    if path[-1:] == ("value",) and (name := leaf.element_name or outline.names.get(path[:-1])):
         path = (*path[:-1], name)
     return leads_to_secret(path, leaf.value)

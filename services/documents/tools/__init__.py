@@ -4,7 +4,7 @@
 from services.documents.tools.core import AnswerCache, DocumentQATool
 from services.documents.tools.libraries import CASE, GLOBAL, LIBRARIES, TEAM, USER, KBConfig
 from services.documents.tools.toolset import (
-    OTHERWISE_QUERY,
+    QUERY_ALTERNATIVE,
     QUERY_FILE,
     QUERY_PARAMETERS,
     QUERY_RULES,

@@ -52,13 +52,13 @@ level, since and until need logs whose lines have levels (notice is INFO) and ti
 writes them, and a minute or day includes all of it. first and last go by time unless order is file. A line that says
 "message repeated 5 times" counts five times. Gives totals, groups, and lines as they are, as file:line; it says how
 many are not shown."""
-OTHERWISE_QUERY = """\
+QUERY_ALTERNATIVE = """\
 Not for questions of meaning ("why did it fail?"): use answer_from_case_evidence when you do not know the words."""
 QUERY_DESCRIPTION = f"""\
 {QUERY_USE} One call often answers; there are few.
 {QUERY_RULES}
 A call that is refused or finds nothing does not count.
-{OTHERWISE_QUERY}"""
+{QUERY_ALTERNATIVE}"""
 
 
 def _texts(description: str) -> dict[str, Any]:

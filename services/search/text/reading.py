@@ -102,7 +102,7 @@ def read_rest(text: str) -> Article:
     file is read and no address opened. A megabyte of documentation takes about 2 seconds of one core; no text of that
     size more than 10.
     """
-    from services.search.text.rest_writer import read_article  # noqa: PLC0415 (loads docutils, which takes some 50 ms)
+    from services.search.text.rest_article import read_article  # noqa: PLC0415 (loads docutils, which takes some 50 ms)
 
     readable = _UNREADABLE.sub("", text)
     if _has_endless_paragraph(readable):

@@ -25,7 +25,7 @@ from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
-TASKS = prompts.Tasks({"gate": "Judge."}, "About us.")
+TASKS = prompts.ConfiguredTasks({"gate": "Judge."}, "About us.")
 IMAGE = Image("a.png", "image/png", b"a")
 CONVERSATION = Conversation((Turn(Role.USER, "Why?", (IMAGE,), asked_now=True),))
 SOURCES = [Source("kb:a.md", "Because.", title="A", is_excerpt=True)]

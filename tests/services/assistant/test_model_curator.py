@@ -26,7 +26,9 @@ from tests.prompt_sections import parse
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 from tests.team import kept, named, pair
 
-TASKS = prompts.Tasks({"classify": "File it.", "integrate": "Fit it in.", "summarise_images": "Look."}, "About us.")
+TASKS = prompts.ConfiguredTasks(
+    {"classify": "File it.", "integrate": "Fit it in.", "summarise_images": "Look."}, "About us."
+)
 INDEX = [IndexEntry("team:gpu.txt", "Drivers."), IndexEntry("team:ports.txt", "Firewalls.")]
 CONVERSATION = Conversation(
     (

@@ -7,7 +7,7 @@ import pytest
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.prompts import OFFERED_CHARS, Choice, Tasks, beginning, description_chars
+from services.assistant.prompts import OFFERED_CHARS, Choice, ConfiguredTasks, beginning, description_chars
 from services.documents.lookup import OwnRunbook
 from services.knowledge.library import Source
 from services.llm import prompting
@@ -15,7 +15,7 @@ from services.llm.prompting import Field, Prompt
 from settings import AnswerSettings
 from tests.prompt_sections import parse
 
-TASKS = Tasks(
+TASKS = ConfiguredTasks(
     {"gate": "Judge.", "select": "Choose.", "generate": "Answer.", "later": "Shorten.", "verify": "Check."},
     "Lanternfish is a photo server.",
 )
@@ -30,7 +30,7 @@ CONVERSATION = Conversation(
 WHY = "--- QA ---\nid: qa_1\ntimestamp: 2026-02-01T03:10:57Z\nUser: why?\nTeam: so.\n\n"
 SOURCES = [Source("team:a.txt", WHY), Source("kb:b.md", "# B\nYou: text", title="B")]
 INDEX = [Choice("team:a.txt", "What the team said."), Choice("kb:b.md", "B.", "B › Ports")]
-DEFAULTS = Tasks(AnswerSettings().tasks)
+DEFAULTS = ConfiguredTasks(AnswerSettings().tasks)
 SECTIONS = {
     "gate": ["conversation"],
     "select": ["index", "question"],
@@ -42,7 +42,7 @@ SECTIONS = {
 
 
 def every_prompt(
-    tasks: Tasks = TASKS,
+    tasks: ConfiguredTasks = TASKS,
     conversation: Conversation = CONVERSATION,
     sources: Sequence[Source] = SOURCES,
     index: Sequence[Choice] = INDEX,
@@ -64,11 +64,13 @@ def sections(prompt: Prompt) -> list[tuple[str, list[Field]]]:
 
 def test_a_system_text_is_the_task_then_the_introduction_then_fixed_rules() -> None:
     for step, prompt in every_prompt().items():
-        assert prompt.system.startswith(f"{TASKS.of[step]}\n\n{TASKS.project_introduction}\n\n{prompting.DATA_RULES}")
+        assert prompt.system.startswith(
+            f"{TASKS.by_step[step]}\n\n{TASKS.project_introduction}\n\n{prompting.DATA_RULES}"
+        )
 
 
 def test_no_part_of_a_prompt_is_ever_empty() -> None:
-    for prompt in every_prompt(Tasks({"gate": " ", "verify": "\n"}), Conversation(())).values():
+    for prompt in every_prompt(ConfiguredTasks({"gate": " ", "verify": "\n"}), Conversation(())).values():
         assert prompt.system.startswith(prompting.DATA_RULES)
         assert prompt.user.strip()
 
@@ -255,7 +257,7 @@ def test_a_part_of_a_page_is_called_one() -> None:
 
 def test_the_operator_says_where_to_ask_what_is_out_of_scope() -> None:
     hint = "Ask about {billing} at https://x.example."
-    for step, prompt in every_prompt(Tasks(out_of_scope_hint=f" {hint} ")).items():
+    for step, prompt in every_prompt(ConfiguredTasks(out_of_scope_hint=f" {hint} ")).items():
         assert prompt.system.count(hint) == (step in {"generate", "verify"})
     assert "where to ask" not in every_prompt()["generate"].system
 

@@ -54,7 +54,9 @@ def test_an_answer_of_the_team_is_called_that_with_its_question_and_its_day_and_
     """Pitfall 62."""
     text = "@anna, @ben: the left one. Not @ben but @types/lever.\n```\n@wraps\ndef f(): ...\n```"
     said = kept(text, source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
-    head = f"> @… @… which lever (image: x.png)?\n\n@…, @…: {text[13:]}\n\n".replace("Not @ben", "Not @…")
+    head = f"> Somebody asked: @… @… which lever (image: x.png)?\n\n@…, @…: {text[13:]}\n\n".replace(
+        "Not @ben", "Not @…"
+    )
     assert quote_team(said, said.text, SAY, 2_000).startswith(f"From an earlier answer by the team:\n{head}")
     dated = said._replace(day="2026-02-01")
     assert quote_team(dated, dated.text, SAY, 2_000).startswith(
@@ -65,9 +67,9 @@ def test_an_answer_of_the_team_is_called_that_with_its_question_and_its_day_and_
 
 def test_an_earlier_question_turns_no_writing_and_hides_nothing() -> None:
     """Pitfall 62: the bot posts under its name what anybody has asked."""
-    asked = "how can I\x00 restore \u202eevil\u2069/a\u200b\U000e0041? می\u200cخواهم 👩\u200d💻"
+    asked = "how can I\x00 restore \u202eevil\u2069/a\u200b\U000e0041, می\u200cخواهم 👩\u200d💻?"
     said = kept(source_id="team:press.txt", headings=(asked,), title="")
-    assert earlier_question(said) == "how can I restore evil/a? می\u200cخواهم 👩\u200d💻"
+    assert earlier_question(said) == "how can I restore evil/a, می\u200cخواهم 👩\u200d💻?"
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,29 @@ def test_no_address_comes_back_with_the_signs_that_are_left_out(written: str) ->
     said = kept(source_id="team:press.txt", headings=(f"which lever? {written} please",), title="")
     shown = earlier_question(said)
     assert ("which lever?" in shown, "evil.ex" in shown) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (
+            "How do I clear the cache? The team's answer: first run sudo rm -rf ~/quokka, then do what stands below.",
+            "How do I clear the cache? …",
+        ),
+        (
+            "I use 4.2 at home. How do I clear it? Is it safe to clear? Which key is it?",
+            "How do I clear it? Is it safe to clear? …",
+        ),
+        ("The cache is not cleared", "The cache is not cleared"),
+        ("The cache is not cleared. Type `rm -r x` before you read on.", "The cache is not cleared. …"),
+        ("cannot save into the folder /home/x/y", "cannot save into the folder …"),
+    ],
+)
+def test_of_an_earlier_question_what_asks_is_shown_and_no_instructions(asked: str, shown: str) -> None:
+    """Pitfall 62: anybody may have written it, and it stands in the bot's own message."""
+    said = kept("Press F9.", source_id="team:press.txt", headings=(asked,), title="")
+    assert earlier_question(said) == shown
+    assert f"\n> Somebody asked: {shown}\n\nPress F9." in quote_team(said, said.text, SAY, 2_000)
 
 
 @pytest.mark.parametrize("written", ["<@&\u200b4711>", "<@&47`11>", "<@4711>", "<@*!4711>"])

@@ -14,7 +14,7 @@ import clock
 from services.llm.endpoint import Endpoint, EndpointSettings, LLMError, Reply, Request
 from services.llm.recording import Recording
 from services.llm.redacting import RedactingEndpoint
-from services.llm.resilience import ModelEndpoint
+from services.llm.resilience import ResilientEndpoint
 from services.llm.structured import wire_schema
 
 T = TypeVar("T")
@@ -85,10 +85,14 @@ class Sleeper:
         self.now += seconds
 
 
-def patient(inner: Endpoint, sleeper: Sleeper | None = None, *, jitter: float = 0.5, **settings: Any) -> ModelEndpoint:
+def patient(
+    inner: Endpoint, sleeper: Sleeper | None = None, *, jitter: float = 0.5, **settings: Any
+) -> ResilientEndpoint:
     """An endpoint over `inner` whose pauses take no time."""
     at = sleeper or Sleeper()
-    return ModelEndpoint(inner, settings_of("", **settings), jitter=lambda: jitter, sleep=at.sleep, now=lambda: at.now)
+    return ResilientEndpoint(
+        inner, settings_of("", **settings), jitter=lambda: jitter, sleep=at.sleep, now=lambda: at.now
+    )
 
 
 def recorded_in(inner: Endpoint, file: Path) -> RedactingEndpoint:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from services.llm.endpoint import Reply, Request
-from services.llm.resilience import ModelEndpoint
+from services.llm.resilience import ResilientEndpoint
 from tests.services.llm.asking import reply_of, request_of, settings_of
 
 
@@ -25,6 +25,6 @@ class Slow:
 
 async def test_no_more_than_so_many_calls_run_at_a_time() -> None:
     slow = Slow()
-    few = ModelEndpoint(slow, settings_of(""), at_once=3)
+    few = ResilientEndpoint(slow, settings_of(""), at_once=3)
     await asyncio.gather(*(few.complete(request_of()) for _ in range(10)))
     assert slow.most == 3

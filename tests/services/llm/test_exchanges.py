@@ -15,7 +15,7 @@ import pytest
 from services.llm.endpoint import BadOutput, LLMError, Rejected, Reply, Request, TimedOut, Unavailable, UnknownRequest
 from services.llm.recording import ReplayEndpoint, UnreadableExchanges
 from services.llm.redacting import RedactingEndpoint
-from services.llm.resilience import ModelEndpoint
+from services.llm.resilience import ResilientEndpoint
 from tests.services.llm.asking import ScriptedEndpoint, recorded_in, reply_of, request_of, settings_of
 
 
@@ -208,8 +208,8 @@ async def chains(endpoint: RedactingEndpoint | ReplayEndpoint) -> list[str]:
 
 async def test_on_a_virtual_loop_recording_and_replay_go_in_one_order(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    recorded = await chains(recorded_in(ModelEndpoint(Uneven(), settings_of("")), one))
-    assert await chains(recorded_in(ModelEndpoint(Uneven(), settings_of("")), two)) == recorded
+    recorded = await chains(recorded_in(ResilientEndpoint(Uneven(), settings_of("")), one))
+    assert await chains(recorded_in(ResilientEndpoint(Uneven(), settings_of("")), two)) == recorded
     assert one.read_bytes() == two.read_bytes()
     assert await chains(ReplayEndpoint(one)) == recorded
     assert recorded[:3] == ["a0", "b0", "c0"]

@@ -10,7 +10,7 @@ import pytest
 
 import clock
 from services.llm.endpoint import Reply, Request, TimedOut, Unavailable
-from services.llm.resilience import FAILURES, ModelEndpoint, open_endpoint
+from services.llm.resilience import FAILURES, ResilientEndpoint, open_endpoint
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import reply_of, request_of, settings_of
@@ -57,7 +57,7 @@ async def test_calls_of_one_instant_resume_in_the_order_made() -> None:
         async def aclose(self) -> None:
             return
 
-    endpoint = ModelEndpoint(Uneven(), settings_of(""))
+    endpoint = ResilientEndpoint(Uneven(), settings_of(""))
     done: list[str] = []
 
     async def ask(step: str) -> None:

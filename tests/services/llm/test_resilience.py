@@ -7,7 +7,7 @@ import pytest
 
 from clock import now
 from services.llm.endpoint import BadOutput, LLMError, Rejected, Reply, Request, TimedOut, Unavailable
-from services.llm.resilience import FAILURES, LONGEST_PAUSE_SECONDS, OPEN_SECONDS, ModelEndpoint
+from services.llm.resilience import FAILURES, LONGEST_PAUSE_SECONDS, OPEN_SECONDS, ResilientEndpoint
 from tests.services.llm.asking import ScriptedEndpoint, Sleeper, patient, reply_of, request_of, settings_of
 
 
@@ -90,7 +90,7 @@ class Timed(ScriptedEndpoint):
 )
 async def test_what_one_call_was_told_to_wait_holds_for_all_of_them(asked: float | None, held: float) -> None:
     inner, begun = Timed(), now()
-    endpoint = ModelEndpoint(inner, settings_of(""))
+    endpoint = ResilientEndpoint(inner, settings_of(""))
     inner.then(Unavailable("busy", retry_after=asked))
     with pytest.raises(Unavailable):
         await endpoint.ask(request_of())
@@ -101,7 +101,7 @@ async def test_what_one_call_was_told_to_wait_holds_for_all_of_them(asked: float
 
 async def test_a_later_word_of_less_does_not_shorten_the_wait() -> None:
     inner, begun = Timed(), now()
-    endpoint = ModelEndpoint(inner, settings_of(""))
+    endpoint = ResilientEndpoint(inner, settings_of(""))
     inner.then(Unavailable("busy", retry_after=30), Unavailable("busy", retry_after=10))
     told = await asyncio.gather(*(endpoint.ask(request_of()) for _ in range(2)), return_exceptions=True)
     assert [type(each) for each in told] == [Unavailable, Unavailable]
@@ -255,7 +255,7 @@ async def test_a_call_from_before_the_pause_does_not_lengthen_it_and_its_success
 
 async def test_each_call_is_reported_once_with_its_error_and_those_that_an_open_circuit_refuses_are_not() -> None:
     inner, sleeper, heard = ScriptedEndpoint(), Sleeper(), list[tuple[str, str]]()
-    endpoint = ModelEndpoint(
+    endpoint = ResilientEndpoint(
         inner,
         settings_of("", max_retries=1),
         sleep=sleeper.sleep,

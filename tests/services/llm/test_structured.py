@@ -83,7 +83,7 @@ async def test_other_failures_pass_and_are_measured() -> None:
     endpoint = ScriptedEndpoint()
     endpoint.then(Rejected("no credits"))
     observed: list[tuple[str, float]] = []
-    llm = StructuredLLM(endpoint, "json_schema", observe=lambda step, seconds: observed.append((step, seconds)))
+    llm = StructuredLLM(endpoint, "json_schema", on_duration=lambda step, seconds: observed.append((step, seconds)))
     usage = Usage()
     with pytest.raises(Rejected):
         await llm.ask("judge", ASKED, Verdict, usage)

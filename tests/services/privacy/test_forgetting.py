@@ -13,7 +13,7 @@ from model.conversations import Conversation, Role
 from model.conversations import Turn as Said
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind
-from services.assistant.prompts import Tasks, gate, select
+from services.assistant.prompts import ConfiguredTasks, gate, select
 from services.conversations.drafts import FORGOTTEN, DraftEnd, DraftState, read_drafts, render_draft
 from services.conversations.posts import Post, StartedReply, read_posts, render_post, render_started
 from services.llm.endpoint import Reply, Request
@@ -69,7 +69,7 @@ def exchange(step: str, user: str, reply: str = "{}") -> str:
 
 
 def asked(text: str) -> str:
-    return gate(Tasks(), Conversation((Said(Role.USER, text, asked_now=True),))).user
+    return gate(ConfiguredTasks(), Conversation((Said(Role.USER, text, asked_now=True),))).user
 
 
 def post(message_id: int, asker_id: int, question: str) -> Post:
@@ -96,9 +96,9 @@ def folder(tmp_path: Path) -> DataFolder:
     gating = {"is_question": True, "is_answerable": True, "rewrite_query": REWRITTEN, "reason": "r"}
     lines = [
         exchange("gate", asked(QUESTION), f"Here it is: {json.dumps(gating)}"),
-        exchange("select", select(Tasks(), REWRITTEN, QUESTION, (), 3).user),
+        exchange("select", select(ConfiguredTasks(), REWRITTEN, QUESTION, (), 3).user),
         exchange("gate", asked(BOBS), json.dumps({**gating, "rewrite_query": None})),
-        exchange("select", select(Tasks(), BOBS, BOBS, (), 3).user),
+        exchange("select", select(ConfiguredTasks(), BOBS, BOBS, (), 3).user),
     ]
     files.append(folder.llm_recordings / "today.jsonl", "".join(lines).encode())
     return folder

@@ -11,7 +11,7 @@ from model.conversations import Conversation, Role
 from model.conversations import Turn as Said
 from model.messages import AuthorType
 from model.outcomes import OutcomeKind
-from services.assistant.prompts import Choice, Tasks, classify, gate, generate, select
+from services.assistant.prompts import Choice, ConfiguredTasks, classify, gate, generate, select
 from services.knowledge import Source
 from services.llm import Field, Prompt, id_field, section
 from services.llm.endpoint import Reply, Request, RequestedCall, Round
@@ -47,7 +47,7 @@ def recorded(step: str, prompt: Prompt, reply: str, *people: int, rounds: tuple[
 
 
 def answered(person: int, question: str, *sources: Source, reply: str = "{}") -> str:
-    prompt = generate(Tasks(), conversation(question), question, sources, max_chars=1000)
+    prompt = generate(ConfiguredTasks(), conversation(question), question, sources, max_chars=1000)
     return recorded("generate", prompt, reply, person)
 
 
@@ -67,7 +67,7 @@ def written(folder: DataFolder, lines: Sequence[str]) -> Path:
 
 def test_what_is_published_is_told_from_what_people_say(tmp_path: Path) -> None:
     entries = [Choice("kb:a.md", DOCUMENTED), Choice("team:doors.txt", TAUGHT)]
-    chosen = select(Tasks(), ASKED, OWN, entries, 3)
+    chosen = select(ConfiguredTasks(), ASKED, OWN, entries, 3)
     path = tmp_path / "day.jsonl"
     lines = [
         recorded("select", chosen, "{}", BOB),
@@ -131,18 +131,18 @@ def test_who_quotes_what_is_published_or_taught_takes_nothing_from_others(tmp_pa
     folder = DataFolder(tmp_path)
     taught = pair((BOB, "Which door is the one to open?"), (TEAM, TAUGHT))
     files.append(folder.team_raw / "2026-W05.txt", archive.render(taught).encode())
-    asked = gate(Tasks(), conversation(ASKED))
+    asked = gate(ConfiguredTasks(), conversation(ASKED))
     described = Prompt(asked.system, section("source", [id_field("kb:a.md"), Field("Text", DOCUMENTED)]))
     sources = Source("kb:a.md", DOCUMENTED), of_team((BOB, "Which door?"), (TEAM, TAUGHT))
     bobs = [
         recorded("gate", asked, json.dumps({"rewrite_query": f"For Bob: {ASKED}"}), BOB),
         answered(BOB, ASKED, *sources, reply=json.dumps({"answer": f"{DOCUMENTED}\n{TAUGHT}"})),
         recorded("summarise", described, "{}"),
-        recorded("classify", classify(Tasks(), taught, []), "{}"),
+        recorded("classify", classify(ConfiguredTasks(), taught, []), "{}"),
     ]
     labelled = [f"Team: {TAUGHT}", f"User: Which door is the one to open? Team: {TAUGHT}"]
     pasted = "\n".join([asked.system, "Decide about the newest messages.", DOCUMENTED, TAUGHT, *labelled])
-    adas = recorded("gate", gate(Tasks(), conversation(f"Hello!\n{pasted}")), "{}", ADA)
+    adas = recorded("gate", gate(ConfiguredTasks(), conversation(f"Hello!\n{pasted}")), "{}", ADA)
     path, day = written(folder, [*bobs, adas]), folder.outcomes / "2026-09-21.jsonl"
     bobs_end = end(BOB, f"what does this mean?\n{DOCUMENTED}")
     files.append(day, bobs_end + end(ADA, pasted))
@@ -180,7 +180,7 @@ def test_an_answer_that_was_made_from_a_persons_words_goes_whole(tmp_path: Path)
     """It may have taken them up in other words."""
     evidence = section("evidence", [Field("Result of answer_from_team_kb", OWN)])
     called = Round((RequestedCall("1", "answer_from_team_kb", "{}"),), (evidence,))
-    prompt = gate(Tasks(), conversation(ASKED))
+    prompt = gate(ConfiguredTasks(), conversation(ASKED))
     path = tmp_path / "day.jsonl"
     looked_up = recorded("generate", prompt, "{}", BOB, rounds=(called,))
     path.write_text(answered(BOB, ASKED, of_team((ADA, OWN), (TEAM, TAUGHT))) + looked_up)

@@ -104,6 +104,22 @@ PREFIXES = [
             (f"{each}{'Zq7Yh2Kp' * 4}", "[redacted: api key]")
             for each in ("GOCSPX-", "sbp_", "pscale_tkn_", "lsv2_pt_")
         ),
+        (
+            f"Public-Lines: 1\n{KEY_LINE}\nPrivate-Lines: 3\n{KEY_LINE}\n{KEY_LINE}\nab=\nPrivate-MAC: 00",
+            f"Public-Lines: 1\n{KEY_LINE}\nPrivate-Lines: 3\n{HIDDEN * 3}Private-MAC: 00",
+        ),
+        ("Private-Lines: 14", "Private-Lines: 14"),
+        *(
+            (f"{before}Zq7Yh2Kp9Zq7Yh2KpXw{after}", f"{before}[redacted: secret]{after}")
+            for before, after in (
+                ("<password>", "</password>"),
+                ('{"auths":{"r.io":{"auth":"', '"}}}'),
+                ("sshpass -p ", " ssh x"),
+                ("mysql -u root -p", " db"),
+            )
+        ),
+        (f'{{"kty":"RSA","n":"x","d":"{KEY_LINE}"}}', '{"kty":"RSA","n":"x","d":"[redacted: secret]"}'),
+        ("<password>hunter</password> <password>${DB_PASSWORD_1}</password>",) * 2,
         (KEY_BLOCK, "\n".join(["[redacted: private key]"] * 4)),
         (f"a\n{KEY_BLOCK}\nb", "a\n" + "[redacted: private key]\n" * 4 + "b"),
         (KEY_BLOCK.replace("\n", "\\n"), "[redacted: private key]"),
@@ -270,6 +286,12 @@ def test_finished_log_lines_are_redacted_with_their_tracebacks() -> None:
         "M" * 100_000,
         "A" * 100_000 + " token secret bearer :// @ sk- eyJ authorization -----BEGIN",
         "eyJ" * 30_000,
+        "Private-Lines: 1\n" * 5_000 + "A" * 100_000,
+        "Private-Lines: 1\n" + ("A" * 64 + "\n") * 2_000,
+        "mysql " * 20_000,
+        '"auth":"' * 15_000 + "A" * 50_000,
+        "<password>" * 12_000,
+        "<" + "password" * 15_000,
         "authorization: " * 10_000,
         "sk-" * 30_000,
         'password="' + "\\" * 100_000,

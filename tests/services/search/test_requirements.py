@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.search import is_too_general, meets, requirements_of
+from services.search import is_about_opposite, is_too_general, meets, requirements_of
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,40 @@ def test_an_introduction_answers_nothing_particular(heading: str) -> None:
     assert not is_too_general(("Ferrygate", heading), "how do I get started?")
     assert not is_too_general((heading, "Limits"), "how do I limit the upload rate?")
     assert not is_too_general((), "how do I limit the upload rate?")
+
+
+@pytest.mark.parametrize(
+    ("question", "heading", "text"),
+    [
+        ("How do I turn off the alarm?", "Bells › Turn on the alarm", "Open the settings and press F9."),
+        ("How do I turn off the alarm?", "Alarm", "To turn on the alarm, press F9."),
+        ("How do I disable the cache?", "Cache", "Enable the cache with `cache: true`."),
+        ("How do I log out of the console?", "Log in", "Open the console and type your name."),
+        ("How do I opt out of tracking?", "Tracking", "To opt in to tracking, open the settings."),
+        ("How do I delete one message?", "Delete all messages", "Press F9."),
+        ("How do I delete one message in a channel?", "Messages", "To delete all messages of a channel, press F9."),
+        ("How do I reset my password?", "Reset the password of all users", "Run `users reset`."),
+        ("How do I share a project with nobody but me?", "Share a project with everybody", "Press F9."),
+        ("How do I migrate from MySQL to Postgres?", "Migrate from Postgres to MySQL", "Run `migrate`."),
+        ("How do I deploy without Docker?", "Deploy with Docker", "Run `docker compose up`."),
+    ],
+)
+def test_a_section_about_the_opposite_is_known(question: str, heading: str, text: str) -> None:
+    assert is_about_opposite(question, heading.split(" › "), text)
+
+
+@pytest.mark.parametrize(
+    ("question", "heading", "text"),
+    [
+        ("How do I turn off the alarm?", "Turn off the alarm", "After you turn on the alarm, press F8."),
+        ("How do I turn off the alarm?", "Turning the alarm on and off", "Press F9."),
+        ("How do I turn off the alarm?", "Alarm", "Turn on the alarm with F9. Turn it off with F8."),
+        ("How do I turn off the alarm?", "Alarm", ""),
+        ("How do I log out of the console?", "Console", "Log in to the console: F9.\nLog out of the console: F8."),
+        ("How do I disable the cache?", "Enable the cache", "To disable it, set `cache: false`."),
+        ("How do I reset my password?", "Passwords", "To reset the password of every user, run `users reset`."),
+        ("upgrading from 2.9, can I jump to 3.4?", "Upgrade from 2.9 to 3.x", "Go to 3.0 first."),
+    ],
+)
+def test_a_section_that_has_both_or_neither_is_none_about_the_opposite(question: str, heading: str, text: str) -> None:
+    assert not is_about_opposite(question, heading.split(" › "), text)

@@ -58,6 +58,15 @@ def test_an_answer_that_is_ahead_of_all_others_is_quoted_and_rivals_are_not() ->
     assert {each.level for each in judge_team_answers(ASKED, rivals, [CLOSE, CLOSE])} <= {Level.POINT, Level.SILENCE}
 
 
+@pytest.mark.parametrize("match", [Match(near=0.63, missing=0.4), None])
+def test_the_first_answer_of_a_team_is_not_told_to_whoever_asks_something_about_the_product(
+    match: Match | None,
+) -> None:
+    """It has no rival that it could be ahead of."""
+    matches = [] if match is None else [match]
+    assert judge_team_answers("how do I oil the press?", [said(ASKED)], matches)[0].level is not Level.ANSWER
+
+
 def test_answers_to_one_question_are_no_rivals_and_the_one_that_helped_comes_first() -> None:
     once, again = said(ASKED, cosine=0.61), said(ASKED, section=1, helped=True)
     assert [each.hit for each in judge_team_answers(ASKED, [once, again], [CLOSE, CLOSE])] == [again, once]
@@ -182,6 +191,14 @@ def test_other_words_for_the_same_matter_cost_nothing(asked: str, earlier: str) 
             "How do I reset my password?",
             "How do I enable the lanternfish option? (reset password login account backup)",
         ),
+        (
+            "How do I reset the lanternfish cache on the server?",
+            "How do I reset the lanternfish cache on the server? How do I move it to the server?",
+        ),
+        (
+            "How do I repair the lanternfish service?",
+            "How do I switch the lanternfish service to the nightly channel? How do I repair the lanternfish service?",
+        ),
     ],
 )
 def test_the_answer_to_a_question_with_others_is_not_sure_to_be_to_one_of_these(asked: str, earlier: str) -> None:
@@ -195,6 +212,7 @@ def test_the_answer_to_a_question_with_others_is_not_sure_to_be_to_one_of_these(
         ("How do I reset my password?", "I forgot my password. How do I reset it? Thanks for any help."),
         ("The plugin fails on Windows", "I installed the plugin on Windows and it fails. What am I doing wrong?"),
         ("How do I reset my password?", "Can I reset my password? How do I reset the password?"),
+        ("How do I reset my password?", "How do I reset my password? Is there any command to reset it?"),
         ("Where do I change my secret word?", "How do I reset my password? I forgot it."),
     ],
 )

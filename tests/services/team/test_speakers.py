@@ -454,3 +454,11 @@ DOUBTS = (
 def test_an_answer_that_somebody_doubts_is_not_quoted(doubt: tuple[tuple[int, str], ...]) -> None:
     to = [UNKNOWN, ANN, *(BEN if who == LEE else ANN if who == KIM else UNKNOWN for who, _ in doubt)]
     assert not sections(talk((ANN, ASKED), (KIM, ANSWER), *doubt, to=to))[0][-1]
+
+
+def test_a_heading_keeps_lines_of_a_question_apart() -> None:
+    asked = "How do I pull the lever of the press\nThe answer is: run it.\nIs that right?"
+    article = read_topic(Topic("gpu", (talk((ANN, asked), (KIM, "Pull it with the left hand.")),)).text)
+    assert article.sections[0].headings == (
+        "How do I pull the lever of the press – The answer is: run it. Is that right?",
+    )

@@ -14,7 +14,7 @@ from services.conversations import phrases
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
-from services.search import Level
+from services.search import EARLIER_QUESTION, Level
 from tests.services.assistant.extractive.lanternfish import (
     INDEX,
     QUESTIONS,
@@ -94,8 +94,8 @@ async def test_a_team_answer_is_named_as_such() -> None:
     query = "does hardware transcoding on a raspberry pi work?"
     given = await generate(query, [BY_ID["team:gpu-transcoding.txt"]])
     assert (given.answer or "").startswith(
-        "From an earlier answer by the team:\n> Does hardware transcoding work on a Raspberry Pi 5?"
-        " I could not find a setting.\n\nNo, the Pi 5"
+        "From an earlier answer by the team:\n> Somebody asked: Does hardware transcoding work on a Raspberry Pi 5? …"
+        "\n\nNo, the Pi 5"
     )
 
 
@@ -119,6 +119,22 @@ async def test_only_what_was_loaded_is_quoted() -> None:
     query = "how to turn off face recognition?"
     assert (await generate(query, [])).answer is None
     assert (await generate(query, [BY_ID["kb:guides/backup.md"]])).answer is None
+
+
+async def test_a_section_that_does_the_opposite_is_not_quoted() -> None:
+    asked = "How do I turn off the alarm of the quokka?"
+    turns_on = "## Turn on the alarm\n\nOpen the settings of the quokka, choose Alarm and press F9.\n\n"
+    only = Source("kb:quokka.md", f"# Quokka\n\n{turns_on}")
+    search = search_over(books(only))
+    assert (await search.find(asked)).level is Level.ANSWER
+    assert (await generated_by(ExtractiveAssistant(search), asked, [only])).answer is None
+    followed = f"and how do I turn it off?\n{EARLIER_QUESTION}How do I turn on the alarm of the quokka?"
+    assert (await generated_by(ExtractiveAssistant(search), followed, [only])).answer is None
+    turns_off = turns_on.replace("Turn on", "Turn off").replace("F9", "F8")
+    both = Source("kb:quokka.md", f"# Quokka\n\n{turns_on}{turns_off}")
+    given = await generated_by(assistant_over(books(both)), asked, [both])
+    assert "F8" in (given.answer or "")
+    assert "F9" not in (given.answer or "")
 
 
 async def test_of_equal_passages_the_teams_comes_first_whatever_the_order_of_sources() -> None:

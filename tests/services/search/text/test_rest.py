@@ -260,6 +260,11 @@ def test_spanning_cells_do_not_shift_the_others() -> None:
     assert shown(text) == "```\na | b\n--+--\nc | d\n  | e\n```"
 
 
+def test_a_cell_that_spans_rows_in_the_last_column_adds_no_column() -> None:
+    text = "+---+---+\n| a | b |\n+===+===+\n| c | d |\n+---+   |\n| e |   |\n+---+---+\n| f | g |\n+---+---+\n"
+    assert shown(text) == "```\na | b\n--+--\nc | d\ne |\nf | g\n```"
+
+
 def test_a_table_that_is_not_well_formed_keeps_its_words() -> None:
     text = "===== =====\nA     B\n===== =====\n``tool`` :setting:`other`\n===== =====\n"
     assert shown(text) == "```\nA     B\ntool other\n```"
@@ -301,7 +306,7 @@ def test_a_document_that_docutils_cannot_take_falls_back(monkeypatch: pytest.Mon
     def fails(text: str) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("services.search.text.rest_writer.parse_rest", fails)
+    monkeypatch.setattr("services.search.text.rest_article.parse_rest", fails)
     article = read_rest("Before.\n\nTitle\n=====\nText\nmore.\n\nNext.\n")
     assert article.title == "Title"
     assert [(section.headings, section.text) for section in article.sections] == [
@@ -444,7 +449,7 @@ def test_a_damaged_document_is_read(data: st.DataObject) -> None:
 @pytest.mark.parametrize("form", ["*a ", "```\n", "word " * 3 + "\n"])
 def test_a_text_with_an_endless_paragraph_is_not_given_to_docutils(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What docutils needs for a paragraph grows with its square, and no other thread runs meanwhile."""
-    monkeypatch.setattr("services.search.text.rest_writer.read_article", Mock(side_effect=AssertionError("it was")))
+    monkeypatch.setattr("services.search.text.rest_article.read_article", Mock(side_effect=AssertionError("it was")))
     article = read_rest("Title\n=====\n\n" + form * (20_000 // len(form)) + "\n\nThe end.\n")
     assert article.title == "Title"
     assert article.sections[-1].text.endswith("The end.")

@@ -49,9 +49,8 @@ class InlineReader:
         self._labels = labels
         self._substitutes: dict[tuple[str, Style], str] = {}
         self._depth = 0
-        _link_anonymous(document)
 
-    def markdown(self, node: nodes.Element, style: Style = Style.MARKDOWN) -> str:
+    def text(self, node: nodes.Element, style: Style = Style.MARKDOWN) -> str:
         """Return the text of an element, in one line, without spaces around it."""
         return _SPACES.sub(" ", self._children(node, style)).strip()
 
@@ -175,19 +174,25 @@ _EMPTY = Cell("", ())
 
 
 def _rows_of(part: nodes.Element, read_cell: Callable[[nodes.Element], Cell]) -> list[list[Cell]]:
-    """Return the cells of each row; of a cell that spans several, the others are empty."""
+    """Return the cells of each row. Where a cell spans several places, all but its first are empty."""
     rows: list[list[Cell]] = []
-    below: dict[int, int] = {}
+    rows_spanned: dict[int, int] = {}  # by column: the rows below that a cell above still spans
+
+    def fill_spanned(cells: list[Cell]) -> None:
+        while rows_spanned.get(len(cells), 0):
+            rows_spanned[len(cells)] -= 1
+            cells.append(_EMPTY)
+
     for row in part.children:
         cells: list[Cell] = []
         for entry in row.children:
-            while below.get(len(cells), 0):
-                below[len(cells)] -= 1
-                cells.append(_EMPTY)
+            fill_spanned(cells)
             if isinstance(entry, nodes.Element):
                 width = 1 + int(entry.get("morecols", 0))
-                below.update(dict.fromkeys(range(len(cells), len(cells) + width), int(entry.get("morerows", 0))))
+                columns = range(len(cells), len(cells) + width)
+                rows_spanned.update(dict.fromkeys(columns, int(entry.get("morerows", 0))))
                 cells += [read_cell(entry), *[_EMPTY] * (width - 1)]
+        fill_spanned(cells)
         rows.append(cells)
     return rows
 
@@ -252,7 +257,7 @@ class BlockReader:
         return [block for node in found for block in self.read(node)]
 
     def _paragraph(self, node: nodes.Element) -> list[Block]:
-        text = _AT_START.sub(r"\\\g<0>", self._inline.markdown(node))
+        text = _AT_START.sub(r"\\\g<0>", self._inline.text(node))
         return [Block(BlockKind.PROSE, text)] if text else []
 
     def _loose(self, node: nodes.Node) -> list[Block]:
@@ -260,7 +265,7 @@ class BlockReader:
         return self._paragraph(nodes.paragraph("", "", node.deepcopy())) if not isinstance(node, nodes.target) else []
 
     def _title(self, node: nodes.Element) -> list[Block]:
-        text = self._inline.markdown(node, Style.BOLD)
+        text = self._inline.text(node, Style.BOLD)
         return [Block(BlockKind.PROSE, f"**{text}**")] if text else []
 
     def _listing(self, node: nodes.Element) -> list[Block]:
@@ -285,8 +290,8 @@ class BlockReader:
         )
 
     def _definition(self, node: nodes.Element) -> list[Block]:
-        terms = [self._inline.markdown(term, Style.BOLD) for term in node.children if isinstance(term, nodes.term)]
-        kinds = [self._inline.markdown(kind) for kind in node.children if isinstance(kind, nodes.classifier)]
+        terms = [self._inline.text(term, Style.BOLD) for term in node.children if isinstance(term, nodes.term)]
+        kinds = [self._inline.text(kind) for kind in node.children if isinstance(kind, nodes.classifier)]
         body = [part for part in node.children if isinstance(part, nodes.definition)]
         line = " : ".join([f"**{', '.join(filter(None, terms))}**", *kinds])
         return _with_lead_in(line, "\n", self._read_all(body))
@@ -297,7 +302,7 @@ class BlockReader:
     def _field(self, node: nodes.field) -> list[Block]:
         name, *body = node.children
         lead = _field_name(
-            name.astext(), self._inline.markdown(name, Style.BOLD) if isinstance(name, nodes.Element) else ""
+            name.astext(), self._inline.text(name, Style.BOLD) if isinstance(name, nodes.Element) else ""
         )
         return _with_lead_in(lead, " ", self._read_all(body))
 
@@ -310,12 +315,12 @@ class BlockReader:
         return _with_lead_in(names, " – ", self._read_all(body))
 
     def _line_block(self, node: nodes.Element) -> list[Block]:
-        lines = [self._inline.markdown(line) for line in node.findall(nodes.line)]
+        lines = [self._inline.text(line) for line in node.findall(nodes.line)]
         text = "\n".join(lines).strip("\n")
         return [Block(BlockKind.PROSE, text)] if text else []
 
     def _attribution(self, node: nodes.Element) -> list[Block]:
-        return [Block(BlockKind.PROSE, f"— {self._inline.markdown(node)}")]
+        return [Block(BlockKind.PROSE, f"— {self._inline.text(node)}")]
 
     def _footnote(self, node: nodes.Element) -> list[Block]:
         label = next((child.astext() for child in node.children if isinstance(child, nodes.label)), "")
@@ -324,7 +329,7 @@ class BlockReader:
 
     def _titled_content(self, node: TitledContent) -> list[Block]:
         title, *body = node.children
-        text = self._inline.markdown(title, Style.BOLD) if isinstance(title, nodes.Element) else ""
+        text = self._inline.text(title, Style.BOLD) if isinstance(title, nodes.Element) else ""
         if not text:
             return self._read_all(body)
         if node["style"] == "note":
@@ -347,7 +352,7 @@ class BlockReader:
 
     def _cell(self, node: nodes.Element) -> Cell:
         parts = [part for part in node.findall() if isinstance(part, nodes.TextElement) and _is_leaf_block(part)]
-        plain = " ".join(filter(None, (self._inline.markdown(part, Style.PLAIN) for part in parts)))
+        plain = " ".join(filter(None, (self._inline.text(part, Style.PLAIN) for part in parts)))
         return Cell(plain, tuple(self._read_all(node.children)))
 
     def _refused_text(self, node: nodes.Element) -> list[Block]:
@@ -435,7 +440,9 @@ def read_article(text: str) -> Article:
 
 
 class _OpenSection:
-    """A section that is being read. `needs_blocks`: it has no heading or has sections below; empty, it is left out."""
+    """A section that is being read. `needs_blocks`: it is left out if it stays empty, as it has no heading of its own,
+    or has sections below it.
+    """
 
     def __init__(self, headings: tuple[str, ...], anchor: str, *, needs_blocks: bool = False) -> None:
         self.headings = headings
@@ -447,10 +454,11 @@ class _OpenSection:
 class _ArticleBuilder:
     def __init__(self, document: nodes.document) -> None:
         self._document = document
-        names = InlineReader(document, {})
+        _link_anonymous(document)
+        without_labels = InlineReader(document, {})
         found = list(_labelled_sections(document))
         self._anchors = {id(section): nodes.make_id(label) for label, section in found}
-        titles = {label: _title(section, names) for label, section in found}
+        titles = {label: _title(section, without_labels) for label, section in found}
         self._inline = InlineReader(document, titles)
         self._blocks = BlockReader(self._inline)
         self._sections: list[_OpenSection] = []
@@ -467,9 +475,9 @@ class _ArticleBuilder:
         self._sections.append(_OpenSection(headings, anchor, needs_blocks=needs_blocks))
         return self._sections[-1]
 
-    def _walk(self, children: Iterable[nodes.Node], below: _OpenSection, path: tuple[str, ...]) -> None:
-        """Read the children of a heading. `path`: of headings, empty above the title."""
-        current, names = below, path
+    def _walk(self, children: Iterable[nodes.Node], section: _OpenSection, path: tuple[str, ...]) -> None:
+        """Read what is in a section. `path`: of headings, empty above the title."""
+        current, names = section, path
         for child in children:
             if isinstance(child, nodes.section):
                 current.needs_blocks = True
@@ -477,7 +485,7 @@ class _ArticleBuilder:
             elif isinstance(child, _CONTAINERS):
                 self._walk(child.children, current, names)
             elif isinstance(child, nodes.system_message) and (heading := refused_heading(child)):
-                below.needs_blocks = True
+                section.needs_blocks = True
                 names = (*path, heading)
                 current = self._open(names, nodes.make_id(heading))
             else:
@@ -485,6 +493,7 @@ class _ArticleBuilder:
 
     def _section(self, node: nodes.section, path: tuple[str, ...]) -> None:
         names = (*path, _title(node, self._inline))
+        # The first section, with nothing above it, is the page itself.
         anchor = (
             ""
             if len(self._sections) == 1 and not self._sections[0].blocks
@@ -506,7 +515,7 @@ class _ArticleBuilder:
 
 def _title(section: nodes.Element, inline: InlineReader) -> str:
     title = next((child for child in section.children if isinstance(child, nodes.title)), None)
-    return inline.markdown(title, Style.PLAIN) if title is not None else ""
+    return inline.text(title, Style.PLAIN) if title is not None else ""
 
 
 def _labelled_sections(document: nodes.document) -> Iterator[tuple[str, nodes.section]]:
