@@ -135,7 +135,7 @@ def earlier_question(passage: StoredPassage) -> str:
     (`read_topic`), the question is whole. Names, addresses and invisible characters are left out, and so is what asks
     nothing, above all what could be taken for instructions: anybody may have written it.
     """
-    said = remove_addresses(_what_asks(" ".join(clean(passage.headings[-1]).split()))) if passage.headings else ""
+    said = _what_asks(remove_addresses(" ".join(clean(passage.headings[-1]).split()))) if passage.headings else ""
     # Once more, as signs that are left out may have stood within an address.
     return _escaped(remove_addresses(_MENTION.sub("@…", without_names(said).translate(_MARKUP))))
 
