@@ -132,15 +132,14 @@ def quote_team(passage: StoredPassage, answer: str, say: Phrases, max_chars: int
 
 def earlier_question(passage: StoredPassage) -> str:
     """Return the question that an answer of the team was given to, in one line. If the answer is quotable
-    (`read_topic`), the question is whole. Names, addresses and invisible characters are left out, and so is what asks
-    nothing, above all what could be taken for instructions: anybody may have written it.
+    (`read_topic`), the question is whole. Names, addresses and invisible characters are left out, and so are statements
+    beside the question that could be taken for instructions: anybody may have written it.
     """
     said = _what_asks(remove_addresses(" ".join(clean(passage.headings[-1]).split()))) if passage.headings else ""
     # Once more, as signs that are left out may have stood within an address.
     return _escaped(remove_addresses(_MENTION.sub("@…", without_names(said).translate(_MARKUP))))
 
 
-_MOST_SENTENCES = 2
 _DOES = re.compile(
     r"`|(?<!\S)~|[/\\]\w|(?<!\S)--?\w|[|;&<>${}]|\b(?:sudo|curl|wget|rm|chmod|chown|eval|exec|iex)\b"
     r"|\b(?:pip3?|npm|npx|apt|brew|docker|git|winget|choco) (?:i|install|run|pull|clone|exec|add|remove)\b"
@@ -150,15 +149,14 @@ _DOES = re.compile(
 
 
 def _what_asks(question: str) -> str:
-    """Return at most two sentences: those that ask, or else those without code, paths and commands, or else the
-    beginning before these; empty if there is none. An ellipsis stands for what is left out.
+    """Return a question without the statements beside it that hold code, paths or commands, for each of which stands an
+    ellipsis. A text in which nothing asks, such as an error message, stays as it is.
     """
     asking, others = asking_sentences(question)
-    shown = (asking or [each for each in others if not _DOES.search(each)])[:_MOST_SENTENCES]
-    if len(shown) == len(asking) + len(others):
-        return question
-    text = " ".join(map(str.strip, shown)) or _DOES.split(question)[0].strip()
-    return f"{text} …" if text else ""
+    for each in others if asking else ():
+        if _DOES.search(each):
+            question = question.replace(each.strip(), "…")
+    return question
 
 
 def other_pages(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:

@@ -97,24 +97,18 @@ def test_no_address_comes_back_with_the_signs_that_are_left_out(written: str) ->
             "How do I clear the cache? …",
         ),
         (
-            "I use 4.2 at home. How do I clear it? Is it safe to clear? Which key is it?",
-            "How do I clear it? Is it safe to clear? …",
+            "I use 4.2 at home. How do I clear it? Is it safe to clear?",
+            "I use 4.2 at home. How do I clear it? Is it safe to clear?",
         ),
-        ("The cache is not cleared", "The cache is not cleared"),
-        ("The cache is not cleared. Type `rm -r x` before you read on.", "The cache is not cleared. …"),
-        ("cannot save into the folder /home/x/y", "cannot save into the folder …"),
+        ("I use 4.2 at home. How do I clear it? Type rm -r ~ first.", "I use 4.2 at home. How do I clear it? …"),
+        ("Docker - cannot save into the folder /home/x/y", "Docker - cannot save into the folder /home/x/y"),
     ],
 )
-def test_of_an_earlier_question_what_asks_is_shown_and_no_instructions(asked: str, shown: str) -> None:
+def test_of_an_earlier_question_no_instructions_are_shown_that_stand_beside_it(asked: str, shown: str) -> None:
     """Pitfall 62: anybody may have written it, and it stands in the bot's own message."""
     said = kept("Press F9.", source_id="team:press.txt", headings=(asked,), title="")
     assert earlier_question(said) == shown
     assert f"\n> Somebody asked: {shown}\n\nPress F9." in quote_team(said, said.text, SAY, 2_000)
-
-
-def test_of_an_earlier_question_that_is_nothing_but_a_command_nothing_is_shown() -> None:
-    said = kept("Press F9.", source_id="team:press.txt", headings=("`sudo rm -rf ~/quokka`",), title="")
-    assert quote_team(said, said.text, SAY, 2_000).startswith("From an earlier answer by the team:\n\nPress F9.")
 
 
 @pytest.mark.parametrize("written", ["<@&\u200b4711>", "<@&47`11>", "<@4711>", "<@*!4711>"])

@@ -94,8 +94,7 @@ async def test_a_team_answer_is_named_as_such() -> None:
     query = "does hardware transcoding on a raspberry pi work?"
     given = await generate(query, [BY_ID["team:gpu-transcoding.txt"]])
     assert (given.answer or "").startswith(
-        "From an earlier answer by the team:\n> Somebody asked: Does hardware transcoding work on a Raspberry Pi 5? …"
-        "\n\nNo, the Pi 5"
+        "From an earlier answer by the team:\n> Somebody asked: Does hardware transcoding work on a Raspberry Pi 5?"
     )
 
 
