@@ -633,12 +633,13 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
     """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
     headings or by all those sentences of its `text` that have the most terms of `question`.
     """
+    asking = "\n".join(asking_sentences(question)[0]) or question
     heading = _EACH.sub(" ", "\n".join(headings))
     groups = [each for each in _exclusive_terms() if len(each) <= _MOST_SIDES]
-    if _is_opposite(question, heading, text, groups=groups):
+    if _is_opposite(asking, heading, text, groups=groups):
         return True
     # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
-    asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", question)), set(terms(question))
+    asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", asking)), set(terms(question))
     shared = [(len(wanted.intersection(terms(each))), each) for each in _SENTENCE.split(_EACH.sub(" ", text))]
     most = max(shared)[0]
     enough = min(_MIN_SUBJECT_TERMS, max(1, len(wanted) - 1))  # a word of a short question may be the opposite itself
