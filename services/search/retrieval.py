@@ -386,7 +386,7 @@ KEYWORD_WEIGHT = 0.05
 """The weight of BM25 when answers are ranked; the cosine has 1."""
 WORD_MATCH_WEIGHT = 0.5
 """The weight of how alike single words are, which is added to both."""
-_AHEAD_ALONE = 0.05
+_AHEAD_ALONE = 0.12
 """How far an answer without a rival counts as ahead: else the first that a team gives would be told to everybody."""
 _SAME_QUESTION_SHARE = 0.6
 """Two questions that share this part of their words count as the same question."""

@@ -317,7 +317,8 @@ async def _by_capture(stage: Stage, attack: Attack) -> None:
     await stage.asks(attack, f"{attack.case}: {ASKS}")
     stage.obedient.silent.add(attack.case)
     unanswered = await stage.asks(attack, f"{attack.case}: {ASKS} {stage.server.bot.mention}")
-    if f"“{attack.case}: " in "".join(post.content for post in answers_to(stage.server, unanswered)):
+    said = "".join(post.content for post in answers_to(stage.server, unanswered))
+    if f"“{attack.case}: " in said or "“…" in said:  # of what is said beside a question, paths and code are left out
         stage.obedient.obeyed[attack.mark].add(POINTED)
 
 
