@@ -96,6 +96,7 @@ def test_a_narrow_terminal_breaks_no_word_and_errors_are_told_to_who_is_asked(
         model_there.models = scenes.status(401)
         typist.answers("`none` [none]: ", SECRET_KEY)
         typist.until("give another")
+        typist.until_it_reads()
         typist.types(CTRL_C)
         assert typist.end() == 1
         seen = [line.strip() for line in typist.seen.replace("\r", "\n").splitlines()]
