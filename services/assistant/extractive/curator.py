@@ -110,9 +110,8 @@ class Subject:
         return dict(zip(self.terms, self.values, strict=True))
 
 
-@lru_cache(
-    maxsize=16
-)  # a pair's subject is used for classifying, integrating and updating; later only its topic keeps it
+# A pair's subject is used for classifying, integrating and updating; later only its topic keeps it.
+@lru_cache(maxsize=16)
 def subject_of(pair: Pair) -> Subject:
     found = list(exchanges_of(pair, _MAX_READ_CHARS))
     found = [each for each in found if each.answer] or found
