@@ -159,7 +159,7 @@ def revised_captures(
     what comes after a revision waits, and is handled together; so does what cannot be written (a full disk). When
     `events` end, nothing waits any more.
     """
-    waiting: dict[int | None, dict[Revised, Revision]] = {}
+    waiting: dict[int | None, dict[RevisionKey, Revision]] = {}
     ended = asyncio.Event()
     pauses, retries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), Backoff(FIRST_PAUSE, LONGEST_PAUSE)
     not_before = -inf
@@ -211,13 +211,13 @@ def revised_captures(
     )
 
 
-Revised = tuple[int, bool, bool]
-"""What a revision is about: an id, whether it is a doubt, and whether it is a place: a thread may have the id of the
-message that it was opened on.
+RevisionKey = tuple[int, bool, bool]
+"""Tells revisions apart: an id, whether it is doubted, and whether it is a place. A thread may have the id of the message
+that it was opened on.
 """
 
 
-def by_message(revisions: Iterable[Revision]) -> dict[Revised, Revision]:
+def by_message(revisions: Iterable[Revision]) -> dict[RevisionKey, Revision]:
     return {(each.message_id, each.is_doubt, each.is_place): each for each in revisions}
 
 
