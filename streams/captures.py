@@ -212,8 +212,8 @@ def revised_captures(
 
 
 RevisionKey = tuple[int, bool, bool]
-"""Tells revisions apart: an id, whether it is doubted, and whether it is a place. A thread may have the id of the message
-that it was opened on.
+"""Tells revisions apart: an id, whether it is doubted, and whether it is a place. A thread may have the id of the
+message that it was opened on.
 """
 
 
