@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import sys
 import termios
 
@@ -14,6 +15,7 @@ import termios
 def main() -> int:
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background of a shell have it ignored
     from tests.end_to_end.launcher import main as launched  # noqa: PLC0415 (the terminal first)
 
     return launched()
