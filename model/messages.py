@@ -131,6 +131,8 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     edited_at: float | None = field(default=None, compare=False)
     """When it was last edited, seconds since 1970, UTC; None: never, as far as is known."""
+    has_unread: bool = False
+    """True if it has a poll, stickers or a forwarded message: people see them, and nothing here reads them."""
 
     @property
     def is_empty(self) -> bool:

@@ -85,6 +85,7 @@ class Talk:
         second: float | None = None,
         mentions: Sequence[Author] = (),
         attachments: tuple[Attachment, ...] = (),
+        has_unread: bool = False,
         unheard: bool = False,
     ) -> Message:
         """A message, a second after the one before or at `second`, counted from `START`; `unheard`: the stream never
@@ -100,6 +101,7 @@ class Talk:
             reply_to=Reference(to.id, to.channel_id) if isinstance(to, Message) else to,
             mentions=tuple((mentioned.id, mentioned.name) for mentioned in mentions),
             attachments=attachments,
+            has_unread=has_unread,
         )
         message = replace(message, at=snowflake_time(message.id))
         if not unheard:

@@ -86,16 +86,22 @@ async def find_addressees(
     return found
 
 
+_ADDRESS = re.compile(r"(?<!<)https?://|https?://(?![^\s<>]*>)", re.IGNORECASE)
+"""An address of which Discord shows a preview: one that is not in angle brackets."""
+
+
 def _asks_alone(question: Collection[int], asker: _Asker, captured: Mapping[int, Message], answer: Message) -> bool:
     """Return True if what a message of the team answers stands in one message, and nowhere else: not in another one of
-    the asker's, nor in a file, nor in a wording that was edited lately.
+    the asker's, nor in a file, a poll, a sticker or what Discord shows of an address, nor in a wording that was edited
+    lately.
     """
     if question == asker.answered:
         return True
     message = captured[next(iter(question))]
     edited_at = message.edited_at
     was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS
-    return len(question) == 1 and not message.attachments and not was_edited
+    shows_more = message.has_unread or bool(message.attachments) or _ADDRESS.search(message.text) is not None
+    return len(question) == 1 and not shows_more and not was_edited
 
 
 def _begun(answer: Message) -> int:

@@ -85,6 +85,10 @@ class MessagePayload(Wire):
     edited_timestamp: str | None = None
     message_reference: MessageReference | None = None
     referenced_message: object = None  # decoded separately: an odd one must not spoil this message
+    # Of these it is read only whether there are any.
+    poll: object = None
+    sticker_items: object = None
+    message_snapshots: object = None
 
 
 class MessageUpdate(Wire):
@@ -553,6 +557,7 @@ def _from_wire(sent: MessagePayload) -> Message:
         mentions=_mentions(sent.mentions) if sent.mentions else (),
         attachments=_attachments(sent.attachments) if sent.attachments else (),
         edited_at=_instant(sent.edited_timestamp),
+        has_unread=bool(sent.poll or sent.sticker_items or sent.message_snapshots),
     )
 
 

@@ -689,10 +689,23 @@ def _meant_by(question: str) -> set[str]:
     return set(terms(text)) | _function_words_in(text).words
 
 
-def asks_only_among_others(question: str, earlier: str) -> bool:
+_REQUESTS = lazy_pattern(
+    r"""\b(?:i|we)(?:['’]d|\s+would)?\s+(?:\w+\s+)?(?:need|want|like|wish)\b | \b(?:tell|give|show|send)\s+(?:me|us)\b
+    | \bich\s+(?:will|möchte|brauche|suche|hätte\s+gern) | \b(?:sag|sagt|zeig|zeigt|gib|gebt)\s+mir\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_WITHDRAWS = lazy_pattern(
+    r"\b(?:(?:forget|scrap)\s+(?:it|that)|no\s+wait|nvm|never\s*mind|solved|works?\s+(?:now|again)|hat\s+sich\s+erledigt"
+    r"|vergiss\s+(?:es|das)|geht\s+(?:jetzt|wieder))\b",
+    re.IGNORECASE,
+)
+
+
+def asks_only_among_others(question: str, earlier: str, answer: str = "") -> bool:
     """Return True if only a part of an `earlier` question is about what `question` asks: a second sentence of it asks
     something besides, with a word that neither `question` nor the sentence nearest to that has; or only what stands
-    beside its questions has words of `question`.
+    beside its questions has words of `question`. What somebody wants beside it ("I need …") is asked, too, if the `answer` has
+    a word of it. Also True if the question is withdrawn behind it ("never mind, solved").
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
@@ -700,8 +713,14 @@ def asks_only_among_others(question: str, earlier: str) -> bool:
     wanted = set(terms(question))
     asked = [set(terms(each)) - _ask_nothing() for each in asking]
     nearest = max(asked, key=lambda words: len(words & wanted), default=set[str]())
+    behind = earlier.find(asking[0]) if asking else len(earlier)
+    if any(earlier.find(each) > behind and _WITHDRAWS.search(_prose(each)) for each in others):
+        return True
     if nearest & wanted:
-        return any(words - wanted - nearest for words in asked)
+        besides = [set(terms(each)) - _ask_nothing() for each in others if _REQUESTS.search(_prose(each))]
+        answered = set(terms(answer)) if besides else set[str]()
+        own = [words - wanted - nearest for words in asked] + [(words - wanted - nearest) & answered for words in besides]
+        return any(own)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 

@@ -432,7 +432,7 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
         if confidence >= _TEAM_ANSWER_FROM and (
             any(other.passage.doubted and not _is_before(other, hit) for other in later)
             or asks_something_else(query, earlier, hit.passage.text)
-            or asks_only_among_others(query, earlier)
+            or asks_only_among_others(query, earlier, hit.passage.text)
         ):
             confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -304,13 +304,26 @@ def test_a_question_that_comes_while_the_answer_to_another_one_is_written_does_n
     assert world.quoted == []
 
 
-def test_an_answer_to_a_question_with_a_file_is_not_quoted() -> None:
-    """The question may stand in the file."""
+@pytest.mark.parametrize(
+    ("text", "more", "is_quoted"),
+    [
+        (LAMP, {"attachments": (Attachment(5, "q.png", 9, "https://cdn.example/q.png"),)}, False),
+        (LAMP, {"has_unread": True}, False),
+        (f"{LAMP} https://example.com/q.png", {}, False),
+        (f"{LAMP} <https://example.com/q.png", {}, False),
+        (f"{LAMP} https://example.com/q.png>", {}, False),
+        (f"{LAMP} <https://example.com/q.png>", {}, True),
+    ],
+)
+def test_an_answer_to_a_question_with_more_than_words_is_not_quoted(
+    text: str, more: dict[str, Any], is_quoted: bool
+) -> None:
+    """The question may stand in the file, the poll, or the preview of an address."""
     world = World()
-    shown = world.says(ANN, LAMP, second=60, attachments=(Attachment(5, "q.png", 9, "https://cdn.example/q.png"),))
+    shown = world.says(ANN, text, second=60, **more)
     world.second = 60
     world.is_captured(world.writes(STAFF, WIPE, to=shown))
-    assert (len(world.pairs), world.quoted) == (1, [])
+    assert (len(world.pairs), len(world.quoted)) == (1, int(is_quoted))
 
 
 def test_a_quick_answer_to_the_only_question_is_quoted() -> None:

@@ -154,3 +154,9 @@ def test_an_odd_payload_is_refused_in_words_that_show_none_of_its_content(
         read_message({**payload(), **change})
     assert str(caught.value) == reason
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("key", ["poll", "sticker_items", "message_snapshots"])
+def test_what_people_see_and_nothing_here_reads_is_noted(key: str) -> None:
+    assert read_message(payload(**{key: [{"odd": 1}]})).has_unread
+    assert not read_message(payload(**{key: []})).has_unread

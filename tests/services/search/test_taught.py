@@ -191,6 +191,10 @@ def test_other_words_for_the_same_matter_cost_nothing(asked: str, earlier: str) 
             "How do I reset my password?",
             "How do I enable the lanternfish option? (reset password login account backup)",
         ),
+        ("How do I reset my password?", "How do I reset my password? Never mind, solved. The lever is stuck now."),
+        ("How do I reset my password?", "How do I reset my password? Hat sich erledigt. Der Hebel klemmt jetzt."),
+        ("How do I reset my password?", "How do I reset my password? I also want to pull the lever of the press."),
+        ("How do I reset my password?", "I need to pull the lever of the press. How do I reset my password?"),
         (
             "How do I reset the lanternfish cache on the server?",
             "How do I reset the lanternfish cache on the server? How do I move it to the server?",
@@ -214,6 +218,8 @@ def test_the_answer_to_a_question_with_others_is_not_sure_to_be_to_one_of_these(
         ("How do I reset my password?", "Can I reset my password? How do I reset the password?"),
         ("How do I reset my password?", "How do I reset my password? Is there any command to reset it?"),
         ("Where do I change my secret word?", "How do I reset my password? I forgot it."),
+        ("How do I reset my password?", "I want to get into the shop again. How do I reset my password?"),
+        ("How do I reset my password?", "Login works again. How do I reset my password?"),
     ],
 )
 def test_a_question_in_several_sentences_is_one_question(asked: str, earlier: str) -> None:
