@@ -704,8 +704,8 @@ _WITHDRAWS = lazy_pattern(
 def asks_only_among_others(question: str, earlier: str, answer: str = "") -> bool:
     """Return True if only a part of an `earlier` question is about what `question` asks: a second sentence of it asks
     something besides, with a word that neither `question` nor the sentence nearest to that has; or only what stands
-    beside its questions has words of `question`. What somebody wants beside it ("I need …") is asked, too, if the `answer` has
-    a word of it. Also True if the question is withdrawn behind it ("never mind, solved").
+    beside its questions has words of `question`. What somebody wants beside it ("I need …") is asked, too, if the
+    `answer` has a word of it. Also True if the question is withdrawn behind it ("never mind, solved").
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
@@ -718,9 +718,8 @@ def asks_only_among_others(question: str, earlier: str, answer: str = "") -> boo
         return True
     if nearest & wanted:
         besides = [set(terms(each)) - _ask_nothing() for each in others if _REQUESTS.search(_prose(each))]
-        answered = set(terms(answer)) if besides else set[str]()
-        own = [words - wanted - nearest for words in asked] + [(words - wanted - nearest) & answered for words in besides]
-        return any(own)
+        taken_up = [words & set(terms(answer)) for words in besides]
+        return any(words - wanted - nearest for words in asked + taken_up)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 
