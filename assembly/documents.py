@@ -199,8 +199,13 @@ class Documents:
         )
 
     async def holds(self, documents: Iterable[tuple[str, str]]) -> bool:
-        """Return True if the store has all of these: each by its collection and its id. Raises StoreUnavailable."""
+        """Return True if the store has all of these, each by its collection and its id, and the owners of those that
+        are runbooks show them in threads. Raises StoreUnavailable.
+        """
         for name, doc_id in documents:
+            owner_id = protocol.owner_of_runbooks(name)
+            if owner_id is not None and not self.runbooks.shown_in_threads(owner_id):
+                return False
             described = await self.store.describe(name)
             if described is None or doc_id not in {each.doc_id for each in described.documents}:
                 return False

@@ -26,7 +26,7 @@ from commands.arguments import (
 )
 from model.processes import UserError
 from services.redaction import Redactor
-from services.storage import FolderBusy, remedy
+from services.storage import DamagedIds, FolderBusy, remedy
 from services.telemetry import logs
 from settings import EMBEDDED, Settings, SettingsError, load
 
@@ -222,7 +222,7 @@ def run(options: argparse.Namespace) -> int:
             return run_guarded(settings, options, redact)
     except SettingsError as error:
         return print_error(str(error), UNUSABLE)  # names keys and how to set them, never values
-    except FolderBusy as error:  # of a part that can be lifted out, so it is no `UserError`
+    except (FolderBusy, DamagedIds) as error:  # of a part that can be lifted out, so they are no `UserError`
         return print_error(redact(str(error)), UNUSABLE)
     except UserError as error:
         return print_error(redact(str(error)), error.exit_code)
@@ -245,7 +245,7 @@ def run_guarded(settings: Settings, options: argparse.Namespace, redact: Callabl
     try:
         code = run_command(settings, options)
         sys.stdout.flush()
-    except (UserError, FolderBusy):
+    except (UserError, FolderBusy, DamagedIds):
         raise
     except BrokenPipeError:
         return handle_broken_pipe()

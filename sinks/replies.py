@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from clock import loop_time, now
 from clock.timeouts import Backoff
 from model.messages import Author, Message, Part, Place, PlaceKind, snowflake_time
-from model.outcomes import Outcome, OutcomeKind, recordable_sources
+from model.outcomes import Outcome, OutcomeKind, Reason, recordable_sources
 from model.servers import Servers
 from services.assistant import Inquiry, line_that_asks, links_block, reply_outcome
-from services.conversations import History, Outbox, People, Posts, StartedReply
+from services.conversations import History, Outbox, People, Posts, StartedReply, WorkCancelled
 from services.discord import (
     PAGE_SIZE,
     Fetcher,
@@ -72,6 +72,8 @@ class Replies:
         place_id = await self._open_place(inquiry)
         if inquiry.token.error is not None:
             raise inquiry.token.error
+        if inquiry.toolset is not None and not inquiry.toolset.may_be_shown:
+            raise WorkCancelled(Reason.DELETED)
         # Not cancelled from here on: half an answer helps nobody.
         inquiry.token.commit()
         reply = self._reply_to(inquiry, place_id, text)

@@ -17,7 +17,7 @@ from reporting.reading import TimeSpan, VotedQuestion
 from services.conversations import OptOutFile, read_posts
 from services.redaction import Redactor
 from services.search import Level
-from services.storage import DataFolder, json_state
+from services.storage import DataFolder
 from services.team import REMOVED
 from services.telemetry import number_of
 from settings import Settings, SettingsError, dotted, read_yaml
@@ -253,13 +253,12 @@ def write_from_votes(settings: Settings, period: TimeSpan, out: Path | None, gui
 
     Raises:
         Unusable: nothing can be written, or `out` exists.
+        DamagedIds: it cannot be told who has opted out.
         OSError: the data folder cannot be read, or `out` cannot be written.
     """
     if out is not None and (out.exists() or out.is_symlink()):
         raise Unusable(f"{FROM_VOTES_OPTION}: {out} is there already; name another file, or remove it")
     folder = DataFolder(settings.app.data_dir)
-    if json_state.ids_are_damaged(folder.opt_outs):
-        raise Unusable(f"{folder.opt_outs} is damaged: it cannot be told who has opted out; mend it by hand")
     found = voted_questions(settings, period, guild_id)
     if not found:
         answer = "an answer whose asker is known" + ("" if guild_id is None else f", from the server {guild_id}")

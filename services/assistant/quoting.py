@@ -256,4 +256,8 @@ def line_that_asks(asked: str) -> str:
     one message can hold.
     """
     text = remove_addresses(without_greeting(asked[:_NAMED_AFTER_CHARS]))
-    return next((line for line in text.splitlines() if asking_sentences(line)[0]), text)
+    named = next((line for line in text.splitlines() if asking_sentences(line)[0]), text)
+    # Markup and signs that nobody sees may stand within an address.
+    seen = clean(named).translate(_MARKUP)
+    shown = remove_addresses(seen)
+    return named if shown == seen else shown

@@ -165,6 +165,7 @@ class OptOutRegistry(Protocol):
 
 class OptOutFile:
     def __init__(self, path: Path) -> None:
+        """Raises DamagedIds."""
         self._path = path
         self._ids = json_state.read_ids(path)
         self._turn = asyncio.Lock()
@@ -184,16 +185,7 @@ class OptOutFile:
 
     async def _save(self) -> None:
         async with self._turn:
-            await run_blocking(_replace_opt_outs, self._path, json_state.render_ids(self._ids))
-
-
-def _replace_opt_outs(path: Path, content: bytes) -> None:
-    if json_state.ids_are_damaged(path):
-        # A person may still be able to read the ids in it.
-        aside = path.with_name(f"{path.name}.damaged")
-        files.replace(aside, path.read_bytes())
-        log.error("%s is damaged: kept as %s; repair it by hand", path, aside.name)
-    files.replace(path, content)
+            await run_blocking(files.replace, self._path, json_state.render_ids(self._ids))
 
 
 TYPING_SECONDS = 15.0

@@ -79,7 +79,10 @@ class Runbooks:
         """
         self._notes = notes
         if notes is None:
-            self._shown = await in_thread(json_state.read_ids, self.shown_path)
+            try:
+                self._shown = await in_thread(json_state.read_ids, self.shown_path)
+            except json_state.DamagedIds as error:
+                log.error("%s; until then nobody shows theirs in threads", error)  # noqa: TRY400 (for the operator)
         else:
             await notes.follow(SHOWN, self._heard_of_shown)
         for name in await self.store.list_collections(protocol.USER_PREFIX):
@@ -91,8 +94,8 @@ class Runbooks:
         """Reload a collection that another process has changed. Raises StoreUnavailable."""
         async with self._turn:
             described = await self.store.describe(name)
-            user_id = name.removeprefix(protocol.USER_PREFIX).partition("_")[0]
-            self._note(int(user_id), () if described is None else described.documents)
+            if (user_id := protocol.owner_of_runbooks(name)) is not None:
+                self._note(user_id, () if described is None else described.documents)
         self._forget_answers(name)
 
     def has_any(self, user_id: int) -> bool:

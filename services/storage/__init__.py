@@ -10,6 +10,7 @@ from services.storage.confined import OutsideFolder, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, lock, lock_refusal, make_private
 from services.storage.files import FileChange, describe_error, in_thread, remedy
 from services.storage.json_state import (
+    DamagedIds,
     Record,
     edit_records,
     json_object,

@@ -19,21 +19,20 @@ _DAMAGE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError)
 log = logging.getLogger(__name__)
 
 
+class DamagedIds(Exception):
+    """A list of ids cannot be read. The message is one line with the remedy."""
+
+    def __init__(self, path: Path) -> None:
+        remedy = "mend it by hand (a list in JSON, each id in quotes), or take it from a backup"
+        super().__init__(f"{path} is damaged, and whose ids it holds cannot be told; {remedy}")
+
+
 def read_ids(path: Path) -> set[int]:
-    """Read a JSON list of ids, such as of people who opted out; empty if the list is damaged."""
+    """Read a JSON list of ids, such as of people who opted out. Raises DamagedIds."""
     try:
         return _ids(path)
     except _DAMAGE_ERRORS:
-        log.error("%s is damaged: nobody counts as opted out until it is mended", path)  # noqa: TRY400 (a line for the operator)
-        return set()
-
-
-def ids_are_damaged(path: Path) -> bool:
-    try:
-        _ids(path)
-    except _DAMAGE_ERRORS:
-        return True
-    return False
+        raise DamagedIds(path) from None
 
 
 def render_ids(ids: Iterable[int]) -> bytes:

@@ -863,3 +863,36 @@ async def test_an_answer_from_a_file_that_is_deleted_while_it_waits_is_not_poste
     told = await decide(world, asked.id, "post")
     assert told == "The question is gone, or a file that the answer is from, so nothing is posted."
     assert [world.replies, world.story[-1]] == [[], "cancelled: deleted"]
+
+
+@pytest.mark.parametrize("approval", ["all", "off"])
+async def test_a_runbook_that_is_made_private_while_the_answer_waits_or_is_written_is_not_shown(
+    begin: Begin, approval: str
+) -> None:
+    channel = ReviewChannel()
+    stage = await begin(
+        script=Script(
+            picks=[], seconds={"generate": 40}, answers=[answer("Your runbook says: it hangs at door 7.", "mine.md")]
+        ),
+        reviews=channel,
+        durable=True,
+        ai_response={"approval": approval, "approval_minutes": 1440},
+        discord={"review_channel_id": REVIEW},
+    )
+    world = stage.world
+    assert world.documents is not None
+    commands = RunbookCommands(world.documents.runbooks, stage.uploads)
+    runbook = stage.uploads.file("mine.md", "# Spare key\n\nThe spare key hangs at door 7.")
+    await commands.add(call(ANNA, HELP), runbook, None, None)
+    await commands.show_in_threads(call(ANNA, HELP), "thread")
+    await world.wait(60)
+    asked = world.says(ANNA, f"<@{BOT.id}> where does the spare key hang?", mentions=((BOT.id, "Millrace"),))
+    await world.wait(3600 if approval == "all" else 80)
+    assert "generate" in world.script.steps
+    await commands.show_in_threads(call(ANNA, HELP), "private")
+    await world.wait(3600)
+    if approval == "all":
+        assert "door 7" in channel.last.texts[-1]
+        told = await decide(world, asked.id, "post")
+        assert told == "The question is gone, or a file that the answer is from, so nothing is posted."
+    assert [world.replies, world.story[-1]] == [[], "cancelled: deleted"]

@@ -20,6 +20,9 @@ from services.discord import thread_name
         ("discord.gg/evil How can I restore a backup?", "How can I restore a backup?"),
         ("Look at evil.example/login", "Look at"),
         ("https://evil.example", "Question"),
+        ("why does **https**://evil.example/x fail?", "why does fail?"),
+        ("why does `https`://evil.example fail?", "why does fail?"),
+        ("how do I exclude *.py?", "how do I exclude *.py?"),
     ],
 )
 def test_a_thread_is_named_after_the_line_that_asks_without_addresses(asked: str, name: str) -> None:

@@ -77,6 +77,11 @@ def user_collection(user_id: str) -> str:
     return f"{USER_PREFIX}{_snowflake(user_id)}_kb"
 
 
+def owner_of_runbooks(name: str) -> int | None:
+    """Return the id of the person whose runbooks a collection holds; None: it holds something else."""
+    return int(name.removeprefix(USER_PREFIX).partition("_")[0]) if name.startswith(USER_PREFIX) else None
+
+
 def is_personal(name: str) -> bool:
     """Return True if a collection of this name holds the files of a thread or the runbooks of a person."""
     return _PERSONAL.fullmatch(name) is not None

@@ -306,6 +306,12 @@ class Toolset:
         return frozenset(found)
 
     @property
+    def may_be_shown(self) -> bool:
+        """False if the owner of a runbook that was found has made it private since, and others read the answer."""
+        configs = [self._tools[CASE if name == QUERY_FILE else name].config for name, _ in self._found]
+        return all(config.admits(self._context) for config in configs)
+
+    @property
     def has_found(self) -> bool:
         """True if a tool has found anything, which may stand in the answer."""
         return any(result.sources for _, result in self._found)

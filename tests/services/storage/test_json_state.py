@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,16 +19,12 @@ def test_text_that_is_not_there_is_empty_and_bytes_that_are_no_text_spoil_only_t
     assert read_text(path) == "größer\ufffd!"
 
 
-def test_ids_that_cannot_be_read_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("damage", ["{", "{}", '["x"]', '["5", null]', '["5"', '["5"]\0\0', "[1e400]", "[" * 100_000])
+def test_ids_that_cannot_be_read_are_none(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "ids.json"
-    for damage in ("{", "{}", '["x"]', "[1e400]", "[" * 100_000):
-        caplog.clear()
-        path.write_text(damage)
-        assert json_state.ids_are_damaged(path)
-        assert json_state.read_ids(path) == set()
-        assert caplog.messages == [f"{path} is damaged: nobody counts as opted out until it is mended"]
-    path.write_bytes(json_state.render_ids({7}))
-    assert not json_state.ids_are_damaged(path)
+    path.write_text(damage)
+    with pytest.raises(json_state.DamagedIds, match=f"^{re.escape(str(path))} is damaged, .*mend it by hand"):
+        json_state.read_ids(path)
 
 
 def test_an_object_that_cannot_be_read_is_empty_and_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
