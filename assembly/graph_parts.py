@@ -27,6 +27,7 @@ from assembly.documents import Documents, documents_for, evidence_rules
 from assembly.team import curation_parts, curation_rules, image_services
 from clock import now, run_blocking
 from dataflow.metering import Gauge
+from model.messages import Message
 from model.outcomes import Outcome, Result
 from model.servers import Servers
 from operators.approving import pairs_in
@@ -79,11 +80,11 @@ from streams.curation import CurationServices
 from streams.wiring import EvidenceParts, Rules, Services, Sinks
 
 
-def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rules:
+def graph_rules(settings: Settings, state: RunState, withheld: Callable[[Message], bool], *, finish_all: bool) -> Rules:
     discord = settings.discord
     return Rules(
         screen=ScreenRules(
-            withheld=state.is_withheld,
+            withheld=withheld,
             channels=settings.servers.map(
                 lambda each: ChannelLists(each.discord.channel_allowlist, unread_channels(each.discord))
             ),
@@ -102,18 +103,23 @@ def graph_rules(settings: Settings, state: RunState, *, finish_all: bool) -> Rul
     )
 
 
+def is_withheld(state: RunState, history: History, message: Message) -> bool:
+    """As `RunState.is_withheld`; the marker of a forum post's title withholds its first message."""
+    return state.is_withheld(message) or state.is_opted_out(message.author.id, history.title_of(message))
+
+
 def unread_channels(discord: DiscordSettings) -> frozenset[int]:
     """Return the channels that are never read. Where the team decides about drafts, nothing is asked or taught."""
     review = discord.review_channel_id
     return discord.channel_denylist if review is None else discord.channel_denylist | {review}
 
 
-def context_rules(settings: Settings, state: RunState) -> ContextRules:
+def context_rules(settings: Settings, withheld: Callable[[Message], bool]) -> ContextRules:
     discord = settings.discord
     return ContextRules(
         reply_chain_max_depth=discord.reply_chain_max_depth,
         grouping_seconds=discord.message_grouping_window_seconds,
-        withheld=state.is_withheld,
+        withheld=withheld,
         redact=Redactor(settings.secrets).text,
     )
 
@@ -264,7 +270,9 @@ async def question_now(
     known = dict(zip(asked_ids, draft.asked_texts, strict=False))
     # What was not edited reads as it did, whatever the names of those whom it mentions are now.
     return [
-        known[each.id] if each.edited_at is None and each.id in known else context.text_of(each)
+        known[each.id]
+        if each.edited_at is None and each.id in known and not history.title_of(each)
+        else context.text_of(each)
         for each in found
         if each is not None
     ]
@@ -357,7 +365,8 @@ def assemble(
     people = People(teams(settings), fetcher)
     tracker = ConversationTracker(tracking_rules(settings))
     team = TeamActivity(history)
-    context = Context(history, people, tracker, context_rules(settings, state))
+    withheld = partial(is_withheld, state, history)
+    context = Context(history, people, tracker, context_rules(settings, withheld))
     viewing = ThreadAccess(history, fetcher)
     in_flight = InFlight()
 
@@ -424,7 +433,7 @@ def assemble(
             cases=documents.cases,
             ingest_services=documents.ingest_services,
             forget_answers=documents.answers.purge,
-            withheld=state.is_withheld,
+            withheld=withheld,
             notes=FileNotes(
                 poster=poster,
                 history=history,
@@ -509,7 +518,7 @@ def assemble(
     return GraphParts(
         services=services,
         sinks=sinks,
-        rules=graph_rules(settings, state, finish_all=servers.default.captures.finish_all),
+        rules=graph_rules(settings, state, withheld, finish_all=servers.default.captures.finish_all),
         state=state,
         servers=servers,
     )

@@ -133,6 +133,8 @@ class Message:
     """When it was last edited, seconds since 1970, UTC; None: never, as far as is known."""
     has_unread: bool = False
     """True if it has a poll, stickers or a forwarded message: people see them, and nothing here reads them."""
+    title: str = field(default="", compare=False)
+    """In an earlier version of the first message of a forum post: what the post was called then."""
 
     @property
     def is_empty(self) -> bool:

@@ -76,7 +76,7 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
         types = {message.id: await context.author_type(message) for message in messages}
         texts = {message.id: context.text_of(message) for message in messages}
         with_words = [message for message in messages if texts[message.id]]
-        addressees = await find_addressees(with_words, types, context.written_by_users)
+        addressees = await find_addressees(with_words, types, context.written_by_users, context.title_above)
         for message in messages:
             # A message that was edited until nothing is known of its words keeps its place.
             text = texts[message.id] or (REMOVED if message.edited_at is not None else "")

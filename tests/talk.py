@@ -39,7 +39,8 @@ STAFF_TOO = Author(51, "tom")
 CHANNEL = Place(1000, PlaceKind.CHANNEL, "help", GUILD)
 PRIVATE = Place(1001, PlaceKind.CHANNEL, "staff", GUILD, public=False)
 FORUM = 1002
-THREAD = Place(2000, PlaceKind.THREAD, "a thread", GUILD, parent_id=CHANNEL.id, owner_id=ANN.id)
+THREAD = Place(2000, PlaceKind.THREAD, "", GUILD, parent_id=CHANNEL.id, owner_id=ANN.id)
+"""Its name would be one more thing that the team may answer."""
 POST = Place(2001, PlaceKind.FORUM_POST, "a post", GUILD, parent_id=FORUM, owner_id=ANN.id)
 PRIVATE_THREAD = Place(2002, PlaceKind.THREAD, "secret", GUILD, parent_id=PRIVATE.id, public=False)
 

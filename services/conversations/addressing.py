@@ -40,7 +40,10 @@ class _Asker:
 
 
 async def find_addressees(
-    messages: Sequence[Message], types: Mapping[int, AuthorType], writers_of: WritersOf
+    messages: Sequence[Message],
+    types: Mapping[int, AuthorType],
+    writers_of: WritersOf,
+    title_above: Callable[[Message], str] = lambda _: "",
 ) -> dict[int, int]:
     """Return to whom each message of the team is, by message: the id of a user if that is certain, else the id of its
     own author. It has no entry if no user has written before it. A user's message has an entry, the id of that user, if
@@ -53,6 +56,7 @@ async def find_addressees(
 
     `messages`: those that are captured with their words, in order of id; a user's as it read before the next one of the
     team, so that a later one is not certain to be to it if it was edited meanwhile. `types`: of all messages, by id.
+    `title_above`: returns what people read above a message as the name of its thread, and is no part of its text.
     """
     found: dict[int, int] = {}
     askers: dict[int, _Asker] = {}
@@ -78,7 +82,7 @@ async def find_addressees(
         if not any(each < begun for each in asked):  # a quick answer, to all that there was to read
             read_until = snowflake_at(message.at - READING_SECONDS)
         question = {each for each in asked if each < read_until}
-        if question and question.issubset(known) and _asks_alone(question, asker, captured, message):
+        if question and question.issubset(known) and _asks_alone(question, asker, captured, message, title_above):
             found[message.id] = user_id
             found |= dict.fromkeys(asker.waiting - question, user_id)
             asker.was_late = any(each >= read_until for each in asker.waiting)
@@ -86,22 +90,34 @@ async def find_addressees(
     return found
 
 
-_ADDRESS = re.compile(r"(?<!<)https?://|https?://(?![^\s<>]*>)", re.IGNORECASE)
-"""An address of which Discord shows a preview: one that is not in angle brackets."""
+_WORD = re.compile(r"\w+")
+_SHOWS_MORE = re.compile(r"(?<!<)https?://|https?://(?![^\s<>]*>)|~~", re.IGNORECASE)
+"""An address of which Discord shows a preview, as it is not in angle brackets; or words that are struck out."""
 
 
-def _asks_alone(question: Collection[int], asker: _Asker, captured: Mapping[int, Message], answer: Message) -> bool:
+def _asks_alone(
+    question: Collection[int],
+    asker: _Asker,
+    captured: Mapping[int, Message],
+    answer: Message,
+    title_above: Callable[[Message], str],
+) -> bool:
     """Return True if what a message of the team answers stands in one message, and nowhere else: not in another one of
-    the asker's, nor in a file, a poll, a sticker or what Discord shows of an address, nor in a wording that was edited
-    lately.
+    the asker's, nor in a file, a poll, a sticker or what Discord shows of an address, nor in the title of the thread,
+    nor in a wording that was edited lately.
     """
     if question == asker.answered:
         return True
     message = captured[next(iter(question))]
     edited_at = message.edited_at
     was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS
-    shows_more = message.has_unread or bool(message.attachments) or _ADDRESS.search(message.text) is not None
-    return len(question) == 1 and not shows_more and not was_edited
+    shows_more = message.has_unread or bool(message.attachments) or _SHOWS_MORE.search(message.text) is not None
+    is_titled = not _words_in(title_above(message)) <= _words_in(message.text)
+    return len(question) == 1 and not (shows_more or is_titled or was_edited)
+
+
+def _words_in(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
 
 
 def _begun(answer: Message) -> int:

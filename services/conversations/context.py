@@ -183,9 +183,22 @@ class Context:
         return await self._people.look_up(message.author, message.guild_id, self._history.guild_of(message))
 
     def text_of(self, message: Message) -> str:
-        """Return the text of a message: trimmed, with names for mentions, placeholders for files, and no secrets."""
+        """Return the text of a message: trimmed, with names for mentions, placeholders for files, and no secrets. That
+        of the first message of a forum post begins with the title of the post, unless it says that itself.
+        """
         text = render(message, self._history.names).removeprefix(self._tracker.kind_of(message.id).opening)
+        title = " ".join(self._history.title_of(message).split())
+        if title.casefold() not in text.casefold():
+            text = f"{title}\n{text}".strip()
         return text if self._rules.redact is None else self._rules.redact(text)
+
+    def title_above(self, message: Message) -> str:
+        """Return the name of a message's thread or forum post, unless its text has that (`text_of`), or the bot has
+        opened the thread, which is named after a question then.
+        """
+        place = self._history.place(message.channel_id)
+        is_named = place.is_thread and place.owner_id != self._people.bot_id
+        return place.name if is_named and not self._history.title_of(message) else ""
 
     def after_edit(self, edit: Edited) -> Message | None:
         """Return a message after an edit; None: it is unknown, or nothing of it may be captured."""

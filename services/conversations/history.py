@@ -182,6 +182,7 @@ class History:
         self._gone = BoundedDict[int, int | None](KEPT_GONE)  # by message, the place where it was deleted, if known
         self._gone_places = BoundedDict[int, None](KEPT_GONE)
         self._edited = BoundedDict[int, None](KEPT_GONE)
+        self._renamed = BoundedDict[int, float](KEPT_GONE)  # when a forum post got another name; Discord does not say
         self._early = BoundedDict[int, Edited](KEPT_EARLY)  # edits that came before their message, by message id
         self.newest_id = 0
         self._replaced = deque[tuple[int, Message]](maxlen=KEPT_REPLACED)  # with an id of the time of the edit
@@ -202,7 +203,8 @@ class History:
                 for message_id in message_ids:
                     self._timeline(channel_id).remove(message_id)
                     self._gone[message_id] = channel_id
-            case PlaceSeen(place=place):
+            case PlaceSeen(at=at, place=place):
+                self._note_title(at, place)
                 self.add_place(place)
             case PlaceGone(place_id=place_id):
                 self._gone_places[place_id] = None
@@ -228,6 +230,26 @@ class History:
             self._archived[place.id] = None
             if len(self._archived) > KEPT_ARCHIVED:
                 self._forget_place(next(iter(self._archived)))
+
+    def title_of(self, message: Message) -> str:
+        """Return the name of a forum post, for its first message; empty for any other message."""
+        if message.title or message.id != message.channel_id:
+            return message.title
+        place = self._places.get(message.channel_id)
+        return place.name if place is not None and place.kind is PlaceKind.FORUM_POST else ""
+
+    def _note_title(self, at: float, place: Place) -> None:
+        """Keep the first message of a forum post as it was, if the post is called otherwise now."""
+        before = self._places.get(place.id)
+        if before is None or before.name == place.name or before.kind is not PlaceKind.FORUM_POST:
+            return
+        timeline = self._timeline(place.id)
+        message = timeline.get(place.id)
+        if message is not None:
+            self._replaced.append((max(self.newest_id, snowflake_at(at)), replace(message, title=before.name)))
+            self._edited[message.id] = None
+            self._renamed[message.id] = at
+            timeline.add(replace(message, edited_at=at))
 
     def _forget_place(self, place_id: int) -> None:
         self._places.pop(place_id, None)
@@ -403,7 +425,8 @@ class History:
         """Add fetched messages, except those that were deleted meanwhile."""
         for message in page:
             if message.id not in self._gone:
-                timeline.add(message)
+                renamed_at = self._renamed.get(message.id, 0.0)
+                timeline.add(replace(message, edited_at=max(message.edited_at or 0.0, renamed_at) or None))
 
     def _timeline(self, place_id: int) -> Timeline:
         timeline = self._timelines.get(place_id)
@@ -461,7 +484,8 @@ class History:
             changed = apply_edit(message, edit)
             # Discord also reports an edit when it adds a preview.
             if changed.text != message.text or _file_ids(changed) != _file_ids(message):
-                self._replaced.append((max(self.newest_id, snowflake_at(edit.at)), message))
+                as_it_was = replace(message, title=self.title_of(message))
+                self._replaced.append((max(self.newest_id, snowflake_at(edit.at)), as_it_was))
                 changed = replace(changed, edited_at=edit.at)
             timeline.add(changed)
             self._edited[edit.message_id] = None

@@ -355,6 +355,10 @@ class Decoder:
             if each.place.guild_id == sent.guild_id and (changed := self._update_visibility(known, each)) is not None
         ]
 
+    def name_of(self, thread_id: int) -> str | None:
+        known = self._threads.get(thread_id)
+        return None if known is None else known.place.name
+
     def remove(self, payload: Mapping[str, object]) -> int:
         """Forget the channel or thread that was deleted; returns its id."""
         place_id = read(Gone, payload).id
@@ -500,6 +504,13 @@ def _place_seen(decoder: Decoder, at: float, d: Payload) -> Sequence[Event]:
     return tuple(PlaceSeen(at, each) for each in decoder.update(d))
 
 
+def _thread_changed(decoder: Decoder, at: float, d: Payload) -> Sequence[Event]:
+    """A forum post of another name counts as an edit of its first message, which has the post's id."""
+    before, seen = decoder.name_of(read(Gone, d).id), _place_seen(decoder, at, d)
+    posts = (each.place for each in seen if isinstance(each, PlaceSeen) and each.place.kind is PlaceKind.FORUM_POST)
+    return *seen, *(Edited(at, each.id, each.id, None) for each in posts if before not in {None, each.name})
+
+
 def _place_gone(decoder: Decoder, at: float, d: Payload) -> Sequence[Event]:
     return (PlaceGone(at, decoder.remove(d), read(Gone, d).guild_id),)
 
@@ -514,7 +525,7 @@ _READERS: Mapping[str, Callable[[Decoder, float, Payload], Sequence[Event]]] = {
     "CHANNEL_UPDATE": _place_seen,
     "CHANNEL_DELETE": _place_gone,
     "THREAD_CREATE": _place_seen,
-    "THREAD_UPDATE": _place_seen,
+    "THREAD_UPDATE": _thread_changed,
     "THREAD_DELETE": _place_gone,
     "MESSAGE_CREATE": _posted,
     "MESSAGE_UPDATE": _edited,

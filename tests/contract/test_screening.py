@@ -20,6 +20,7 @@ from tests.world import (
     TESS,
     Script,
     World,
+    forum_post,
     picture,
     snowflake,
     thread,
@@ -163,6 +164,37 @@ async def test_marked_messages_are_withheld_from_the_context_of_others(tmp_path:
     assert world.story == ["ignored: opted out", "replied", "replied"]
     assert world.script.asked[-1].text.splitlines()[1:] == ["user: How?"]
     assert "my secret" not in "".join(asked.text for asked in world.script.asked)
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "asked"),
+    [
+        (
+            "How do I restore a backup?",
+            "I have tried for an hour.",
+            "How do I restore a backup?\nI have tried for an hour.",
+        ),
+        ("Restore a backup", "How do I restore a backup?", "How do I restore a backup?"),
+        ("My token is password=hunter2hunter2", "Why?", "My token is password=[redacted: secret]\nWhy?"),
+        ("!NoBot a story", "Why?", None),
+    ],
+)
+async def test_the_title_of_a_forum_post_is_asked_with_its_first_message(
+    tmp_path: Path, title: str, text: str, asked: str | None
+) -> None:
+    world = await World.begin(tmp_path)
+    first = world.writes(ANNA, text)
+    world.opens(replace(forum_post(first.id, ANNA), name=title))
+    world.delivers(replace(first, channel_id=first.id))
+    await world.wait(61)
+    world.says(ANNA, "and then?", where=first.id)
+    await world.wait(61)
+    if asked is None:
+        assert world.story[0] == "ignored: opted out"
+        assert "story" not in "".join(each.text for each in world.script.asked)
+    else:
+        assert world.replies[0] == f"About: {asked}"
+        assert world.replies[1] == "About: and then?"
 
 
 async def test_people_who_opted_out_are_left_alone(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.conversations import READING_SECONDS
-from model.events import Ready
+from model.events import PlaceSeen, Ready
 from model.messages import Attachment, Author, Message, Place, Reference
 from operators.capturing import ExtractedCapture, extract
 from services.assistant import CaptureJob
@@ -31,7 +31,7 @@ from services.team.captures import (
 )
 from services.team.topics import topic_block
 from tests.services.team.test_archive import a_pair
-from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, START, THREAD, SmallFetcher, Talk
+from tests.talk import ANN, BEN, BOT, CHANNEL, POST, STAFF, START, THREAD, SmallFetcher, Talk, snowflake
 
 CAT = Author(3, "cat")
 USERS = ANN, BEN, CAT
@@ -313,6 +313,7 @@ def test_a_question_that_comes_while_the_answer_to_another_one_is_written_does_n
         (f"{LAMP} <https://example.com/q.png", {}, False),
         (f"{LAMP} https://example.com/q.png>", {}, False),
         (f"{LAMP} <https://example.com/q.png>", {}, True),
+        (f"{LAMP} ~~Or not?~~", {}, False),
     ],
 )
 def test_an_answer_to_a_question_with_more_than_words_is_not_quoted(
@@ -324,6 +325,41 @@ def test_an_answer_to_a_question_with_more_than_words_is_not_quoted(
     world.second = 60
     world.is_captured(world.writes(STAFF, WIPE, to=shown))
     assert (len(world.pairs), len(world.quoted)) == (1, int(is_quoted))
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "is_quoted"),
+    [(SCAM, ANN, False), (SCAM, BOT, True), ("Backup lamp overnight", ANN, True), ("lamp, and the scam", ANN, False)],
+)
+def test_the_name_of_a_thread_may_be_what_the_team_answers(name: str, owner: Author, is_quoted: bool) -> None:
+    world = World(replace(THREAD, name=name, owner_id=owner.id))
+    world.history.add_place(world.where)
+    lamp = world.writes(ANN, LAMP)
+    world.is_captured(world.writes(STAFF, YES, to=lamp))
+    assert [question for question, _ in world.quoted] == [LAMP] * is_quoted
+
+
+@pytest.mark.parametrize(
+    ("renamed_after", "to", "asked"),
+    [
+        (None, "", [f"{SCAM} {LAMP}"]),
+        (1, "The lamp", [f"The lamp – {LAMP}"]),
+        (900, "The lamp", []),
+        (1100, "The lamp", []),
+    ],
+)
+def test_the_title_of_a_forum_post_is_part_of_its_question_as_it_was_when_the_team_answered(
+    renamed_after: float | None, to: str, asked: list[str]
+) -> None:
+    world = World(replace(POST, id=snowflake(60), name=SCAM))
+    world.history.add_place(world.where)
+    lamp = world.writes(ANN, LAMP)
+    assert lamp.id == world.where.id
+    if renamed_after is not None:
+        at = START + 60 + renamed_after
+        world.history.observe(PlaceSeen(at, replace(world.where, name=to)))
+    world.is_captured(world.writes(STAFF, YES, wait=1000, to=lamp))
+    assert [" ".join(question.split()) for question, _ in world.quoted] == asked
 
 
 def test_a_quick_answer_to_the_only_question_is_quoted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,9 @@ def test_channels_and_threads_come_change_and_go() -> None:
     post: dict[str, object] = {"id": "40", "type": 11, "name": "Q", "guild_id": "1", "parent_id": "21", "owner_id": "7"}
     opened = Place(40, PlaceKind.FORUM_POST, "Q", 1, 21, 7)
     assert decode("THREAD_CREATE", post, decoder) == (PlaceSeen(5.0, opened),)
+    renamed = decode("THREAD_UPDATE", {**post, "name": "Why?"}, decoder)
+    assert renamed == (PlaceSeen(5.0, replace(opened, name="Why?")), Edited(5.0, 40, 40, None))
+    decode("THREAD_UPDATE", post, decoder)
     locked = decode("THREAD_UPDATE", {**post, "thread_metadata": {"locked": True, "archived": True}}, decoder)
     assert locked == (PlaceSeen(5.0, Place(40, PlaceKind.FORUM_POST, "Q", 1, 21, 7, locked=True, archived=True)),)
     assert decode("THREAD_DELETE", {"id": "40", "type": 11, "parent_id": "21"}, decoder) == (PlaceGone(5.0, 40),)
