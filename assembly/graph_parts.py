@@ -30,7 +30,7 @@ from dataflow.metering import Gauge
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from model.servers import Servers
-from operators.approving import pairs_in
+from operators.approving import digest_of, pairs_in
 from operators.screen import ChannelLists, ScreenRules
 from services.assistant import Assistant
 from services.conversations import (
@@ -243,8 +243,16 @@ class ServerParts:
     captures: CaptureParts
 
 
-async def is_current(servers: Servers[ServerParts], draft: Draft) -> bool:
-    """Return True if the topics of the team still hold what a draft is made of."""
+async def is_current(servers: Servers[ServerParts], context: Context, history: History, draft: Draft) -> bool:
+    """Return True if the topics of the team still hold what a draft is made of, and the messages of others that it is
+    made with are there as they were. Raises LookupFailed.
+    """
+    for place_id, message_id, digest in draft.shown:
+        message = await history.message(place_id, message_id)
+        if history.is_gone(message_id) or (message is not None and not context.in_order({message.id: message})):
+            return False
+        if message is not None and message.edited_at is not None and digest_of(context.text_of(message)) != digest:
+            return False
     held = await pairs_in(servers[draft.reply.guild_id].library, {source_id for source_id, _ in draft.pairs})
     return held.issuperset(draft.pairs)
 
@@ -488,7 +496,7 @@ def assemble(
         is_public=lambda place_id: history.knows(place_id) and history.place(place_id).public,
         question_now=partial(question_now, context, history, fetcher, documents),
         may_quote=may_quote,
-        is_current=partial(is_current, servers),
+        is_current=partial(is_current, servers, context, history),
         opted_out=state.opt_outs,
         redact=Redactor(settings.secrets).text,
         audit=state.audit,

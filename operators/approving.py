@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
@@ -65,6 +66,22 @@ def is_sure(inquiry: Inquiry, found: SearchResult) -> bool:
     looked_up = inquiry.toolset is not None and inquiry.toolset.has_found
     cites_pages = bool(inquiry.citations) and found.judged_pages.issuperset(inquiry.citations)
     return cites_pages and not looked_up and not is_from_team(source.id for source in inquiry.sources)
+
+
+def shown_in(inquiry: Inquiry) -> tuple[tuple[int, int, str], ...]:
+    """Return the messages that an answer was made with, but those of the asker and of bots, as in `Draft.shown`."""
+    places = {
+        each.id: each.channel_id
+        for each in inquiry.messages
+        if each.author.id != inquiry.part.author.id and not each.author.is_bot
+    }
+    turns = (turn for turn in inquiry.conversation.turns if turn.message_id in places)
+    return tuple((places[turn.message_id], turn.message_id, digest_of(turn.text)) for turn in turns)
+
+
+def digest_of(text: str) -> str:
+    """Return a hash of a text, which tells whether it has changed and not what it says."""
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 async def pairs_in(library: Library, source_ids: Iterable[str]) -> set[tuple[str, str]]:
@@ -151,6 +168,7 @@ def approve(
             review_channel_id=rules.review_channel_id,
             asked_texts=tuple(texts.get(each, "") for each in part.message_ids),
             pairs=tuple(sorted(pairs)),
+            shown=shown_in(inquiry),
             documents=() if inquiry.toolset is None else tuple(sorted(inquiry.toolset.found_documents())),
         )
 

@@ -125,8 +125,9 @@ def screen(
         --m1--i---i----k--~----------(~ r)--------|   i = Ignored, k = Keep, ~ = Amend, r = Removed
 
     Typing keeps open the window of the person who types. Edits and deletions amend messages that still wait in a
-    window; later, a deletion cancels the answer and an edit has no effect. A team member's message cancels the answers
-    it makes unnecessary.
+    window; later, a deletion cancels the answer, and so does an edit that adds the opt-out marker; any other edit of
+    the question has no effect. An answer to somebody else that is made with the message begins again. A team member's
+    message cancels the answers it makes unnecessary.
     """
     seen = RecentIds(IDS_KEPT)
 
@@ -184,10 +185,15 @@ def screen(
 
     def change(edit: Edited) -> Iterable[ScreenedItem]:
         key = in_flight.waiting_key(edit.message_id)
+        message = history.in_memory(edit.channel_id, edit.message_id)
+        withheld = message is not None and rules.withheld(message)
+        if withheld:
+            in_flight.cancel_deleted(Deleted(edit.at, edit.channel_id, (edit.message_id,)))
+        elif message is not None and message.edited_at == edit.at:  # not a preview that Discord adds
+            in_flight.work.withdraw_messages((edit.message_id,))
         if key is None:
             return ()
-        message = history.in_memory(edit.channel_id, edit.message_id)
-        if message is not None and ((withheld := rules.withheld(message)) or message.is_empty):
+        if message is not None and (withheld or message.is_empty):
             reason = Reason.OPTED_OUT if withheld else Reason.EMPTY
             return amend(key, edit.message_id, None), ignored(message, reason)
         return (amend(key, edit.message_id, edit),)

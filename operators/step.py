@@ -100,11 +100,16 @@ def in_turn(*steps: StepOperator) -> StepOperator:
     )
 
 
+MOST_RESTARTS = 2
+"""An answer that is made with messages of others begins again so often because these are deleted or edited."""
+
+
 def in_order(*steps: StepOperator, personal_work: PersonalWork | None = None) -> StepOperator:
     """Combine steps as `in_turn` does, in the order of `model.steps.STEPS`.
 
     `personal_work`: gets to know whose texts the steps work with. When somebody withdraws theirs, their own inquiries
-    end as cancelled, and those of others begin again.
+    end as cancelled, and those of others begin again; these also when a message of them is deleted or edited, and after
+    the third one they end as cancelled.
 
         --q1---------------------|      q1 quotes somebody who asks to be forgotten
         [ in_order(gather, gate) ]      gather and gate take a second each
@@ -133,21 +138,23 @@ def _run_steps(
         gauge(name, active[name])
 
     async def run_steps(item: Inquiry | Unanswered) -> Item:
+        restarts = 0
         while personal_work is not None:
-            people = set[int]()
+            people, others = set[int](), set[int]()
             try:
-                with personal_work.handling(people):
-                    return await run_once(item, people)
+                with personal_work.handling(people, others):
+                    return await run_once(item, people, others)
             except Withdrawn as withdrawn:
-                if withdrawn.user_id == item.part.author.id:
+                restarts += withdrawn.user_id is None
+                if withdrawn.user_id == item.part.author.id or restarts > MOST_RESTARTS:
                     return failed_outcome(item, _first_step(works, item), WorkCancelled(Reason.DELETED))
                 log.info("an answer begins again, without the words of somebody who has withdrawn them")
                 if isinstance(item, Inquiry) and "gate" in item.decisions:
                     item = item._replace(is_counted=True)
                 inquiry_of(item).decisions.clear()
-        return await run_once(item, {*inquiry_of(item).people})
+        return await run_once(item, {*inquiry_of(item).people}, set())
 
-    async def run_once(item: Item, people: set[int]) -> Item:
+    async def run_once(item: Item, people: set[int], others: set[int]) -> Item:
         current_part.set(item.part)
         current_people.set(people)
         known: tuple[Message, ...] | None = None
@@ -158,6 +165,7 @@ def _run_steps(
             if inquiry.messages is not known:
                 known = inquiry.messages
                 people.update(message.author.id for message in (*inquiry.part.messages, *known))
+                others.update(each.id for each in known if each.author.id != inquiry.part.author.id)
             if work.gauge is None:
                 item = await _result(work, item)
                 continue

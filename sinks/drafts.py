@@ -76,7 +76,7 @@ NOT_AS_ASKED = (
 )
 QUESTION_EDITED = "The question was edited since, and nothing was done. It is shown as it reads now: look at it again."
 CHANGED_SINCE = (
-    "What the team said, of which this answer is made, was changed, removed or continued since. *Edit* it, which makes "
+    "Something that this answer is made of was changed, removed or continued since. *Edit* it, which makes "
     "it yours, and *Post* that; or discard it."
 )
 
@@ -107,7 +107,7 @@ class DraftSink:
             or a file that the answer is from. Raises LookupFailed: it is unknown.
         may_quote: returns True if the question of a draft may be told to everybody as it was asked, by what Discord
             says now. It is asked before the question is kept.
-        is_current: returns True if the topics of the team still hold what a draft is made of.
+        is_current: returns True if all that a draft is made of is as it was: what the team taught, and messages.
         opted_out: the ids of people who have opted out. It is looked at again before a draft is posted: those
             who opted out while the bot was away are known only by then.
         redact: removes secrets from what a person enters.
@@ -302,7 +302,7 @@ class DraftSink:
             raise DecisionRefused(QUESTION_EDITED)
         if keeps and not await self.may_quote(draft):
             raise DecisionRefused(NOT_AS_ASKED)
-        if draft.pairs and not await self.is_current(draft):
+        if not await self._is_current(draft):
             raise DecisionRefused(CHANGED_SINCE)
         thread_id = None if draft.thread_name else draft.reply.place_id
         obstacle = None if self.access is None else self.access.why_not_allowed(draft.channel_id, thread_id)
@@ -319,6 +319,12 @@ class DraftSink:
         kept = f" {KEPT if 'kept' in decision else NOT_KEPT}" if keeps else ""
         request.tell(f"{ENDS[end].told}{kept}")
         return outcome
+
+    async def _is_current(self, draft: Draft) -> bool:
+        try:
+            return await self.is_current(draft)
+        except LookupFailed as error:
+            raise DecisionRefused(f"What it is made of could not be looked up ({error}). Try again.") from error
 
     async def _show_question(self, draft: Draft, texts: Sequence[str]) -> None:
         """Keep the question as it reads now, and show it. Raises OSError: it is as before."""

@@ -19,6 +19,8 @@ longer one if the question came when the answer had been begun.
 
 _MENTION = re.compile(r"<@!?([0-9]{1,20})>[\s,:]*")
 
+_MENTIONS_MANY = re.compile(r"<@&[0-9]{1,20}>|@(?:here|everyone)\b")
+
 Writers = Mapping[int, int]
 """The author of each message of a community user, by message; 0: it is not known."""
 WritersOf = Callable[[int, int, int], Awaitable[Writers | None]]
@@ -51,8 +53,9 @@ async def find_addressees(
 
     The user is certain if the message replies to one of theirs, or begins with a mention of them, and all that they
     ask is there: not deleted, not withheld, and written before the answer was begun (`seconds_to_answer`). With neither
-    reply nor mention, nobody else may have written in the place. The question must be one message without files. Names
-    that are typed decide nothing.
+    reply nor mention, nobody else may have written in the place, and no colleague may have asked something since. A
+    message that mentions anybody else is certain to nobody. The question must be one message with nothing but words.
+    Names that are typed decide nothing.
 
     `messages`: those that are captured with their words, in order of id; a user's as it read before the next one of the
     team, so that a later one is not certain to be to it if it was edited meanwhile. `types`: of all messages, by id.
@@ -63,8 +66,10 @@ async def find_addressees(
     captured = {message.id: message for message in messages}
     first_asked = min((each for each, kind in types.items() if kind is AuthorType.COMMUNITY_USER), default=None)
     new, changed = set[int](), set[int]()  # since the last message of the team; and edited after the next one
+    asking_id = 0  # who of the team has asked something since the last message of a user
     for message in messages:
         if types[message.id] is AuthorType.COMMUNITY_USER:
+            asking_id = 0
             askers.setdefault(message.author.id, _Asker()).waiting.add(message.id)
             new.add(message.id)
         if types[message.id] is not AuthorType.TEAM_MEMBER or first_asked is None or message.id < first_asked:
@@ -74,8 +79,12 @@ async def find_addressees(
         known, edits = captured.keys() - changed, {each: captured[each].edited_at for each in new}
         changed |= {each for each, at in edits.items() if at is not None and snowflake_at(at) >= begun}
         new.clear()
+        replies_to_colleague = asking_id not in {0, message.author.id} and message.reply_to is None
+        asking_id = message.author.id if "?" in message.text else asking_id
         user_id = _named_user(message, captured, types, askers)
-        if user_id is None or askers[user_id].was_late:
+        if user_id is None or askers[user_id].was_late or _is_for_others(message.text, user_id):
+            continue
+        if replies_to_colleague and not _opening_mentions(message.text):
             continue
         asker = askers[user_id]
         asked = await _asked(message, user_id, asker, captured, types, writers_of)
@@ -103,8 +112,8 @@ def _asks_alone(
     title_above: Callable[[Message], str],
 ) -> bool:
     """Return True if what a message of the team answers stands in one message, and nowhere else: not in another one of
-    the asker's, nor in a file, a poll, a sticker or what Discord shows of an address, nor in the title of the thread,
-    nor in a wording that was edited lately.
+    the asker's, nor in what that replies to or stands below, nor in a file, a poll, a sticker or what Discord shows of
+    an address, nor in the title of the thread, nor in a wording that was edited lately.
     """
     if question == asker.answered:
         return True
@@ -112,8 +121,10 @@ def _asks_alone(
     edited_at = message.edited_at
     was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS
     shows_more = message.has_unread or bool(message.attachments) or _SHOWS_MORE.search(message.text) is not None
+    starter = captured.get(message.channel_id)
+    stands_below = message.reply_to is not None or (starter is not None and starter.author.id != message.author.id)
     is_titled = not _words_in(title_above(message)) <= _words_in(message.text)
-    return len(question) == 1 and not (shows_more or is_titled or was_edited)
+    return len(question) == 1 and not (shows_more or stands_below or is_titled or was_edited)
 
 
 def _words_in(text: str) -> set[str]:
@@ -132,6 +143,11 @@ def _opening_mentions(text: str) -> set[int]:
         user_ids.add(int(mention[1]))
         end = mention.end()
     return user_ids
+
+
+def _is_for_others(text: str, user_id: int) -> bool:
+    """Return True if a text mentions a role, everybody, or anybody besides a user."""
+    return _MENTIONS_MANY.search(text) is not None or any(int(each) != user_id for each in _MENTION.findall(text))
 
 
 def _named_user(

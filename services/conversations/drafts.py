@@ -71,6 +71,8 @@ class Draft:
         pairs: the conversations of the team that the answer is from, as in `Inquiry.cited_pairs`; none once a person
             has edited it.
         documents: the files and runbooks that the answer is from: the collection of each, and its id there.
+        shown: the other messages that it was made with: the place, the id, and a hash of the text of each; none once a
+            person has edited it.
         is_reworded: the question was edited while the draft waited.
         end: how it ended, or ends while it is approved.
         keeps: the edited answer is kept as what the team taught.
@@ -102,6 +104,7 @@ class Draft:
     editors: tuple[int, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     documents: tuple[tuple[str, str], ...] = ()
+    shown: tuple[tuple[int, int, str], ...] = ()
     is_reworded: bool = False
 
     @property
@@ -157,7 +160,7 @@ class Draft:
     def with_text(self, text: str, by: int) -> Draft:
         """Return the draft with another text. `by`: the person; 0: somebody at the dashboard."""
         editors = (*self.editors, by) if by and by not in self.editors else self.editors
-        return replace(self, text=text, edited_by=by, editors=editors, pairs=())
+        return replace(self, text=text, edited_by=by, editors=editors, pairs=(), shown=())
 
     def as_ended(self, end: DraftEnd, by: int, at: float) -> Draft:
         """Return what is kept of the draft when it has ended, at that time: ids, and nothing of the asker."""
@@ -170,6 +173,7 @@ class Draft:
             asked_texts=(),
             editors=(),
             pairs=(),
+            shown=(),
             documents=(),
             until=at + KEPT_SECONDS,
             decided_by=by,

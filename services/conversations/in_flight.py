@@ -17,10 +17,12 @@ from model.outcomes import Ignored, Outcome, Reason, Result
 
 
 class Withdrawn(Exception):
-    """Raised by work with the texts of somebody who has opted out, or asks to be forgotten: `user_id`."""
+    """Raised by work with the texts of somebody who has opted out, or asks to be forgotten: `user_id`; None: a message
+    was deleted or edited.
+    """
 
-    def __init__(self, user_id: int) -> None:
-        super().__init__("somebody whose texts it works with has opted out, or asks to be forgotten")
+    def __init__(self, user_id: int | None) -> None:
+        super().__init__("somebody whose texts it works with has withdrawn them, or a message of them")
         self.user_id = user_id
 
 
@@ -28,13 +30,16 @@ class PersonalWork:
     """Knows with whose texts each running task works, and stops the tasks that work with those of one person."""
 
     def __init__(self) -> None:
-        self._handled: dict[CancelToken, Collection[int]] = {}
+        self._handled: dict[CancelToken, tuple[Collection[int], Collection[int]]] = {}  # with people and messages
         self._being_forgotten = Counter[int]()
 
     @contextmanager
-    def handling(self, people: Collection[int], *, archived: bool = False) -> Generator[CancelToken]:
-        """Stop the block with `Withdrawn` when one of `people` withdraws their texts. More people may be added to the
-        collection meanwhile. After the `commit` of the token that is given, the block is not stopped any more.
+    def handling(
+        self, people: Collection[int], messages: Collection[int] = (), *, archived: bool = False
+    ) -> Generator[CancelToken]:
+        """Stop the block with `Withdrawn` when one of `people` withdraws their texts, or one of `messages` (ids) is
+        deleted or edited. More may be added to both meanwhile. After the `commit` of the token that is given, the block
+        is not stopped any more.
 
         `archived`: the texts are from the archive. They stay there while their writer is being forgotten, so the block
         does not even begin then.
@@ -44,7 +49,7 @@ class PersonalWork:
         token, task = CancelToken(), asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"  # noqa: S101 (for the type checker)
         token.attach(task.cancel)
-        self._handled[token] = people
+        self._handled[token] = people, messages
         try:
             yield token
         except asyncio.CancelledError:
@@ -60,8 +65,14 @@ class PersonalWork:
 
     def withdraw(self, user_id: int) -> None:
         """Stop what works with the texts of a person."""
-        for token in [token for token, people in self._handled.items() if user_id in people]:
+        for token in [token for token, (people, _) in self._handled.items() if user_id in people]:
             token.cancel(Withdrawn(user_id))
+
+    def withdraw_messages(self, message_ids: Iterable[int]) -> None:
+        """Stop what works with messages that were deleted or edited."""
+        gone = frozenset(message_ids)
+        for token in [token for token, (_, messages) in self._handled.items() if not gone.isdisjoint(messages)]:
+            token.cancel(Withdrawn(None))
 
     @contextmanager
     def forgetting(self, user_id: int) -> Generator[None]:
@@ -163,9 +174,12 @@ class InFlight:
             self._move(message_id, thread_id)
 
     def cancel_deleted(self, event: Deleted) -> None:
-        """Cancel the answers to deleted messages. Those that still wait are removed from their window elsewhere."""
+        """Cancel the answers to deleted messages, and begin those again that are made with them. Messages that still
+        wait are removed from their window elsewhere.
+        """
         for message_id in event.message_ids:
             self._cancel(message_id, Reason.DELETED)
+        self.work.withdraw_messages(event.message_ids)
 
     def cancel_answered(self, message: Message, conversation: Iterable[int]) -> None:
         """Cancel the answers that a team member's message makes unnecessary: to the message it replies to, to questions

@@ -31,7 +31,7 @@ from services.team.captures import (
 )
 from services.team.topics import topic_block
 from tests.services.team.test_archive import a_pair
-from tests.talk import ANN, BEN, BOT, CHANNEL, POST, STAFF, START, THREAD, SmallFetcher, Talk, snowflake
+from tests.talk import ANN, BEN, BOT, CHANNEL, POST, STAFF, STAFF_TOO, START, THREAD, SmallFetcher, Talk, snowflake
 
 CAT = Author(3, "cat")
 USERS = ANN, BEN, CAT
@@ -325,6 +325,28 @@ def test_an_answer_to_a_question_with_more_than_words_is_not_quoted(
     world.second = 60
     world.is_captured(world.writes(STAFF, WIPE, to=shown))
     assert (len(world.pairs), len(world.quoted)) == (1, int(is_quoted))
+
+
+@pytest.mark.parametrize("others", ["<@&99>", "@here", "@everyone", f"<@{STAFF_TOO.id}>", f"<@!{BEN.id}>"])
+@pytest.mark.parametrize("is_reply", [True, False])
+def test_what_mentions_others_is_not_certainly_for_the_user(others: str, *, is_reply: bool) -> None:
+    world = World()
+    lamp = world.writes(ANN, LAMP)
+    world.is_captured(world.writes(STAFF, f"{YES} {others}", to=lamp if is_reply else None))
+    assert (len(world.pairs), world.quoted) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("by", "is_reply", "is_quoted"), [(STAFF, True, True), (STAFF, False, False), (STAFF_TOO, False, True)]
+)
+def test_what_follows_the_question_of_a_colleague_may_answer_that(
+    by: Author, *, is_reply: bool, is_quoted: bool
+) -> None:
+    world = World()
+    lamp = world.writes(ANN, LAMP)
+    world.is_captured(world.writes(STAFF_TOO, "What is with this one?"))
+    world.is_captured(world.writes(by, YES, to=lamp if is_reply else None))
+    assert any(YES in answer for _, answer in world.quoted) == is_quoted
 
 
 @pytest.mark.parametrize(
