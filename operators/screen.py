@@ -102,12 +102,15 @@ class ScreenRules:
     channels: Servers[ChannelLists] = field(default_factory=lambda: Servers({None: ChannelLists()}))
     has_outcome: Callable[[int, int], bool] | None = None
 
-    def may_read(self, channel_id: int | None, guild_id: int | None) -> bool:
-        """Return True if the channel is allowed. `channel_id`: None if it is unknown, and so may be denied."""
+    def may_read(self, place_id: int, channel_id: int | None, guild_id: int | None) -> bool:
+        """Return True if a place is allowed, by its own id or by that of its channel; None: that is unknown, and so it
+        may be denied.
+        """
         allowed, denied = self.channels[guild_id]
         if channel_id is None:
             return not (allowed or denied)
-        return channel_id not in denied and (not allowed or channel_id in allowed)
+        places = {place_id, channel_id}
+        return places.isdisjoint(denied) and (not allowed or not places.isdisjoint(allowed))
 
 
 def screen(
@@ -179,7 +182,7 @@ def screen(
             return Reason.EMPTY
         known = not history.is_unlisted(message.channel_id)
         channel_id = history.place(message.channel_id).channel_id if known else None
-        if not rules.may_read(channel_id, history.guild_of(message)):
+        if not rules.may_read(message.channel_id, channel_id, history.guild_of(message)):
             return Reason.NOT_ADDRESSED
         return None
 

@@ -119,10 +119,14 @@ class DiscordSettings(SettingsSection):
     )
     team_member_ids: Snowflakes = setting(frozenset(), "Users who answer for the team.")
     team_role_ids: Snowflakes = setting(frozenset(), "Roles whose holders answer for the team.")
-    channel_allowlist: Snowflakes = setting(frozenset(), "Read only these channels; empty: all it can see.")
-    channel_denylist: Snowflakes = setting(frozenset(), "Never read these channels.")
+    channel_allowlist: Snowflakes = setting(
+        frozenset(), "Read only these channels, threads and posts; empty: all it can see."
+    )
+    channel_denylist: Snowflakes = setting(frozenset(), "Never read these channels, threads and posts.")
     capture_channels: Snowflakes = setting(
-        frozenset(), "Learn from the team in these channels even if not everyone can read them."
+        frozenset(),
+        "Learn from the team in these channels even if not everyone can read them. What is said there may be told to "
+        "everybody, questions included.",
     )
     reply_mode: ReplyMode = setting("all", "Answer every question, only when mentioned, or never.")
     channels: Mapping[Snowflake, ChannelSettings] = Field(

@@ -32,8 +32,8 @@ _SECOND = 0.9
 _NEAR = 0.7
 """Another page is named if it has this share of the best one's score."""
 _MOST_OTHERS = 2
-_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
-_NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w(?![\w.-]*/)")
+_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+)", re.DOTALL)
+_NAMES = re.compile(r"(?<!\w)@(?![a-z0-9][a-z0-9._-]*/[a-z0-9])[\w.-]*\w")  # not "@scope/package"
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
 """Markup that must not be cut in two."""
 _MARKUP = {ord("*"): "", ord("`"): "", ord("["): "(", ord("]"): ")"}
@@ -64,8 +64,8 @@ def choose_hits(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def without_names(text: str) -> str:
-    """Replace each mention of a person in a text (`@name`) with `@…`. Code is left as it is. The names are not just
-    removed, since the sentence might then say something else.
+    """Replace each mention of a person in a text (`@name`) with `@…`. Code and addresses stay as they are. The names are
+    not just removed, since the sentence might then say something else.
     """
     pieces = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
     return "".join(piece if at % 2 else _NAMES.sub("@…", piece) for at, piece in enumerate(pieces)).strip()

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from services import lazy_pattern
+from services.search.languages import ENGLISH, language_of
 from services.search.tokenizer import STOP_WORDS, terms
 
 _GREETING_LINE_CHARS = 400
@@ -600,9 +601,14 @@ def _is_reversed(one: Mapping[str, frozenset[str]], other: Mapping[str, frozense
 
 
 _HIDES_WORD = lazy_pattern(
-    r"[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]|(?<=[A-Za-z])[\u00ad\u200b-\u200f\u2060-\u2064\ufeff](?=[A-Za-z])"
+    r"[🚫❌⛔🔙✖]|:\w+:(?=[^\W\d_])|[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]|(?<=[A-Za-z])[\u00ad\u200b-\u200f\u2060-\u2064\ufeff](?=[A-Za-z])"
 )
-"""Letters of two alphabets, or a sign that nobody sees, within a word: it is not the one that people read."""
+"""Letters of two alphabets, or a sign that nobody sees, within a word: it is not the one that people read; or a picture
+that says the opposite, or says something right before a word.
+"""
+_MARKUP = lazy_pattern(r"[*~`]+|(?<!\w)_+|_+(?!\w)|\|\|")
+_NEGATION_APART = lazy_pattern(r"\b(un|de|dis|non)[-_/.:\"')\]]{1,3}(?=[^\W\d_]{3})", re.IGNORECASE)
+_UN_APART = lazy_pattern(r"\bun (?=[a-z]{4})", re.IGNORECASE)
 _NEGATING = ("un", "de", "dis")
 _BACK_UP = lazy_pattern(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
 _NUMBER_IN_QUESTION = lazy_pattern(r"\d[\d.]*")
@@ -616,6 +622,9 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if the earlier one names both of two opposites and the question one of them, or if a word of it has letters of two
     alphabets or signs that nobody sees.
     """
+    if _HIDES_WORD.search(earlier):
+        return True
+    question, earlier, answer = map(_with_negations, (question, earlier, answer))
     if _is_opposite(question, earlier, answer):
         return True
     new, old = (_meant_by(text) for text in (question, earlier))
@@ -624,9 +633,13 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
         if len(group) == len(before) > len(now) > 0:
             return True
     numbers = _numbers_in(question)
-    if numbers - _numbers_in(f"{earlier}\n{answer}") and _numbers_in(earlier) - numbers:
-        return True
-    return bool(_HIDES_WORD.search(earlier))
+    return bool(numbers - _numbers_in(f"{earlier}\n{answer}") and _numbers_in(earlier) - numbers)
+
+
+def _with_negations(text: str) -> str:
+    """Return a text without markup, where "un-install" and, in English, "un install" are one word."""
+    joined = _NEGATION_APART.sub(r"\1", _MARKUP.sub("", text))
+    return _UN_APART.sub("un", joined) if language_of(joined) == ENGLISH else joined
 
 
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:

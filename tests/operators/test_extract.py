@@ -292,7 +292,7 @@ def mention(author: Author) -> str:
         ("ann", "So.", ANN.id),
         ("ben", "So.", BEN.id),
         ("ann", f"{mention(BEN)} is right: so.", STAFF.id),
-        ("ann", f"{mention(ANN)}: so, as {mention(BEN)} says.", ANN.id),
+        ("ann", f"{mention(ANN)}: so, as {mention(BEN)} says.", STAFF.id),
         ("gone", f"{mention(ANN)} so.", STAFF.id),
         ("nobody", f"{mention(BEN)}, so.", BEN.id),
         ("nobody", f"<@!{ANN.id}> {mention(BEN)} so.", STAFF.id),
@@ -308,7 +308,8 @@ async def test_a_capture_says_to_which_user_a_message_of_the_team_is(to: str, te
     talk = Talk()
     asked = talk.says(ANN, "Why?", place=THREAD)
     said = {"ann": asked} | {
-        name: talk.says(author, f"{mention(ANN)} me too.", place=THREAD, to=asked, second=at)
+        # A question that replies to somebody is not certain to say all that is asked.
+        name: talk.says(author, f"{mention(ANN)} me too.", place=THREAD, to=None if name == "ben" else asked, second=at)
         for name, author, at in (("team", STAFF_TOO, 20), ("gone", BEN, 30), ("bot", BOT, 31), ("ben", BEN, 700))
     }
     talk.deletes(said["gone"])

@@ -103,6 +103,19 @@ def test_channels_are_allowed_or_denied_with_their_threads(rules: ScreenRules, e
     assert [door.hears(door.talk.says(ANN, place=place)) for place in (CHANNEL, THREAD)] == [[expected], [expected]]
 
 
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (rules({None: ChannelLists(denied=frozenset({THREAD.id}))}), ["posted", Reason.NOT_ADDRESSED]),
+        (rules({None: ChannelLists(allowed=frozenset({THREAD.id}))}), [Reason.NOT_ADDRESSED, "posted"]),
+    ],
+    ids=["denied", "allowed"],
+)
+def test_a_thread_is_allowed_or_denied_by_its_own_id(rules: ScreenRules, expected: list[str]) -> None:
+    door = Door(rules)
+    assert [door.hears(door.talk.says(ANN, place=place))[0] for place in (CHANNEL, THREAD)] == expected
+
+
 def test_whoever_opted_out_is_ignored_and_so_is_a_message_with_the_marker() -> None:
     door = Door()
     assert door.hears(door.talk.says(BEN)) == [Reason.OPTED_OUT]

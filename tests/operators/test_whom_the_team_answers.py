@@ -248,7 +248,7 @@ def test_a_namesake_is_not_whom_the_team_mentions() -> None:
     world = World()
     scam = world.writes(Author(4, "ann"), SCAM)
     world.is_captured(world.writes(STAFF, "@ann one sec", to=scam))
-    lamp = world.writes(ANN, LAMP, to=scam)
+    lamp = world.writes(ANN, LAMP)
     world.is_captured(world.writes(STAFF, f"@ann {YES}", to=lamp))
     assert [question for question, _ in world.quoted] == [LAMP]
 
@@ -325,6 +325,18 @@ def test_an_answer_to_a_question_with_more_than_words_is_not_quoted(
     world.second = 60
     world.is_captured(world.writes(STAFF, WIPE, to=shown))
     assert (len(world.pairs), len(world.quoted)) == (1, int(is_quoted))
+
+
+@pytest.mark.parametrize("is_reply", [True, False])
+def test_what_a_question_replies_to_or_stands_below_may_be_what_the_team_answers(*, is_reply: bool) -> None:
+    opened = replace(THREAD, id=snowflake(60))
+    world = World(CHANNEL if is_reply else opened)
+    world.history.add_place(opened)
+    first = world.says(BEN, SCAM, second=60)
+    world.second = 1000
+    lamp = world.writes(ANN, LAMP, to=first if is_reply else None)
+    world.is_captured(world.writes(STAFF, YES, to=lamp))
+    assert (len(world.pairs), world.quoted) == (1, [])
 
 
 @pytest.mark.parametrize("others", ["<@&99>", "@here", "@everyone", f"<@{STAFF_TOO.id}>", f"<@!{BEN.id}>"])

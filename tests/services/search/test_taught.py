@@ -109,6 +109,12 @@ def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: 
         ("How do I rename the press?", "How do I delete the press?"),
         ("How do I unhinge the lever?", "How do I hinge the lever?"),
         ("How do I hinge the lever?", "How do I unhinge the lever?"),
+        ("How do I hinge the lever?", "How do I un-hinge the lever?"),
+        ("How do I hinge the lever of this press?", "How do I un hinge the lever of this press?"),
+        ("How do I hinge the lever?", "How do I un**hinge** the lever?"),
+        ("How do I hinge the lever?", "How do I (un)hinge the lever?"),
+        ("How do I hinge the lever?", "How do I `un`hinge the lever?"),
+        ("How do I un-hinge the lever?", "How do I hinge the lever?"),
         ("How do I start the press?", "How do I stop the press from starting?"),
         ("How do I enable the lever of the press?", "How do I dis\u0430ble the lever of the press?"),
         ("How do I turn the press on?", "How do I turn the press of\u200bf?"),
@@ -227,8 +233,11 @@ def test_a_question_in_several_sentences_is_one_question(asked: str, earlier: st
     assert found.level is Level.ANSWER
 
 
-def test_a_word_with_letters_of_two_alphabets_is_not_the_one_that_people_read() -> None:
-    (found,) = judge_team_answers("How do I pull the lever?", [said("How do I pull the l\u0435ver?")], [CLOSE])
+@pytest.mark.parametrize(
+    "seen", ["How do I pull the l\u0435ver?", "❌ How do I pull the lever?", "How do I :un:pull the lever?"]
+)
+def test_a_word_with_letters_of_two_alphabets_or_a_picture_is_not_the_one_that_people_read(seen: str) -> None:
+    (found,) = judge_team_answers("How do I pull the lever?", [said(seen)], [CLOSE])
     assert found.level is Level.POINT
 
 

@@ -62,6 +62,19 @@ def test_a_name_is_one_token_and_no_address_of_whoever_mentions_it(name: str, sh
     assert (addresses(text), without_names(text)) == ([], "@… Open the flange.")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("@Ben_Olsen/@Cara_Smith restart it", "@…/@… restart it"),
+        ("Anna/@Ben_Olsen restart it", "Anna/@… restart it"),
+        ("Install @scope/package.", "Install @scope/package."),
+        ("See https://example.com/@ben/posts and `@x`", "See https://example.com/@ben/posts and `@x`"),
+    ],
+)
+def test_names_are_left_out_and_packages_and_addresses_stay(text: str, shown: str) -> None:
+    assert without_names(text) == shown
+
+
 def test_every_attachment_leaves_a_placeholder_on_a_line_of_its_own() -> None:
     """Pitfall 32: a message with only a file says something, too."""
     files = (
