@@ -527,7 +527,8 @@ def generate(
             if "](" in text
             else []
         )
-        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *link_targets]
+        own = () if inquiry.toolset is None else inquiry.toolset.trusted_texts()
+        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *link_targets, *own]
         drafted = inquiry.with_draft(text, trusted, citations, cited_pairs=cited.pairs)
         if not drafted.draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from reactivex import Observable
@@ -26,9 +27,12 @@ MOST_READ = 200
 """At most so many earlier messages of the place are read."""
 
 
+_LINK = re.compile(r"https://discord\.com/channels/[0-9]{1,20}/[0-9]{1,20}/([0-9]{1,20})")
+
+
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Somebody doubts a message of the team."""
+    """Somebody doubts a message of the team. `message_id`: that message, or one of the user's that it answers."""
 
     channel_id: int
     message_id: int
@@ -53,6 +57,10 @@ def doubts(
 
     Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
 
+    What is said to the bot about an answer that it has quoted, or pointed to, is about that: a Discord reply of the
+    team that corrects, or of a user who clearly doubts; or what a member of the team says next, and begins with a
+    correction.
+
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
     sent it.
     """
@@ -61,8 +69,23 @@ def doubts(
     def found(part: Part) -> Iterable[Doubt]:
         by_team = part.author_type is AuthorType.TEAM_MEMBER
         doubted = [(each, doubted_by(each, part.guild_id, by_team=by_team)) for each in part.messages]
-        ids = (found for each, found in doubted if found is not None and (by_team or counts(each, found)))
+        ids = [found for each, found in doubted if found is not None and (by_team or counts(each, found))]
+        quoted = [(each, doubted_quotes(each, by_team=by_team)) for each in part.messages]
+        ids += [shown for each, found in quoted if found and (by_team or counts(each, found[0])) for shown in found]
         return [Doubt(part.place.id, message_id) for message_id in dict.fromkeys(ids)]
+
+    def doubted_quotes(message: Message, *, by_team: bool) -> Sequence[int]:
+        """Return the messages to which a post of the bot leads, if a message doubts what it says."""
+        said, reply = text_of(message), message.reply_to
+        if reply is not None:
+            post = None if reply.gone else history.in_memory(message.channel_id, reply.message_id)
+            is_doubt = may_correct(said) if by_team else may_doubt(said, is_clear=True)
+        else:
+            post = next(iter(read_before(message, HEARD_SECONDS)), None)
+            is_doubt = by_team and corrects(said)
+        if not is_doubt or post is None or not people.is_bot_itself(post.author):
+            return ()
+        return [int(each) for each in _LINK.findall(post.text)]
 
     def counts(message: Message, answer_id: int) -> bool:
         """Return True if a user's doubt counts; note it, if what was answered is another's question."""

@@ -64,8 +64,8 @@ def choose_hits(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def without_names(text: str) -> str:
-    """Replace each mention of a person in a text (`@name`) with `@…`. Code and addresses stay as they are. The names are
-    not just removed, since the sentence might then say something else.
+    """Replace each mention of a person in a text (`@name`) with `@…`. Code and addresses stay as they are. The names
+    are not just removed, since the sentence might then say something else.
     """
     pieces = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
     return "".join(piece if at % 2 else _NAMES.sub("@…", piece) for at, piece in enumerate(pieces)).strip()

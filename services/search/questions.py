@@ -628,6 +628,8 @@ def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     if _is_opposite(question, earlier, answer):
         return True
     new, old = (_meant_by(text) for text in (question, earlier))
+    if _swaps_a_word(question, earlier, answer):
+        return True
     for group in _exclusive_terms():
         now, before = ([at for at, side in enumerate(group) if side & words] for words in (new, old))
         if len(group) == len(before) > len(now) > 0:
@@ -640,6 +642,30 @@ def _with_negations(text: str) -> str:
     """Return a text without markup, where "un-install" and, in English, "un install" are one word."""
     joined = _NEGATION_APART.sub(r"\1", _MARKUP.sub("", text))
     return _UN_APART.sub("un", joined) if language_of(joined) == ENGLISH else joined
+
+
+_LIGHT_VERBS = frozenset({"do", "get", "make", "put", "switch", "turn"})
+
+
+def _swaps_a_word(question: str, earlier: str, answer: str) -> bool:
+    """Return True if two questions differ in one word each at the same place ("reset the staging database", "reset the
+    production database"), unless the words are of one meaning or the answer has the new one. Of languages other than
+    English too little is known of words: there it is enough that the new question has one of its own.
+    """
+    new, old = (_matter_of(text) for text in (question, earlier))
+    own, other = [each for each in new if each not in old], [each for each in old if each not in new]
+    if not own or set(own) <= set(terms(answer)):
+        return False
+    if language_of(question) != ENGLISH:
+        return True
+    is_swap = len(own) == len(other) == 1 and [other[0] if each == own[0] else each for each in new] == old
+    return is_swap and not any({own[0], other[0]} <= side for group in _exclusive_terms() for side in group)
+
+
+def _matter_of(question: str) -> list[str]:
+    """Return the terms of a question in order, without those that name no matter."""
+    found = terms(_BACK_UP.sub("backup", without_greeting(question)))
+    return [each for each in dict.fromkeys(found) if each not in _ask_nothing() | _LIGHT_VERBS]
 
 
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:

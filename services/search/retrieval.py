@@ -408,7 +408,8 @@ def team_candidates(found: SearchResult) -> list[Hit]:
 
 
 def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]) -> list[TeamAnswer]:
-    """Return each candidate with its confidence, the surest first; among equally sure ones, those that helped before.
+    """Return each candidate with its confidence, the surest first; among equally sure ones, those to this very
+    question, then those that helped before.
     Of answers to the same question the oldest comes first, as a newer one replaces it unless it says less. An answer to
     another question (`asks_something_else`), or to one of which this is a part (`asks_only_among_others`), is never
     sure; neither is one with a later answer to the same question that somebody has doubted, as that may have replaced
@@ -436,7 +437,12 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
         ):
             confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
-    sure = [(-round(each.confidence, 1), not each.hit.passage.helped) for each in found]
+    wanted = frozenset(terms(query))
+    # What was answered word for word goes first, whatever its age.
+    sure = [
+        (-round(each.confidence, 1), same != wanted, not each.hit.passage.helped)
+        for each, same in zip(found, asked, strict=True)
+    ]
 
     def order(at: int) -> tuple[object, ...]:
         same = [each for each in range(len(found)) if each == at or _is_same_question(asked[at], asked[each])]

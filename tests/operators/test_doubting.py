@@ -36,6 +36,30 @@ class Answered(Talk):
         return await self.doubted(message) == ["answer"]
 
 
+@pytest.mark.parametrize(
+    ("by", "text", "is_reply", "is_doubt"),
+    [
+        (STAFF_TOO, "That is outdated.", True, True),
+        (STAFF_TOO, "Since version 5 it is `demo repair`.", True, True),
+        (STAFF_TOO, "No, use `demo repair` instead.", False, True),
+        (STAFF_TOO, "Good morning.", False, False),
+        (CAT, "This is wrong, it deleted my data!", True, True),
+        (CAT, "Thanks!", True, False),
+        (CAT, "This is wrong, it deleted my data!", False, False),
+    ],
+)
+async def test_what_is_said_to_the_bot_about_a_quoted_answer_is_about_that(
+    by: Author, text: str, *, is_reply: bool, is_doubt: bool
+) -> None:
+    talk = Answered()
+    link = f"https://discord.com/channels/7/{CHANNEL.id}/{talk.question.id}"
+    post = talk.says(BOT, f"The team said so: Run `demo reset`. <{link}>", place=THREAD, second=5000)
+    said = talk.says(by, text, place=THREAD, second=5100, to=post if is_reply else None)
+    operator = doubts(talk.history, talk.tracker, talk.people, lambda _: False)
+    seen = await watch("p|", operator, values={"p": talk.part(said)})
+    assert [each.message_id for _, each in seen if isinstance(each, Doubt)] == [talk.question.id] * is_doubt
+
+
 @pytest.mark.parametrize("place", [CHANNEL, THREAD])
 @pytest.mark.parametrize(
     ("text", "wanted"),
