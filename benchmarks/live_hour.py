@@ -72,7 +72,7 @@ async def live(hour: Hour, faults: Sequence[Fault], seconds: float, dice: Random
     for fault in faults:
         await asyncio.sleep(max(0.0, began + fault.at - time.monotonic()))
         minutes, rest = divmod(time.monotonic() - began, 60)
-        print(f"{minutes:02.0f}:{rest:02.0f} {fault.kind}, {fault.seconds:.0f} s", flush=True)
+        print(f"{minutes:02.0f}:{rest:02.0f} {fault}", flush=True)
         await bring(hour, fault, dice)
     await talk
     print(f"all had come to its end {await hour.until_settled():.0f} s after the last question", flush=True)

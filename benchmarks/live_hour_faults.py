@@ -28,11 +28,14 @@ UNTIL_FORGOTTEN = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`at`: seconds from the start; `seconds`: for how long, as far as the kind does not say it itself."""
+    """`at`: seconds from the start; `seconds`: for how long, 0 if it takes the time that it takes."""
 
     kind: str
     at: float
     seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.seconds:.0f} s" if self.seconds else self.kind
 
 
 class World(Protocol):
@@ -76,7 +79,7 @@ def schedule(dice: Random, seconds: float) -> list[Fault]:
         at += lasting + dice.uniform(*QUIET_SECONDS)
     if seconds >= RESTARTS_FROM:
         for kind, place in zip(ENDING, dice.sample(range(len(faults)), len(ENDING)), strict=True):
-            faults[place] = Fault(kind, faults[place].at, faults[place].seconds)
+            faults[place] = Fault(kind, faults[place].at, 0.0 if kind in AT_ONCE else faults[place].seconds)
     return faults
 
 
@@ -239,4 +242,5 @@ ENDING: Mapping[str, Bring] = {
     "restart, clock an hour back": _clock_back_and_restart,
 }
 """These end the process; one of each in a run that is long enough."""
+AT_ONCE = {"restart", "kill"}
 FAULTS: Mapping[str, Bring] = {**LASTING, **ENDING}
