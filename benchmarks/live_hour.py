@@ -57,10 +57,14 @@ async def run(folder: Path, seconds: float, seed: int) -> int:
         finally:
             await hour.end()
         kinds = Counter(fault.kind for fault in faults)
-        print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
+        print("faults: " + "; ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
         print(f"memory: {megabytes[0]:.0f} MB at the beginning, {megabytes[1]:.0f} MB at the end")
-        tell(hour.judged())
-        return verdict(*requirements(hour.judged(), hour.log_lines, hour.wrong_ends))
+        judged = hour.judged()
+        print(f"questions {len(hour.questions)}, answered {len(judged.answered)}, other posts {judged.other_posts}")
+        for reason, count in sorted(judged.without.items()):
+            print(f"without an answer: {reason} {count}")
+        print(f"the team answered {len(hour.taught)}, captures {len(judged.captured)}")
+        return verdict(*requirements(judged, hour.log_lines, hour.wrong_ends))
 
 
 async def live(hour: Hour, faults: Sequence[Fault], seconds: float, dice: Random) -> tuple[float, float]:
@@ -79,12 +83,6 @@ async def live(hour: Hour, faults: Sequence[Fault], seconds: float, dice: Random
     after = resident_mb(hour.pid)
     await hour.stop()
     return before, after
-
-
-def tell(judged: Judged) -> None:
-    print(f"answered {len(judged.answered)}, other posts {judged.other_posts}, captures {len(judged.captured)}")
-    for reason, count in sorted(judged.without.items()):
-        print(f"without an answer: {reason} {count}")
 
 
 def requirements(judged: Judged, log: Sequence[str], wrong_ends: Sequence[str]) -> list[tuple[bool, str]]:

@@ -97,7 +97,8 @@ def _repeated(least: float, most: float, once: Callable[[World, Random], Awaitab
     async def bring(world: World, seconds: float, dice: Random) -> None:
         end = asyncio.get_running_loop().time() + seconds
         while (left := end - asyncio.get_running_loop().time()) > 0:
-            await once(world, dice)
+            if not world.discord.failures_to_come:  # else the tries of one request would meet all of them
+                await once(world, dice)
             await asyncio.sleep(min(left, dice.uniform(least, most)))
         world.discord.forget_failures()
 
