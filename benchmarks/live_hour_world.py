@@ -111,6 +111,9 @@ class Hour:
 
     async def kill(self) -> None:
         assert self._bot is not None
+        if self._bot.over:
+            self.wrong_ends.append("ended by itself")
+            return
         os.kill(self._bot.pid, signal.SIGKILL)
         await self._bot.wait(STOPPING)
         self.kills.append(time.time())
