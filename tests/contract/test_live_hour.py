@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.live_hour import TRACEBACK, requirements
+from benchmarks.live_hour import UNHANDLED, requirements
 from benchmarks.live_hour_faults import AT_ONCE, ENDING, LASTING, LEAST_SECONDS, MOST_SECONDS, dice_of, schedule
 from benchmarks.live_hour_judge import Asked, Judged, Posted, judge
 from model.messages import AuthorType
@@ -111,8 +111,8 @@ def test_two_ends_of_a_message_need_a_kill_between_them() -> None:
     assert failed(judged(outcomes=again, kills=[110.0])) == []
 
 
-def test_a_traceback_and_a_wrong_end_of_the_process_are_found() -> None:
-    assert failed(judged(), ["ERROR a bug", TRACEBACK, "  File"]) == ["tracebacks in the log: 1"]
+def test_an_unhandled_error_and_a_wrong_end_of_the_process_are_found() -> None:
+    assert failed(judged(), ["ERROR a bug", *UNHANDLED, "  File"]) == ["unhandled errors in the log: 4"]
     assert failed(judged(), wrong_ends=("exit code 1",)) == ["wrong ends of the process: 1 (exit code 1)"]
 
 
