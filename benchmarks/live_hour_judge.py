@@ -123,10 +123,10 @@ def _judge_captures(
         found = ends.get(message_id)
         if times[message_id]:
             judged.captured.add(message_id)
-        elif not found or any(each.result is OutcomeKind.CAPTURED for each in found):
-            judged.captures_lost.append(message_id)
+        elif found and found[-1].result is OutcomeKind.SKIPPED:
+            judged.without[f"the team's: {found[-1].reason}"] += 1
         else:
-            judged.without[f"the team's: {found[-1].result} ({found[-1].reason})"] += 1
+            judged.captures_lost.append(message_id)
         if times[message_id] > 1:
             judged.captures_twice.append(message_id)
 

@@ -102,6 +102,10 @@ def test_a_deleted_question_may_have_no_end() -> None:
 
 def test_a_capture_is_archived_once() -> None:
     assert failed(judged(archived=())) == [f"captures lost: 1 ({TAUGHT})"]
+    gave_up = [*ENDED[:-1], ended(TAUGHT, OutcomeKind.FAILED, "LookupFailed at extract")]
+    assert failed(judged(outcomes=gave_up, archived=())) == [f"captures lost: 1 ({TAUGHT})"]
+    taught_nothing = [*ENDED[:-1], ended(TAUGHT, OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)]
+    assert failed(judged(outcomes=taught_nothing, archived=())) == []
     assert failed(judged(archived=(TAUGHT, TAUGHT))) == [f"captures twice: 1 ({TAUGHT})"]
 
 
