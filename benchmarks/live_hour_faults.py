@@ -6,15 +6,12 @@ import asyncio
 import resource
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
-from typing import Protocol
 
+from benchmarks.live_hour_world import Hour
 from tests.end_to_end.hour_launcher import FLAG
 from tests.loopback import llm_scenes
-from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_scenes import Scene
-from tests.loopback.llm_server import LLMServer
 
 FIRST_SECONDS, LEAST_SECONDS, MOST_SECONDS = 10.0, 5.0, 60.0
 QUIET_SECONDS = 8.0, 25.0
@@ -38,31 +35,8 @@ class Fault:
         return f"{self.kind}, {self.seconds:.0f} s" if self.seconds else self.kind
 
 
-class World(Protocol):
-    """The bot and what is around it.
-
-    Attributes:
-        calm: what the model does while it is well.
-        config: the bot's configuration; flags lie beside it.
-        pid: of the bot.
-    """
-
-    discord: DiscordServer
-    model: LLMServer
-    calm: Scene
-    config: Path
-
-    @property
-    def pid(self) -> int: ...
-
-    async def stop(self) -> None: ...
-
-    async def kill(self) -> None: ...
-
-    async def start(self) -> None: ...
-
-
 def dice_of(seed: str) -> Random:
+    """Numbers that are the same for the same seed."""
     return Random(seed)  # noqa: S311 (not a secret)
 
 
@@ -83,68 +57,68 @@ def schedule(dice: Random, seconds: float) -> list[Fault]:
     return faults
 
 
-async def bring(world: World, fault: Fault, dice: Random) -> None:
+async def bring(hour: Hour, fault: Fault, dice: Random) -> None:
     """Make it, and wait until it is over."""
-    await FAULTS[fault.kind](world, fault.seconds, dice)
+    await FAULTS[fault.kind](hour, fault.seconds, dice)
 
 
-Bring = Callable[[World, float, Random], Awaitable[None]]
+Bring = Callable[[Hour, float, Random], Awaitable[None]]
 
 
-def _repeated(least: float, most: float, once: Callable[[World, Random], Awaitable[None]]) -> Bring:
+def _repeated(least: float, most: float, once: Callable[[Hour, Random], Awaitable[None]]) -> Bring:
     """The same thing again and again, with pauses of so many seconds, and no more of it at the end."""
 
-    async def bring(world: World, seconds: float, dice: Random) -> None:
+    async def bring(hour: Hour, seconds: float, dice: Random) -> None:
         end = asyncio.get_running_loop().time() + seconds
         while (left := end - asyncio.get_running_loop().time()) > 0:
-            if not world.discord.failures_to_come:  # else the tries of one request would meet all of them
-                await once(world, dice)
+            if not hour.discord.failures_to_come:  # else the tries of one request would meet all of them
+                await once(hour, dice)
             await asyncio.sleep(min(left, dice.uniform(least, most)))
-        world.discord.forget_failures()
+        hour.discord.forget_failures()
 
     return bring
 
 
-async def _cut(world: World, dice: Random) -> None:
-    await world.discord.disconnect(dice.choice((None, 4000, 1001)))
+async def _cut(hour: Hour, dice: Random) -> None:
+    await hour.discord.disconnect(dice.choice((None, 4000, 1001)))
 
 
-async def _ask_to_reconnect(world: World, _: Random) -> None:
-    await world.discord.request_reconnect()
+async def _ask_to_reconnect(hour: Hour, _: Random) -> None:
+    await hour.discord.request_reconnect()
 
 
-async def _end_session(world: World, _: Random) -> None:
-    await world.discord.invalidate_session()
+async def _end_session(hour: Hour, _: Random) -> None:
+    await hour.discord.invalidate_session()
 
 
-async def _gateway_away(world: World, seconds: float, _: Random) -> None:
-    world.discord.fail_next("GET", GATEWAY, status=502, times=UNTIL_FORGOTTEN)
-    await world.discord.disconnect(None)
+async def _gateway_away(hour: Hour, seconds: float, _: Random) -> None:
+    hour.discord.fail_next("GET", GATEWAY, status=502, times=UNTIL_FORGOTTEN)
+    await hour.discord.disconnect(None)
     await asyncio.sleep(seconds)
-    world.discord.forget_failures()
+    hour.discord.forget_failures()
 
 
-async def _gateway_and_session_away(world: World, seconds: float, _: Random) -> None:
+async def _gateway_and_session_away(hour: Hour, seconds: float, _: Random) -> None:
     """What was said meanwhile is never told."""
-    world.discord.fail_next("GET", GATEWAY, status=502, times=UNTIL_FORGOTTEN)
-    await world.discord.disconnect(None)
+    hour.discord.fail_next("GET", GATEWAY, status=502, times=UNTIL_FORGOTTEN)
+    await hour.discord.disconnect(None)
     await asyncio.sleep(seconds)
-    await world.discord.invalidate_session()
-    world.discord.forget_failures()
+    await hour.discord.invalidate_session()
+    hour.discord.forget_failures()
 
 
-async def _refuse(world: World, dice: Random) -> None:
-    world.discord.fail_next("*", "^/channels/", status=dice.choice((500, 502, 503)), after_effect=dice.random() < 0.3)  # noqa: PLR2004
+async def _refuse(hour: Hour, dice: Random) -> None:
+    hour.discord.fail_next("*", "^/channels/", status=dice.choice((500, 502, 503)), after_effect=dice.random() < 0.3)  # noqa: PLR2004
 
 
-async def _rest_away(world: World, seconds: float, _: Random) -> None:
-    world.discord.fail_next("*", "^/(channels|guilds)/", status=502, times=UNTIL_FORGOTTEN)
+async def _rest_away(hour: Hour, seconds: float, _: Random) -> None:
+    hour.discord.fail_next("*", "^/(channels|guilds)/", status=502, times=UNTIL_FORGOTTEN)
     await asyncio.sleep(seconds)
-    world.discord.forget_failures()
+    hour.discord.forget_failures()
 
 
-async def _limit(world: World, dice: Random) -> None:
-    world.discord.rate_limit_next(
+async def _limit(hour: Hour, dice: Random) -> None:
+    hour.discord.rate_limit_next(
         "*",
         "^/channels/",
         retry_after=round(dice.uniform(0.2, 3.0), 2),
@@ -152,20 +126,20 @@ async def _limit(world: World, dice: Random) -> None:
     )
 
 
-async def _cut_post(world: World, _: Random) -> None:
+async def _cut_post(hour: Hour, _: Random) -> None:
     """Discord takes it; the bot is not told."""
-    world.discord.fail_next("POST", POSTS, drop=True, after_effect=True)
+    hour.discord.fail_next("POST", POSTS, drop=True, after_effect=True)
 
 
-async def _delay_post(world: World, dice: Random) -> None:
-    world.discord.fail_next("POST", POSTS, after_effect=True, delay=dice.uniform(3.0, 20.0))
+async def _delay_post(hour: Hour, dice: Random) -> None:
+    hour.discord.fail_next("POST", POSTS, after_effect=True, delay=dice.uniform(3.0, 20.0))
 
 
 def _model(*scenes: Callable[[Scene], Scene]) -> Bring:
-    async def bring(world: World, seconds: float, dice: Random) -> None:
-        world.model.otherwise = dice.choice(scenes)(world.calm)
+    async def bring(hour: Hour, seconds: float, dice: Random) -> None:
+        hour.model.otherwise = dice.choice(scenes)(hour.calm)
         await asyncio.sleep(seconds)
-        world.model.otherwise = world.calm
+        hour.model.otherwise = hour.calm
 
     return bring
 
@@ -179,42 +153,42 @@ def _fill_disk(pid: int) -> tuple[int, int]:
     return before
 
 
-async def _disk_full(world: World, seconds: float, _: Random) -> None:
-    before = _fill_disk(world.pid)
+async def _disk_full(hour: Hour, seconds: float, _: Random) -> None:
+    before = _fill_disk(hour.pid)
     await asyncio.sleep(seconds)
-    resource.prlimit(world.pid, resource.RLIMIT_FSIZE, before)
+    resource.prlimit(hour.pid, resource.RLIMIT_FSIZE, before)
 
 
-async def _clock_back(world: World, seconds: float, _: Random) -> None:
-    flag = world.config.with_name(FLAG)
+async def _clock_back(hour: Hour, seconds: float, _: Random) -> None:
+    flag = hour.config.with_name(FLAG)
     flag.touch()
     await asyncio.sleep(seconds)
     flag.unlink()
 
 
-async def _restart(world: World, _seconds: float, _: Random) -> None:
-    await world.stop()
-    await world.start()
+async def _restart(hour: Hour, _seconds: float, _: Random) -> None:
+    await hour.stop()
+    await hour.start()
 
 
-async def _kill(world: World, _seconds: float, _: Random) -> None:
-    await world.kill()
-    await world.start()
+async def _kill(hour: Hour, _seconds: float, _: Random) -> None:
+    await hour.kill()
+    await hour.start()
 
 
-async def _disk_full_and_kill(world: World, seconds: float, _: Random) -> None:
+async def _disk_full_and_kill(hour: Hour, seconds: float, _: Random) -> None:
     """There is room again for the next process."""
-    _fill_disk(world.pid)
+    _fill_disk(hour.pid)
     await asyncio.sleep(seconds)
-    await world.kill()
-    await world.start()
+    await hour.kill()
+    await hour.start()
 
 
-async def _clock_back_and_restart(world: World, seconds: float, _: Random) -> None:
-    flag = world.config.with_name(FLAG)
+async def _clock_back_and_restart(hour: Hour, seconds: float, _: Random) -> None:
+    flag = hour.config.with_name(FLAG)
     flag.touch()
-    await world.stop()
-    await world.start()
+    await hour.stop()
+    await hour.start()
     await asyncio.sleep(seconds)
     flag.unlink()
 

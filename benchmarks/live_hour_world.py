@@ -33,8 +33,6 @@ PATIENCE_SECONDS = 240.0
 QUESTION = "how can I restore a backup?"
 LOG = "".join(f"2026-02-16T00:00:{n:02} INFO web: request {n} served\n" for n in range(50)).encode()
 ALL = 1_000_000
-
-
 FATES: Mapping[str, float] = {
     "answered": 0.71,
     "taught": 0.1,
@@ -49,14 +47,21 @@ or its asker asks another one in the thread.
 
 
 class Hour:
-    """The bot, what is around it, and what people say (`benchmarks.live_hour_faults: World`)."""
+    """The bot, what is around it, and what people say.
+
+    Attributes:
+        calm: what the model does while it is well.
+        config: the bot's configuration; flags lie beside it.
+        kills: when the process was killed, in seconds since 1970.
+        wrong_ends: of the process, in words: it was stopped and did not end well, or ended by itself.
+        taught: ids of what the team answered.
+    """
 
     def __init__(self, folder: Path, discord: DiscordServer, model: LLMServer, dice: Random) -> None:
         self.discord, self.model, self.calm, self._dice = discord, model, model.otherwise, dice
         self.data = folder / "data"
         self.kills = list[float]()
         self.wrong_ends = list[str]()
-        """Exit codes of processes that were stopped, or ended by themselves."""
         self.questions = list[Asked]()
         self.taught = list[int]()
         self._log_path = folder / "bot.log"
