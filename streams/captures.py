@@ -14,7 +14,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from clock import now
+from clock import loop_time, now
 from clock.timeouts import Backoff
 from dataflow import concat_map_iterable, map_async, of_type, pass_through, unfold
 from dataflow.metering import Gauge, operator_gauge, operator_watch
@@ -27,6 +27,7 @@ from operators.doubting import Doubt
 from operators.step import failure_of, is_expected
 from services.assistant import CaptureJob
 from services.conversations import Context, PersonalWork
+from services.discord import LookupFailed
 from services.team import Capture, CapturedMessage, Pair, PendingCapture, PendingFolder, Revision, archive_files
 from services.telemetry import current_part
 from streams.ticks import ticks
@@ -37,6 +38,7 @@ R = TypeVar("R")
 EXTRACTED_AT_ONCE = 16
 STORED_AT_ONCE = 64  # captures that wait for the archive, which writes them in groups
 SUMMARISED_AT_ONCE = 4  # captures whose images are described at the same time
+LOOKUP_PATIENCE, LONGEST_LOOKUP_PAUSE = 600.0, 60.0  # seconds that a capture waits for Discord, as a reply does
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +84,9 @@ def captures(
     summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
     archive           ----------c1-----p3-------|      in groups, in order; p3 came with a later try
 
-    While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown cancels them, and
-    catch-up reads their messages again. Without `may_wait`, as in a replay or an import, they fail at once.
+    While the archive cannot be written (a full disk), captures wait and have no outcome; so they do for ten minutes
+    while Discord cannot be asked. A shutdown cancels them, and catch-up reads their messages again. Without `may_wait`,
+    as in a replay or an import, they fail at once.
     """
     outcomes = stages(jobs, context, archive, gauge, images, may_wait=may_wait)
     services = [each for each in images.values() if each is not None]
@@ -287,10 +290,29 @@ def stages(
             await asyncio.sleep(pause)
 
     return jobs.pipe(
-        capture_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),
+        capture_step("extract", extract_patiently(context) if may_wait else extract(context), EXTRACTED_AT_ONCE, gauge),
         capture_step("summarise_images", summarise_images, SUMMARISED_AT_ONCE, gauge),
         capture_step("archive", store, STORED_AT_ONCE, gauge),
     )
+
+
+def extract_patiently(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, ExtractedCapture | Outcome]]:
+    """Like `extract`, which is tried again for a while if Discord cannot be asked now."""
+    extract_once = extract(context)
+
+    async def extracted(job: CaptureJob) -> ExtractedCapture | Outcome:
+        backoff, until = Backoff(longest=LONGEST_LOOKUP_PAUSE), loop_time() + LOOKUP_PATIENCE
+        while True:
+            try:
+                return await extract_once(job)
+            except LookupFailed as error:
+                pause = backoff.pause()
+                if not error.is_passing or loop_time() + pause > until:
+                    raise
+                log.warning("a capture waits: %s; tried again in %g s", error, pause)
+            await asyncio.sleep(pause)
+
+    return extracted
 
 
 def capture_step(

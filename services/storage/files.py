@@ -359,7 +359,8 @@ def _name_in_errors(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        error.filename, error.filename2 = str(path), None
+        error.filename = str(path)
+        del error.filename2  # if it were None, the text of the error would end in "-> None"
         raise
 
 

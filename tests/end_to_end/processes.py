@@ -70,6 +70,17 @@ class Process:
         assert self._process.returncode is not None
         return self._process.returncode, said.decode()
 
+    @property
+    def stderr(self) -> asyncio.StreamReader:
+        """For who reads it while it runs, and then waits with `wait` in the place of `end`."""
+        assert self._process.stderr is not None
+        return self._process.stderr
+
+    async def wait(self, within: float) -> int:
+        """Wait for its end; gives the exit code."""
+        async with asyncio.timeout(within):
+            return await self._process.wait()
+
     async def kill(self) -> None:
         """As a power cut would."""
         if not self.over:

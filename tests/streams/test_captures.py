@@ -18,7 +18,7 @@ from assembly.data_folder import read_state
 from assembly.graph_parts import DiscordAPI, GraphParts, ServerParts, assemble, capture_parts
 from assembly.team import curation_parts
 from benchmarks.evaluation import data
-from clock import VirtualLoop
+from clock import VirtualLoop, now
 from dataflow import of_type
 from model.events import Event, Posted
 from model.messages import Author, Destination, Message
@@ -53,11 +53,11 @@ def job(talk: Talk, *messages: Message) -> CaptureJob:
     return CaptureJob(talk.part(*messages))
 
 
-async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob) -> list[Outcome]:
+async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob, may_wait: bool = True) -> list[Outcome]:
     source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, talk.tracker, ContextRules())
-    captures(source, context, archive.keep).pipe(of_type(Outcome), ops.to_list()).subscribe(
+    captures(source, context, archive.keep, may_wait=may_wait).pipe(of_type(Outcome), ops.to_list()).subscribe(
         done.set_result, done.set_exception
     )
     for each in given:
@@ -124,7 +124,7 @@ async def test_what_the_team_says_to_nobody_teaches_nothing(tmp_path: Path) -> N
 async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> None:
     fetcher = SmallFetcher()
     talk = Talk(fetcher=fetcher)
-    fetcher.broken = LookupFailed("500")
+    fetcher.broken = LookupFailed("403", is_passing=False)
     old = Talk().says(ANN, "Why?", second=-500)
     talk.says(BEN, "How?", place=THREAD)
     fails = job(talk, talk.says(STAFF, to=old))
@@ -133,6 +133,35 @@ async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> N
     fetcher.broken = None
     [outcome] = await outcomes_of(talk, archive_in(tmp_path), job(talk, talk.says(STAFF, place=THREAD)))
     assert outcome.result is OutcomeKind.CAPTURED
+
+
+async def test_while_discord_cannot_be_asked_a_capture_waits_for_it_but_not_for_ever(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = Talk().says(ANN, "Why?", second=-500)
+    fetcher = SmallFetcher(old)
+    talk = Talk(fetcher=fetcher)
+    given = job(talk, talk.says(STAFF, to=old))
+    fetcher.broken = LookupFailed("500")
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), given)
+    assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "LookupFailed at extract")
+    assert caplog.messages[0] == "a capture waits: 500; tried again in 1 s"
+    waiting = asyncio.create_task(outcomes_of(talk, archive_in(tmp_path), given))
+    await asyncio.sleep(300)
+    fetcher.broken = None
+    [outcome] = await waiting
+    assert outcome.result is OutcomeKind.CAPTURED
+    assert [texts(pair)[0] for pair in pairs_in(tmp_path)] == ["Why?"]
+
+
+async def test_in_a_replay_a_capture_does_not_wait_for_discord(tmp_path: Path) -> None:
+    fetcher, old = SmallFetcher(), Talk().says(ANN, "Why?", second=-500)
+    fetcher.broken = LookupFailed("500")
+    talk = Talk(fetcher=fetcher)
+    given, began = job(talk, talk.says(STAFF, to=old)), now()
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), given, may_wait=False)
+    assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "LookupFailed at extract")
+    assert now() == began
 
 
 async def test_while_the_disk_is_full_captures_wait_and_each_is_stored_once_there_is_room(

@@ -113,7 +113,7 @@ def test_a_replacement_that_fails_leaves_the_old_content_and_no_litter(
     path = tmp_path / "index.txt"
     path.write_bytes(b"old")
     monkeypatch.setattr(os, call, fail(OSError(errno.EIO, "broken")))
-    with pytest.raises(OSError, match=f"broken: '{path}'") as caught:
+    with pytest.raises(OSError, match=f"broken: '{path}'$") as caught:
         files.replace(path, b"new")
     assert (caught.value.filename, caught.value.filename2) == (str(path), None)
     monkeypatch.undo()
