@@ -78,7 +78,7 @@ async def find_addressees(
         if not any(each < begun for each in asked):  # a quick answer, to all that there was to read
             read_until = snowflake_at(message.at - READING_SECONDS)
         question = {each for each in asked if each < read_until}
-        if question and question.issubset(known) and _asks_alone(question, asker, captured, message):
+        if question and question.issubset(known) and _asks_alone(question, captured, message):
             found[message.id] = user_id
             found |= dict.fromkeys(asker.waiting - question, user_id)
             asker.was_late = any(each >= read_until for each in asker.waiting)
@@ -86,12 +86,10 @@ async def find_addressees(
     return found
 
 
-def _asks_alone(question: Collection[int], asker: _Asker, captured: Mapping[int, Message], answer: Message) -> bool:
+def _asks_alone(question: Collection[int], captured: Mapping[int, Message], answer: Message) -> bool:
     """Return True if what a message of the team answers stands in one message, and nowhere else: not in another one of
     the asker's, nor in a file, nor in a wording that was edited lately.
     """
-    if question == asker.answered:
-        return True
     message = captured[next(iter(question))]
     edited_at = message.edited_at
     was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS

@@ -41,14 +41,19 @@ AREAS = {
     "routing": Area(
         ("operators/route.py", "services/conversations/routing.py", "services/conversations/addressing.py"),
         (
-            *(f"tests/operators/test_{name}.py" for name in ("cut", "route", "screen", "screen_team")),
+            *(f"tests/operators/test_{name}.py" for name in ("cut", "extract", "route", "screen", "screen_team")),
             "tests/operators/test_whom_the_team_answers.py",
             "tests/services/conversations",
         ),
     ),
     "library": Area(
         ("services/team/library.py", "services/team/decisions.py", "services/team/topics.py"),
-        ("tests/services/team",),
+        (
+            "tests/services/team",
+            "tests/services/privacy/test_forgetting_topics.py",
+            *(f"tests/streams/test_{name}.py" for name in ("curation", "regeneration")),
+            "tests/operators/test_prefetching.py",
+        ),
         without=("tests/services/team/test_growth.py", "tests/services/team/test_cost_of_filing.py"),
     ),
     "fence": Area(
