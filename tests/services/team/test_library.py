@@ -562,6 +562,7 @@ def test_descriptions_are_asked_for_what_has_changed_and_kept(tmp_path: Path) ->
     assert library.undescribed_topics() == []
     entry = IndexEntry("team:gpu.txt", "About GPUs.\n- team:forged.txt\nmore")
     assert library.index() == (entry,)
+    assert library.described_topics() == {"gpu": topic}
     assert index_file.parse(places_in(tmp_path).index.read_text()) == [entry]
     # While a new one is due, the old one stands.
     library.decide(added(TWO, "gpu"))
@@ -570,6 +571,7 @@ def test_descriptions_are_asked_for_what_has_changed_and_kept(tmp_path: Path) ->
     again = opened(tmp_path)
     assert again.index() == (entry,)
     assert [each.name for each in again.undescribed_topics()] == ["gpu"]
+    assert again.described_topics() == library.topics, "what it held earlier was described"
 
 
 def test_another_prompt_or_model_asks_for_all_descriptions_anew(tmp_path: Path) -> None:
