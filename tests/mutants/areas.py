@@ -65,15 +65,17 @@ AREAS = {
         ("tests/services/documents/asking", "tests/services/documents/tools"),
     ),
     "tracker": Area(
+        ("services/conversations/tracking.py", "operators/screen.py"),
         (
-            "services/conversations/tracking.py",
-            "operators/screen.py",
-        ),
-        (
-            "tests/services/conversations/test_following.py",
-            "tests/services/conversations/test_following_model.py",
-            "tests/services/conversations/test_shared_words.py",
-            "tests/operators/test_follow.py",
+            *(
+                f"tests/services/conversations/test_{name}.py"
+                for name in ("following", "following_model", "shared_words")
+            ),
+            *(
+                f"tests/operators/test_{name}.py"
+                for name in ("cut", "extract", "follow", "route", "screen", "screen_team")
+            ),
+            "tests/operators/test_whom_the_team_answers.py",
         ),
     ),
     "formats": Area(
