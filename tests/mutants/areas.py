@@ -69,7 +69,7 @@ AREAS = {
         (
             *(
                 f"tests/services/conversations/test_{name}.py"
-                for name in ("following", "following_model", "shared_words")
+                for name in ("following", "following_model", "newest", "shared_words")
             ),
             *(
                 f"tests/operators/test_{name}.py"
