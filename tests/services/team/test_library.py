@@ -746,6 +746,10 @@ def test_what_a_removed_pair_had_replaced_is_back_and_goes_again_when_that_is_re
     library.decide(added(ONE, "gpu"))
     library.decide(added(TWO, "gpu", remove_ids=(ONE.id,)))
     library.decide(added(THREE, "gpu", remove_ids=(TWO.id,)))
+    library.decide(decided(THREE, Action.REMOVED, by=Actor.OPERATOR))
+    assert library.pairs_of_topic("gpu") == [TWO]
+    assert (noted(tmp_path)[-1].qa_id, noted(tmp_path)[-1].remove_ids) == (TWO.id, ()), "what is back removes nothing"
+    library.decide(decided(THREE, Action.RESTORED, by=Actor.OPERATOR))
     library.decide(decided(TWO, Action.REMOVED, by=Actor.OPERATOR))
     assert library.pairs_of_topic("gpu") == [THREE]  # which replaced it: nothing was gained by its removal
     library.decide(decided(TWO, Action.RESTORED, by=Actor.DISCORD, topic="gpu"))

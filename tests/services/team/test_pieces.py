@@ -67,6 +67,8 @@ def test_removed_it_is_out_of_all_topics_and_restored_in_all() -> None:
     assert folded(SPLIT, out) == {}
     assert folded(SPLIT, out, decided(MIXED, Action.RESTORED, by=Actor.OPERATOR)) == APART
     assert folded(SPLIT, decided(MIXED, Action.RESTORED, "gpu", Actor.OPERATOR)) == APART
+    elsewhere = decided(MIXED, Action.RESTORED, "other", Actor.OPERATOR)
+    assert folded(SPLIT, out, elsewhere) == {"other": [[turn.text for turn in MIXED.turns]]}
     assert list(folded(SPLIT, added(OTHER, "net", remove_ids=(MIXED.id,)))) == ["net"]
     assert folded(SPLIT, decided(OTHER, Action.SKIPPED, remove_ids=(MIXED.id,))) == {}
 
