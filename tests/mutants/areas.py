@@ -58,7 +58,10 @@ AREAS = {
     ),
     "fence": Area(
         ("transport/fenced_log.py", "transport/lease.py", "transport/partition.py"),
-        tuple(f"tests/transport/test_{name}.py" for name in ("fence", "acknowledging", "partition", "shares", "retry")),
+        tuple(
+            f"tests/transport/test_{name}.py"
+            for name in ("fence", "acknowledging", "held_roles", "partition", "shares", "retry")
+        ),
     ),
     "plan": Area(
         ("services/documents/asking/*.py",),

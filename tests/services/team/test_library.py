@@ -590,6 +590,7 @@ def test_content_that_was_described_before_is_not_described_twice(tmp_path: Path
     library.decide(added(ONE, "gpu"))
     library.describe(library.topics["gpu"], "About GPUs.", "key")
     library.decide(added(ONE, "graphics"))
+    assert noted(tmp_path)[-1].replaces == (), "it moves, and replaces nothing"
     assert library.undescribed_topics() == []
     assert library.index() == (IndexEntry("team:graphics.txt", "About GPUs."),)
     # A description of what a topic held a moment ago is kept, and another asked for.
