@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from nats.aio.client import Client
-from nats.js.errors import APIError
+from nats.js.errors import APIError, NotFoundError
 
 from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client
 from transport.address import ServersUnusable
 from transport.connection import Address, connect, streams_of
-from transport.fenced_log import Backlog, Fenced, FencedLog
+from transport.fenced_log import Backlog, Fenced, FencedLog, erase_entry, erase_subject
 from transport.streams import LOG, Layout, create_streams
 
 __all__ = ["client"]
@@ -37,7 +38,7 @@ async def test_nothing_of_a_former_owner_is_accepted(client: Client) -> None:
     await former.append("done", b"early")
     await owner.open("b", 2.0)
     for _ in range(2):
-        with pytest.raises(Fenced):
+        with pytest.raises(Fenced, match=r"^p07 belongs to another process now$"):
             await former.append("done", b"late")
     await owner.append("done", b"later")
     assert [entry.data async for entry in owner.entries(branch="done")] == [b"early", b"later"]
@@ -73,6 +74,15 @@ async def test_lost_owners_that_have_seen_the_same_message_are_counted(client: C
     assert await opened(71.0, 80.0) == (0, 0.0)
 
 
+async def test_of_all_epochs_the_last_is_kept(client: Client) -> None:
+    log = FencedLog(streams_of(client), "p01")
+    await log.open("a", 1.0)
+    await log.open("b", 2.0, Backlog(9.0, 20.0))
+    await log.hand_back(3.0)
+    [epoch] = [json.loads(entry.data) async for entry in log.entries(branch="epoch")]
+    assert epoch == {"owner": "", "at": 3.0, "crashes": 1, "seen": 20.0, "trying": 0}
+
+
 async def test_an_epoch_of_another_version_is_read_as_far_as_it_is_known(client: Client) -> None:
     told = b'{"owner": "a", "at": 1.0, "first": 9, "crashes": 1, "seen": 20.0}'
     await streams_of(client).publish("log.p01.epoch", told)
@@ -96,6 +106,26 @@ async def test_an_entry_whose_answer_is_lost_counts_once(client: Client, nats_se
     assert [entry.data async for entry in log.entries(branch="done")] == [b"x", b"y"]
 
 
+async def test_an_entry_that_was_stored_counts_once_although_the_next_try_is_refused(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer was lost, and the server knows no longer that it is the same entry."""
+    log = FencedLog(streams_of(client), "p01")
+    await log.open("a", 1.0)
+    publish, errors = log.streams.publish, [TimeoutError(), APIError(400, "wrong last sequence", 10071)]
+
+    async def publish_and_lose(*given: Any) -> Any:
+        answer = await publish(*given)
+        if errors:
+            raise errors.pop(0)
+        return answer
+
+    monkeypatch.setattr(log.streams, "publish", publish_and_lose)
+    number = await log.append("done", b"x")
+    assert await log.append("done", b"y") == number + 1
+    assert [entry.data async for entry in log.entries(branch="done")] == [b"x", b"y"]
+
+
 @pytest.mark.parametrize(("code", "err_code"), [(409, 10158), (503, 10008)])
 async def test_an_entry_that_the_server_cannot_take_yet_is_written_later(
     client: Client, monkeypatch: pytest.MonkeyPatch, code: int, err_code: int
@@ -115,6 +145,19 @@ async def test_an_entry_that_the_server_cannot_take_yet_is_written_later(
     assert [entry.data async for entry in log.entries(branch="done")] == [b"x"]
 
 
+async def test_an_entry_that_the_server_refuses_for_good_is_an_error_that_says_why(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = FencedLog(streams_of(client), "p01")
+
+    async def refuse(*_given: Any) -> Any:
+        raise APIError(400, "message size exceeds maximum allowed", 10054)
+
+    monkeypatch.setattr(log.streams, "publish", refuse)
+    with pytest.raises(OSError, match=r"NATS refuses it \(message size exceeds maximum allowed\)"):
+        await log.append("done", b"x")
+
+
 async def test_the_last_entry_may_run_out(client: Client) -> None:
     """Some are kept for a day only; a scope may be quiet for longer."""
     log = FencedLog(streams_of(client), "p01")
@@ -124,6 +167,17 @@ async def test_the_last_entry_may_run_out(client: Client) -> None:
         await streams_of(client).delete_msg(LOG, await log.append("done", b"short-lived"))
     await log.append("done", b"y")
     assert [entry.data async for entry in log.entries(branch="done")] == [b"x", b"y"]
+
+
+async def test_what_is_erased_is_gone_alone(client: Client) -> None:
+    log = FencedLog(streams_of(client), "p01")
+    await log.open("a", 1.0)
+    numbers = [await log.append(branch, b"x") for branch in ("done", "other", "done")]
+    await erase_subject(log.streams, LOG, "log.p01.done")
+    assert [entry.metadata.sequence.stream async for entry in log.entries()] == [1, numbers[1]]
+    await erase_entry(log.streams, LOG, numbers[0])  # it is gone already
+    with pytest.raises(NotFoundError):
+        await erase_entry(log.streams, "NO_STREAM", 1)
 
 
 async def test_other_partitions_than_the_server_has_are_refused(client: Client) -> None:

@@ -130,6 +130,22 @@ async def test_a_role_goes_to_who_stands_by_when_it_is_given_back_or_taken(
 
 
 @pytest.mark.real_time
+async def test_a_role_of_which_nobody_hears_goes_to_who_stands_by(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(leases, "SILENT_SECONDS", 0.1)
+    silent, two = Process(client, "silent"), Process(client, "two")
+    assert await silent.lease().take()
+    await two.members.send_heartbeat()
+    playing = asyncio.create_task(two.play())
+    await until(lambda: two.held)
+    two.stopping.set()
+    two.give_back.set()
+    await playing
+
+
+@pytest.mark.real_time
 async def test_while_the_server_does_not_answer_a_role_is_asked_for_again(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

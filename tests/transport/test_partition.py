@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,16 +13,19 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from model.outcomes import Ignored, Reason, Result
+from clock import cancel_and_wait, now
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
 from services.discord import Dispatch
-from services.discord.dispatches import render_line
 from tests.loopback.nats_server import NatsServer
+from tests.talk import ANN, Talk
 from tests.transport.connected import begun_anew
 from tests.waiting import wait_until
 from transport.connection import Address, FileConnection, streams_of
-from transport.fenced_log import Backlog, FencedLog
-from transport.partition import Partition
-from transport.streams import MESSAGES, Layout
+from transport.dispatches import PLACE_HEADER, encode_line, render_facts
+from transport.fenced_log import Backlog, Fenced, FencedLog
+from transport.lease import Lease
+from transport.partition import MessageResult, Partition, ResultRecorder
+from transport.streams import MESSAGES, TTL, Layout
 
 pytestmark = pytest.mark.real_time
 
@@ -65,14 +69,17 @@ class Worker:
     name: str = "one"
     at_once: bool = True
     graphs: list[Graph] = field(default_factory=list[Graph])
+    interactions: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
 
     def partition(self, trial_lock: asyncio.Lock | None = None) -> Partition:
-        async def work(_number: int, _log: FencedLog, told: Callable[[Result], None]) -> Graph:
+        async def work(number: int, log: FencedLog, told: Callable[[Result], None]) -> Graph:
+            assert (number, log.scope) == (0, "p00")
             self.graphs.append(Graph(told, self.at_once))
             return self.graphs[-1]
 
         lock = trial_lock or asyncio.Lock()
-        return Partition(self.client, self.file_connection, LAYOUT, 0, self.name, work, trial_lock=lock)
+        told = self.interactions.append
+        return Partition(self.client, self.file_connection, LAYOUT, 0, self.name, work, told, trial_lock=lock)
 
 
 @pytest.fixture
@@ -87,9 +94,9 @@ async def file_connection(nats_server: NatsServer) -> AsyncGenerator[FileConnect
         yield there
 
 
-async def publish(client: Client, type_: str, message_id: int) -> None:
-    line = render_line(Dispatch(1.0, type_, {"id": str(message_id), "channel_id": str(CHANNEL)}))
-    await streams_of(client).publish(f"messages.{CHANNEL}", line.encode(), stream=MESSAGES)
+async def publish(client: Client, type_: str, message_id: int, headers: dict[str, str] | None = None) -> None:
+    line = encode_line(Dispatch(1.0, type_, {"id": str(message_id), "channel_id": str(CHANNEL)}))
+    await streams_of(client).publish(f"messages.{CHANNEL}", line, stream=MESSAGES, headers=headers)
 
 
 async def left(client: Client) -> int:
@@ -106,11 +113,14 @@ async def until_left(client: Client, count: int = 0) -> None:
             await asyncio.sleep(0.01)
 
 
+async def records(client: Client, branch: str = "done") -> list[dict[str, Any]]:
+    """What the log holds, in order."""
+    return [json.loads(entry.data) async for entry in FencedLog(streams_of(client), "p00").entries(branch=branch)]
+
+
 async def done(client: Client) -> list[int]:
     """All message ids that are recorded as done, in order."""
-    log = FencedLog(streams_of(client), "p00")
-    records = [json.loads(entry.data) async for entry in log.entries(branch="done")]
-    return [each for record in records for _, ids, _ in record["ended"] for each in ids]
+    return [each for record in await records(client) for _, ids, _ in record["ended"] for each in ids]
 
 
 async def lose_owners(client: Client) -> None:
@@ -130,12 +140,122 @@ async def test_what_has_ended_is_recorded_and_then_acknowledged(
     worker = Worker(client, file_connection)
     partition = worker.partition()
     assert await partition.take()
+    assert [each["owner"] for each in await records(client, "epoch")] == ["one"]
     for number in range(1, 301):
         await publish(client, "MESSAGE_CREATE", number)
     await until_left(client)
     assert await done(client) == list(range(1, 301))
     assert partition.in_flight == 0
     await partition.release(drain=True)
+    assert [each["owner"] for each in await records(client, "epoch")] == [""]
+
+
+async def test_the_graph_is_told_of_threads_and_servers_and_not_of_interactions(
+    client: Client, file_connection: FileConnection
+) -> None:
+    worker = Worker(client, file_connection)
+    partition = worker.partition()
+    server = Dispatch(1.0, "GUILD_CREATE", {"id": "9"})
+    partition.feed(server)  # there is no graph yet
+    assert await partition.take()
+    await publish(client, "MESSAGE_CREATE", 1, {PLACE_HEADER: render_facts({"id": "8"})})
+    await publish(client, "INTERACTION_CREATE", 2)
+    await until_left(client)
+    partition.feed(server)
+    partition.lose()
+    partition.feed(server)
+    assert worker.graphs[0].fed == ["THREAD_CREATE 8", "MESSAGE_CREATE 1", "GUILD_CREATE 9"]
+    assert worker.interactions == [{"id": "2", "channel_id": str(CHANNEL)}]
+    await partition.release(drain=False)
+
+
+async def test_what_stays_open_or_comes_too_late_does_not_hold_up_who_gives_back(
+    client: Client, file_connection: FileConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "transport.partition")
+    worker = Worker(client, file_connection, at_once=False)
+    partition = worker.partition()
+    assert await partition.take()
+    for number in (1, 2):
+        await publish(client, "MESSAGE_CREATE", number)
+    await until(lambda: worker.graphs and len(worker.graphs[0].fed) == 2)
+    releasing = asyncio.create_task(partition.release(drain=True))
+    await asyncio.sleep(0)
+    for number in (3, 4):
+        await publish(client, "MESSAGE_CREATE", number)
+    async with asyncio.timeout(10):
+        while (await streams_of(client).consumer_info(MESSAGES, partition.consumer or "")).num_ack_pending != 4:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0.01)
+    worker.graphs[0].end(1)
+    await releasing
+    assert (await left(client), await done(client)) == (3, [1])
+    assert len(worker.graphs[0].fed) == 2
+    assert caplog.messages == ["partition 0 is given back"]
+
+
+async def test_who_is_lost_with_messages_open_counts_as_crashed(
+    client: Client, file_connection: FileConnection
+) -> None:
+    await publish(client, "MESSAGE_CREATE", 1)
+    first, second = (Worker(client, file_connection, name, at_once=False).partition() for name in ("one", "two"))
+    assert await first.take()
+    first.lose()
+    await first.release(drain=False)
+    assert await second.take()
+    taken = (await streams_of(client).consumer_info(MESSAGES, second.consumer or "")).created.timestamp()
+    [epoch] = await records(client, "epoch")
+    # It received nothing for so long already when the server gave it up.
+    assert (epoch["owner"], epoch["crashes"], epoch["seen"]) == ("two", 1, taken - LAYOUT.lease_seconds / 2)
+    await second.release(drain=False)
+
+
+async def test_each_end_is_recorded_with_its_place_and_kind_for_a_day(
+    client: Client, file_connection: FileConnection
+) -> None:
+    log = FencedLog(file_connection.streams, "p00")
+    await file_connection.do(log.open("one", 1.0))
+    results, talk = ResultRecorder(file_connection, log, "one"), Talk()
+    answered, cut = talk.part(talk.says(ANN)), talk.part(talk.says(ANN))
+    for each in (
+        Outcome(answered, 1.0, OutcomeKind.REPLIED),
+        Outcome(cut, 1.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN),
+        Ignored(Reason.EMPTY, CHANNEL, (1, 2)),
+        Removed(CHANNEL, 3),
+    ):
+        results.record_result(each)
+    await results.record()
+    [entry] = [each async for each in FencedLog(streams_of(client), "p00").entries(branch="done")]
+    told = json.loads(entry.data)
+    assert (told["by"], told["at"]) == ("one", pytest.approx(now(), abs=60))
+    assert told["ended"] == [
+        [answered.place.id, list(answered.message_ids), "replied"],
+        [CHANNEL, [1, 2], "ignored"],
+        [CHANNEL, [3], "removed"],
+    ]
+    assert (entry.headers or {})[TTL] == "86400s"
+
+
+async def test_what_cannot_be_recorded_yet_is_recorded_later(
+    client: Client, file_connection: FileConnection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = FencedLog(file_connection.streams, "p00")
+    await file_connection.do(log.open("one", 1.0))
+    append, errors = log.append, [OSError(5, "away")]
+
+    async def append_later(*given: Any) -> int:
+        if errors:
+            raise errors.pop()
+        return await append(*given)
+
+    monkeypatch.setattr(log, "append", append_later)
+    results = ResultRecorder(file_connection, log, "one")
+    recording = asyncio.create_task(results.keep_recording())
+    results.finish(MessageResult(CHANNEL, [1], "ignored"))
+    async with asyncio.timeout(10):
+        while await done(client) != [1]:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0.01)
+    assert caplog.messages == ["p00: results wait to be recorded: [Errno 5] away"]
+    await cancel_and_wait(recording)
 
 
 async def test_an_edit_stays_as_long_as_the_message_that_it_changes(
@@ -204,11 +324,12 @@ async def test_nothing_of_a_partition_that_another_has_taken_is_recorded(
     await asyncio.sleep(0.2)
     assert await done(client) == []
     assert await left(client) == 1
+    assert partition.is_lost
     await partition.release(drain=False)
 
 
 async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
-    client: Client, file_connection: FileConnection
+    client: Client, file_connection: FileConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number in (1, 2, 3):
         await publish(client, "MESSAGE_CREATE", number)
@@ -228,9 +349,9 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     partition = fourth.partition()
     assert await partition.take()
     await until_left(client)
-    records = [json.loads(each.data) async for each in FencedLog(streams_of(client), "p00").entries(branch="done")]
-    ended = {ids[0]: kind for record in records for _, ids, kind in record["ended"]}
-    assert ended == {1: "ignored", 2: "failed", 3: "ignored", 4: "ignored"}
+    ended = {ids[0]: (place_id, kind) for record in await records(client) for place_id, ids, kind in record["ended"]}
+    assert ended == {1: (7, "ignored"), 2: (7, "failed"), 3: (7, "ignored"), 4: (7, "ignored")}
+    assert "message 2 has ended its worker again and again: it is given up" in caplog.messages
     # What came after they were lost is none of it.
     assert [each.fed for each in fourth.graphs] == [["MESSAGE_CREATE 3"], ["MESSAGE_CREATE 4"]]
     await partition.release(drain=True)
@@ -265,8 +386,11 @@ async def test_who_gives_suspects_back_untried_leaves_them_suspect(
 async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(
     client: Client, file_connection: FileConnection
 ) -> None:
-    await publish(client, "MESSAGE_CREATE", 1)
-    await publish(client, "MESSAGE_UPDATE", 1)
+    for type_, message_id in (("CREATE", 1), ("UPDATE", 1), ("CREATE", 5), ("UPDATE", 6)):
+        await publish(client, f"MESSAGE_{type_}", message_id)
+    log = FencedLog(streams_of(client), "p00")
+    await log.open("gone", 1.0)
+    await log.append("done", json.dumps({"by": "gone", "at": 1.0, "ended": [[CHANNEL, [5], "ignored"]]}).encode())
     await lose_owners(client)
     worker = Worker(client, file_connection)
     partition = worker.partition()
@@ -289,9 +413,8 @@ async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(
     assert kept.config.inactive_threshold == LAYOUT.lease_seconds / 2
 
 
-async def test_who_misses_a_delivery_takes_nothing_behind_it_and_gives_the_partition_back(
-    client: Client, file_connection: FileConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def miss_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first message on its way to a partition is lost."""
     subscribe: Callable[..., Awaitable[object]] = client.subscribe  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     missed = list[Msg]()
 
@@ -305,6 +428,12 @@ async def test_who_misses_a_delivery_takes_nothing_behind_it_and_gives_the_parti
         return await subscribe(subject, cb=on_message, **more)
 
     monkeypatch.setattr(client, "subscribe", subscribe_and_miss_one)
+
+
+async def test_who_misses_a_delivery_takes_nothing_behind_it_and_gives_the_partition_back(
+    client: Client, file_connection: FileConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    miss_one(client, monkeypatch)
     worker = Worker(client, file_connection)
     partition = worker.partition()
     assert await partition.take()
@@ -319,3 +448,65 @@ async def test_who_misses_a_delivery_takes_nothing_behind_it_and_gives_the_parti
     await until_left(client)
     assert await done(client) == [1, 2]
     await after.release(drain=True)
+
+
+def lease_of(client: Client) -> Lease:
+    return Lease(client, MESSAGES, "messages.0.>", "one", seconds=LAYOUT.lease_seconds, most_unacked=10)
+
+
+async def test_behind_a_delivery_that_is_missed_nothing_is_delivered(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    miss_one(client, monkeypatch)
+    lease, delivered = lease_of(client), list[bytes]()
+
+    async def deliver(message: Msg) -> None:
+        delivered.append(message.data)
+
+    assert await lease.take(deliver)
+    for number in (1, 2, 3):
+        await publish(client, "MESSAGE_CREATE", number)
+    async with asyncio.timeout(10):
+        await lease.lost.wait()
+        while await lease.count_unacknowledged() != 3:  # noqa: ASYNC110 (the server tells nobody)
+            await asyncio.sleep(0.01)
+    await until(lambda: not lease.unread)
+    assert delivered == []
+    await lease.release()
+
+
+async def test_what_fails_at_one_message_keeps_no_other_from_its_delivery(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "transport.lease")
+    lease, errors = lease_of(client), [ValueError("odd"), Fenced("p00")]
+    delivered = asyncio.Event()
+
+    async def deliver(_message: Msg) -> None:
+        if errors:
+            raise errors.pop()
+        delivered.set()
+
+    assert await lease.take(deliver)
+    for number in (1, 2, 3):
+        await publish(client, "MESSAGE_CREATE", number)
+    async with asyncio.timeout(10):
+        await delivered.wait()
+    assert caplog.messages == [
+        "messages.0.>: belongs to another process now",
+        "messages.0.>: a message was not taken up; it comes again later",
+    ]
+    await lease.release()
+
+
+async def test_a_lease_may_be_given_back_again_or_when_the_server_has_ended_it(client: Client) -> None:
+    lease = lease_of(client)
+    await lease.release()
+    assert await lease.take()
+    await streams_of(client).delete_consumer(MESSAGES, lease.consumer or "")
+    for _ in range(2):
+        await lease.release()
+        assert (lease.consumer, lease.unread) == (None, 0)
+    assert await lease.take()
+    await lease.release()
+    assert await streams_of(client).consumers_info(MESSAGES) == []
