@@ -102,14 +102,17 @@ async def test_a_role_goes_to_who_stands_by_when_it_is_given_back_or_taken(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "POLL_SECONDS", 60.0)  # they hear of it from the server
-    one, two = Process(client, "one"), Process(client, "two")
-    for each in (one, two):
+    one, two, three = (Process(client, name) for name in ("one", "two", "three"))
+    for each in (one, two, three):
         await each.members.send_heartbeat()
     first = asyncio.create_task(one.play())
     await until(lambda: one.held)
-    second = asyncio.create_task(two.play())
+    second, third = asyncio.create_task(two.play()), asyncio.create_task(three.play())
     await asyncio.sleep(0.2)
-    assert (one.times, two.times) == (1, 0)
+    assert (one.times, two.times, three.times) == (1, 0, 0)
+    three.stopping.set()
+    async with asyncio.timeout(10):
+        await third
     [consumer] = await holders(client)
     assert one.held is not None
     assert consumer.name == one.held.consumer

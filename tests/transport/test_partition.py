@@ -352,6 +352,7 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     ended = {ids[0]: (place_id, kind) for record in await records(client) for place_id, ids, kind in record["ended"]}
     assert ended == {1: (7, "ignored"), 2: (7, "failed"), 3: (7, "ignored"), 4: (7, "ignored")}
     assert "message 2 has ended its worker again and again: it is given up" in caplog.messages
+    assert not any(record.exc_info for record in caplog.records)
     # What came after they were lost is none of it.
     assert [each.fed for each in fourth.graphs] == [["MESSAGE_CREATE 3"], ["MESSAGE_CREATE 4"]]
     await partition.release(drain=True)
@@ -386,8 +387,10 @@ async def test_who_gives_suspects_back_untried_leaves_them_suspect(
 async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(
     client: Client, file_connection: FileConnection
 ) -> None:
-    for type_, message_id in (("CREATE", 1), ("UPDATE", 1), ("CREATE", 5), ("UPDATE", 6)):
-        await publish(client, f"MESSAGE_{type_}", message_id)
+    for number, type_ in enumerate(("CREATE", "UPDATE")):
+        for message_id in (1, 5 + number):
+            await publish(client, f"MESSAGE_{type_}", message_id)
+    await publish(client, "INTERACTION_CREATE", 7)
     log = FencedLog(streams_of(client), "p00")
     await log.open("gone", 1.0)
     await log.append("done", json.dumps({"by": "gone", "at": 1.0, "ended": [[CHANNEL, [5], "ignored"]]}).encode())
@@ -400,7 +403,29 @@ async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(
     await publish(client, "MESSAGE_CREATE", 2)
     await until_left(client)
     assert [each.fed for each in worker.graphs] == [["MESSAGE_CREATE 1"], ["MESSAGE_CREATE 2"]]
+    assert [each["id"] for each in worker.interactions] == ["7"]
+    [epoch] = await records(client, "epoch")
+    assert (epoch["owner"], epoch["at"], epoch["crashes"]) == ("one", pytest.approx(now(), abs=60), 0)
     await partition.release(drain=True)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_suspects_that_are_not_tried_any_more_do_not_hold_up_who_gives_back(
+    client: Client, file_connection: FileConnection, caplog: pytest.LogCaptureFixture, count: int
+) -> None:
+    for number in range(count):
+        await publish(client, "MESSAGE_CREATE", number + 1)
+    await lose_owners(client)
+    trial_lock, worker = asyncio.Lock(), Worker(client, file_connection)
+    await trial_lock.acquire()
+    partition = worker.partition(trial_lock)
+    assert await partition.take()
+    releasing = asyncio.create_task(partition.release(drain=True))
+    await asyncio.sleep(0)
+    trial_lock.release()
+    await releasing
+    assert (worker.graphs, await left(client)) == ([], count)
+    assert not any("will come again" in message or "handed over" in message for message in caplog.messages)
 
 
 async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(
