@@ -14,7 +14,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.transport.connected import client
 from transport.address import ServersUnusable
 from transport.connection import Address, connect, streams_of
-from transport.fenced_log import Backlog, Fenced, FencedLog, erase_entry, erase_subject
+from transport.fenced_log import Backlog, Epoch, Fenced, FencedLog, erase_entry, erase_subject
 from transport.streams import LOG, Layout, create_streams
 
 __all__ = ["client"]
@@ -54,7 +54,8 @@ async def test_scopes_do_not_touch_each_other(client: Client) -> None:
 
 async def test_lost_owners_that_have_seen_the_same_message_are_counted(client: Client) -> None:
     async def opened(oldest: float, lost: float) -> tuple[int, float]:
-        epoch = await FencedLog(streams_of(client), "p01").open("a", 1.0, Backlog(oldest, lost))
+        epoch = await FencedLog(streams_of(client), "p01").open("a", lost, Backlog(oldest, lost))
+        assert (epoch.owner, epoch.at) == ("a", lost)
         return epoch.crashes, epoch.seen
 
     assert await opened(9.0, 10.0) == (0, 0.0)
@@ -91,8 +92,8 @@ async def test_an_epoch_of_another_version_is_read_as_far_as_it_is_known(client:
 
 
 async def test_who_was_lost_with_nothing_open_is_not_counted(client: Client) -> None:
-    for _ in range(3):
-        assert (await FencedLog(streams_of(client), "p01").open("a", 1.0)).crashes == 0
+    for at in (1.0, 2.0, 3.0):
+        assert await FencedLog(streams_of(client), "p01").open("a", at) == Epoch("a", at)
 
 
 async def test_an_entry_whose_answer_is_lost_counts_once(client: Client, nats_server: NatsServer) -> None:

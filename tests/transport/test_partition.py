@@ -29,7 +29,7 @@ from transport.streams import MESSAGES, TTL, Layout
 
 pytestmark = pytest.mark.real_time
 
-LAYOUT = Layout(partitions=1, lease_seconds=1.0)
+LAYOUT = Layout(partitions=1, lease_seconds=1.2)
 CHANNEL = 7
 
 
