@@ -23,8 +23,8 @@ from tests.waiting import wait_until
 from transport.connection import Address, FileConnection, streams_of
 from transport.dispatches import PLACE_HEADER, encode_line, render_facts
 from transport.fenced_log import Backlog, Fenced, FencedLog
-from transport.lease import Lease
-from transport.partition import AckSender, MessageResult, Partition, ResultRecorder
+from transport.lease import ACK_SECONDS, Lease
+from transport.partition import MOST_OPEN, AckSender, MessageResult, Partition, ResultRecorder
 from transport.streams import MESSAGES, TTL, Layout
 
 pytestmark = pytest.mark.real_time
@@ -479,6 +479,7 @@ async def test_the_server_gives_up_who_is_gone_sooner_than_who_is_silent(
     await partition.release(drain=False)
     assert kept.config.inactive_threshold == LAYOUT.lease_seconds / 2
     assert (kept.config.metadata or {})["process"] == "one"
+    assert (kept.config.ack_wait, kept.config.max_ack_pending) == (ACK_SECONDS, MOST_OPEN)
 
 
 def miss_one(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
