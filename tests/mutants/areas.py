@@ -16,7 +16,7 @@ _TESTS_OF_TEAM_FILES = (
 class Area:
     """Attributes:
     code: the modules; patterns with `*` are allowed.
-    tests: files and folders. All of them run once, and those that reach a mutant once for it.
+    tests: files and folders. All of them run once, and those that reach a mutant once for it; none that is marked slow.
     without: files and folders among these that are left out.
     at_import: functions that are called while modules are imported, as mutmut names them. It puts its mutants in later,
         so what survives of these is tried once more, in a process that has the mutant from its start.
