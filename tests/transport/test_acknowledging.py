@@ -96,6 +96,22 @@ async def test_those_that_a_new_leader_does_not_know_are_sent_again() -> None:
     assert line.arrived == {"a", "b"}
 
 
+async def test_while_the_server_does_not_answer_nothing_counts_as_arrived() -> None:
+    answers = [TimeoutError(), 1, 0]
+
+    async def unacknowledged() -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    line = Line()
+    acks = AckSender(cast("Client", line), unacknowledged, lambda: 0)
+    await acks.send(["a"])
+    assert [await acks.confirm() for _ in range(3)] == [False, False, True]
+    assert line.sent == ["a", "a"]
+
+
 async def test_waiting_for_those_that_never_arrive_ends(caplog: pytest.LogCaptureFixture) -> None:
     acks = acknowledging(Line(loses=1_000), delivered=1)
     await acks.send(["a"])

@@ -153,16 +153,16 @@ async def test_what_has_ended_is_recorded_and_then_acknowledged(
     worker = Worker(client, file_connection)
     partition = worker.partition()
     assert await partition.take()
-    assert [each["owner"] for each in await records(client, "epoch")] == ["one"]
+    [epoch] = await records(client, "epoch")
+    assert (epoch["owner"], epoch["at"]) == ("one", pytest.approx(now(), abs=60))
     for number in range(1, 301):
         await publish(client, "MESSAGE_CREATE", number)
     await until_left(client)
     assert await done(client) == list(range(1, 301))
     assert partition.in_flight == 0
     await partition.release(drain=True)
-    assert [(each["owner"], each["at"]) for each in await records(client, "epoch")] == [
-        ("", pytest.approx(now(), abs=60))
-    ]
+    [epoch] = await records(client, "epoch")
+    assert (epoch["owner"], epoch["at"]) == ("", pytest.approx(now(), abs=60))
 
 
 async def test_the_graph_is_told_of_threads_and_servers_and_not_of_interactions(
@@ -230,10 +230,11 @@ async def test_each_end_is_recorded_with_its_place_and_kind_for_a_day(
     log = FencedLog(file_connection.streams, "p00")
     await file_connection.do(log.open("one", 1.0))
     results, talk = ResultRecorder(file_connection, log, "one"), Talk()
-    answered, cut = talk.part(talk.says(ANN)), talk.part(talk.says(ANN))
+    answered, cut, late = (talk.part(talk.says(ANN)) for _ in range(3))
     for each in (
         Outcome(answered, 1.0, OutcomeKind.REPLIED),
         Outcome(cut, 1.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN),
+        Outcome(late, 1.0, OutcomeKind.CANCELLED, Reason.TEAM_IS_ANSWERING),
         Ignored(Reason.EMPTY, CHANNEL, (1, 2)),
         Removed(CHANNEL, 3),
     ):
@@ -244,6 +245,7 @@ async def test_each_end_is_recorded_with_its_place_and_kind_for_a_day(
     assert (told["by"], told["at"]) == ("one", pytest.approx(now(), abs=60))
     assert told["ended"] == [
         [answered.place.id, list(answered.message_ids), "replied"],
+        [late.place.id, list(late.message_ids), "cancelled"],
         [CHANNEL, [1, 2], "ignored"],
         [CHANNEL, [3], "removed"],
     ]
@@ -385,6 +387,7 @@ async def test_a_message_that_ends_its_worker_again_and_again_is_given_up_alone(
     third.graphs[0].end(1)  # the first one is none of it; with the second one it ends
     await until(lambda: len(third.graphs) == 2 and third.graphs[1].fed)
     assert third.graphs[1].fed == ["MESSAGE_CREATE 2"]
+    assert [each["trying"] for each in await records(client, "epoch")] == [2]
     dying.lose()
     await dying.release(drain=False)
     await give_back_untried(client, file_connection)
@@ -448,6 +451,29 @@ async def test_what_is_tried_alone_and_passes_is_followed_by_the_ordinary_work(
     assert [each["id"] for each in worker.interactions] == ["7"]
     [epoch] = await records(client, "epoch")
     assert (epoch["owner"], epoch["at"], epoch["crashes"]) == ("one", pytest.approx(now(), abs=60), 0)
+    await partition.release(drain=True)
+
+
+async def test_between_two_trials_no_message_is_said_to_be_tried(
+    client: Client, file_connection: FileConnection
+) -> None:
+    for number in (1, 2):
+        await publish(client, "MESSAGE_CREATE", number)
+    await lose_owners(client)
+    trial_lock, worker = asyncio.Lock(), Worker(client, file_connection, at_once=False)
+    partition = worker.partition(trial_lock)
+    assert await partition.take()
+    await until(lambda: worker.graphs and worker.graphs[0].fed)
+    between = asyncio.create_task(trial_lock.acquire())
+    await asyncio.sleep(0)
+    worker.graphs[0].end(1)
+    await between
+    [epoch] = await records(client, "epoch")
+    assert (epoch["crashes"], epoch["trying"], await done(client)) == (2, 0, [1])
+    trial_lock.release()
+    await until(lambda: len(worker.graphs) == 2 and worker.graphs[1].fed)
+    worker.graphs[1].end(2)
+    await until_left(client)
     await partition.release(drain=True)
 
 
