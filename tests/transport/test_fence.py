@@ -75,6 +75,24 @@ async def test_lost_owners_that_have_seen_the_same_message_are_counted(client: C
     assert await opened(71.0, 80.0) == (0, 0.0)
 
 
+async def test_of_two_who_open_a_scope_at_once_the_later_follows_the_other(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = FencedLog(streams_of(client), "p01"), FencedLog(streams_of(client), "p01")
+    await first.open("gone", 1.0)
+    read, others = second.streams.get_last_msg, [first]
+
+    async def read_before_another_writes(*given: Any) -> Any:
+        found = await read(*given)
+        if given[1].endswith(".epoch") and others:
+            await others.pop().open("a", 2.0)
+        return found
+
+    monkeypatch.setattr(second.streams, "get_last_msg", read_before_another_writes)
+    assert await second.open("b", 3.0, Backlog(9.0, 20.0)) == Epoch("b", 3.0, crashes=1, seen=20.0)
+    assert [json.loads(each.data)["owner"] async for each in second.entries(branch="epoch")] == ["b"]
+
+
 async def test_of_all_epochs_the_last_is_kept(client: Client) -> None:
     log = FencedLog(streams_of(client), "p01")
     await log.open("a", 1.0)

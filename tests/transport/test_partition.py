@@ -208,6 +208,22 @@ async def test_what_stays_open_or_comes_too_late_does_not_hold_up_who_gives_back
     assert caplog.messages == ["partition 0 is given back"]
 
 
+async def test_a_graph_that_breaks_at_its_end_does_not_keep_the_partition(
+    client: Client, file_connection: FileConnection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def break_down(_graph: Graph, _seconds: float | None = None) -> None:
+        raise ODD
+
+    monkeypatch.setattr(Graph, "drain", break_down)
+    worker = Worker(client, file_connection)
+    first, second = worker.partition(), worker.partition()
+    assert await first.take()
+    await first.release(drain=True)
+    assert caplog.messages == ["partition 0 was not handed over in order; its messages come again"]
+    assert await second.take()
+    await second.release(drain=False)
+
+
 async def test_who_is_lost_with_messages_open_counts_as_crashed(
     client: Client, file_connection: FileConnection
 ) -> None:
