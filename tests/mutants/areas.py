@@ -66,6 +66,13 @@ AREAS = {
     "plan": Area(
         ("services/documents/asking/*.py",),
         ("tests/services/documents/asking", "tests/services/documents/tools"),
+        at_import=(
+            *(f"services.documents.asking.vocabulary.x_{name}" for name in ("any_of", "_compiled")),
+            *(
+                f"services.documents.asking.grammar.x__{name}"
+                for name in ("phrase", "phrases", "beside", "steps", "set_in", "story")
+            ),
+        ),
     ),
     "tracker": Area(
         ("services/conversations/tracking.py", "operators/screen.py"),
