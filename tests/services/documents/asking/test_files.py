@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking import plan
+from services.documents.asking import plan, retrieving
 from tests.services.documents.asking.planning import documents, planned
 
 
@@ -39,6 +39,16 @@ def test_every_file_that_is_named_counts(question: str, ids: set[str]) -> None:
 
 def test_a_file_that_is_not_there_is_noticed() -> None:
     assert planned("What is on line 3 of other.log?").unknown_file == "other.log"
+    assert planned("What is in deploy/api.v2.example.sh?").unknown_file == "deploy/api.v2.example.sh"
+    assert planned("What did api.v2.example.sh say?").unknown_file is None, "a host"
+
+
+def test_the_first_passages_of_each_file_go_before_all_others() -> None:
+    hits = ["a1", "a2", "a3", "a4", "b1", "a5", "b2"]
+    kept = retrieving.PER_DOCUMENT
+    of_a, of_b = [each for each in hits if each[0] == "a"], ["b1", "b2"]
+    spread = retrieving.spread_by_document(hits, lambda hit: hit[0])
+    assert spread == [*of_a[:kept], *of_b[:kept], *of_a[kept:], *of_b[kept:]]
 
 
 def test_the_words_of_a_single_files_name_say_which_file_is_meant() -> None:

@@ -169,6 +169,7 @@ async def test_so_many_lines_are_asked_for_beside_the_cited_one(question: str, p
         ("errors at 10:03 in app.log", "and at 10:05?", "errors at in app.log and at 10:05?"),
         ("what is on line 3 of app.log?", "and line 5?", "what is on of app.log? and line 5?"),
         ("how many ERROR entries in app.log?", "per component?", "how many ERROR entries in app.log? per component?"),
+        ("how many ERROR entries in app.log?", "and WARN?", "how many entries in app.log? and WARN?"),
     ],
 )
 async def test_one_fact_alone_takes_the_place_of_its_like(before: str, question: str, query: str) -> None:
