@@ -20,6 +20,7 @@ from tests.loopback.nats_server import NatsServer
 from tests.talk import ANN, Talk
 from tests.transport.connected import begun_anew
 from tests.waiting import wait_until
+from transport import partition as partitions
 from transport.connection import Address, FileConnection, streams_of
 from transport.dispatches import PLACE_HEADER, encode_line, render_facts
 from transport.fenced_log import Backlog, Fenced, FencedLog
@@ -178,7 +179,7 @@ async def test_the_graph_is_told_of_threads_and_servers_and_not_of_interactions(
     await until_left(client)
     partition.feed(server)
     partition.lose()
-    partition.feed(server)
+    partition.feed(Dispatch(1.0, "GUILD_CREATE", {"id": "10"}))
     assert worker.graphs[0].fed == ["THREAD_CREATE 8", "MESSAGE_CREATE 1", "GUILD_CREATE 9"]
     assert worker.interactions == [{"id": "2", "channel_id": str(CHANNEL)}]
     await partition.release(drain=False)
@@ -269,7 +270,7 @@ async def test_each_end_is_recorded_with_its_place_and_kind_for_a_day(
 
 
 async def test_a_message_is_acknowledged_as_often_as_it_came_and_recorded_once(
-    client: Client, file_connection: FileConnection
+    client: Client, file_connection: FileConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = FencedLog(file_connection.streams, "p00")
     await file_connection.do(log.open("one", 1.0))
@@ -293,6 +294,9 @@ async def test_a_message_is_acknowledged_as_often_as_it_came_and_recorded_once(
     await results.record()
     assert (sent, await done(client)) == (["d", "a", "b", "c", "e"], [1, 2])
     assert (len(results), results.count_unacknowledged()) == (0, 0)
+    monkeypatch.setattr(partitions, "MOST_REMEMBERED", 2)
+    results.finish(MessageResult(CHANNEL, [3, 4], "ignored"))
+    assert [results.is_done(each) for each in (1, 2, 3, 4)] == [False, False, True, True]
 
 
 async def test_what_cannot_be_recorded_yet_is_recorded_later(

@@ -214,6 +214,11 @@ async def test_what_is_counted_is_said_with_its_files(
     assert said in result.answer
 
 
+async def test_lines_are_shown_with_numbers_by_group_and_not_with_a_number_alone(files: DocumentStore) -> None:
+    assert cited(await ask(files, "how many ERROR entries in app.log?")) == []
+    assert cited(await ask(files, "how many ERROR entries per component in app.log?")) != []
+
+
 async def test_lines_of_many_files_that_are_no_logs_are_added_up(tmp_path: Path) -> None:
     store = cases.new_store(tmp_path)
     await cases.post(store, "server.yaml", SERVER)
