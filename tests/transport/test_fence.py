@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from typing import Any
 
@@ -27,7 +28,10 @@ async def test_entries_come_back_in_order(client: Client) -> None:
     await log.open("a", 1.0)
     for number in range(5):
         await log.append("done", str(number).encode())
-    assert [entry.data async for entry in log.entries(branch="done")] == [b"0", b"1", b"2", b"3", b"4"]
+    entries = [entry async for entry in log.entries(branch="done")]
+    assert [entry.data for entry in entries] == [b"0", b"1", b"2", b"3", b"4"]
+    between = sum(each.metadata.timestamp.timestamp() for each in entries[2:4]) / 2
+    assert [entry.data async for entry in log.entries(between, "done")] == [b"3", b"4"]
 
 
 async def test_nothing_of_a_former_owner_is_accepted(client: Client) -> None:
@@ -173,8 +177,9 @@ async def test_an_entry_that_the_server_refuses_for_good_is_an_error_that_says_w
         raise APIError(400, "message size exceeds maximum allowed", 10054)
 
     monkeypatch.setattr(log.streams, "publish", refuse)
-    with pytest.raises(OSError, match=r"NATS refuses it \(message size exceeds maximum allowed\)"):
+    with pytest.raises(OSError, match=r"NATS refuses it \(message size exceeds maximum allowed\)") as refused:
         await log.append("done", b"x")
+    assert refused.value.errno == errno.EIO
 
 
 async def test_the_last_entry_may_run_out(client: Client) -> None:

@@ -145,6 +145,19 @@ async def test_a_numbered_thing_is_found_however_it_is_joined_to_its_number(logs
     assert (await ask(logs, "how many entries mention job 4711?")).plan.get("identifiers") == ["job 4711"]
 
 
+@pytest.mark.parametrize(
+    ("last", "shown", "more"), [(1, 1, ""), (6, 6, ""), (7, 6, "  (and 1 more lines)"), (12, 6, "  (and 6 more lines)")]
+)
+async def test_of_many_lines_the_first_are_quoted_and_the_others_counted(
+    files: DocumentStore, last: int, shown: int, more: str
+) -> None:
+    result = await ask(files, f"lines 1-{last} of worker.log")
+    assert len(cited(result)) == last
+    assert [f"zeta-{n:05}" in result.answer for n in range(1, last + 1)] == [n <= shown for n in range(1, last + 1)]
+    assert result.answer.endswith(more)
+    assert ("(and" in result.answer) is bool(more)
+
+
 async def test_rows_of_a_time_are_shown_with_their_cells_in_order_of_time(files: DocumentStore) -> None:
     times = ("12:30:00,1", "12:10:00,2", "12:20:00,3")
     await cases.post(files, "u.csv", "\n".join(("timestamp,load", *(f"2026-03-07 {each}" for each in times))) + "\n")
