@@ -570,7 +570,7 @@ def lease_of(client: Client) -> Lease:
 
 
 async def test_behind_a_delivery_that_is_missed_nothing_is_delivered(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     miss_one(client, monkeypatch)
     lease, delivered = lease_of(client), list[bytes]()
@@ -587,6 +587,7 @@ async def test_behind_a_delivery_that_is_missed_nothing_is_delivered(
             await asyncio.sleep(0.01)
     await until(lambda: not lease.unread)
     assert delivered == []
+    assert caplog.messages == ["messages.0.>: a delivery did not arrive; all that waits is asked for anew"]
     await lease.release()
 
 
