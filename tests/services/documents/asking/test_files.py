@@ -54,3 +54,26 @@ def test_the_first_passages_of_each_file_go_before_all_others() -> None:
 def test_the_words_of_a_single_files_name_say_which_file_is_meant() -> None:
     assert planned("How many errors did the runner have?", "ci-runner.log").words == ()
     assert planned("How many errors did the runner have?", "ci-runner.log", "b.log").words == ("runner",)
+
+
+@pytest.mark.parametrize(
+    ("question", "read"),
+    [
+        (
+            "first 3 ERROR entries after 10:00 about id-7 in app.log",
+            {
+                "file": "app.log",
+                "time": "after 10:00",
+                "severity": ["ERROR"],
+                "identifiers": ["id-7"],
+                "position": "first",
+            },
+        ),
+        (
+            "how many WARN entries per component on line 3?",
+            {"lines": [3, 3], "severity": ["WARN"], "aggregate": "count", "grouped_by": ["component"]},
+        ),
+    ],
+)
+def test_what_was_read_of_a_question_can_be_told(question: str, read: dict[str, object]) -> None:
+    assert planned(question).as_dict() == read

@@ -13,6 +13,7 @@ from services.documents.asking import grammar
 from services.documents.asking.passages import Citation
 from services.documents.asking.rewriting import (
     ConversationContext,
+    ResolvedQuestion,
     find_citations,
     is_acceptable,
     resolve,
@@ -120,6 +121,17 @@ async def test_the_last_three_turns_are_shown_each_cut_short() -> None:
     (turns,) = rewriter.turns
     assert [asked[:10] for asked, _ in turns] == ["Question 2", "Question 3", "Question 4"]
     assert all(len(text) <= 200 for turn in turns for text in turn)
+
+
+async def test_a_rewrite_that_holds_takes_the_place_of_the_question() -> None:
+    rewritten = "When was blk_42 deleted?"
+    resolved = await resolve("When did that happen?", SAID, Rewriter(rewritten))
+    assert resolved == ResolvedQuestion("When did that happen?", rewritten, "rewritten")
+
+
+async def test_what_asks_for_other_lines_than_those_cited_and_follows_nothing_is_asked_as_it_is() -> None:
+    resolved = await resolve("and the last one?", ConversationContext((), CITED), None)
+    assert resolved == ResolvedQuestion("and the last one?", "and the last one?")
 
 
 async def test_a_slow_model_is_not_waited_for() -> None:
