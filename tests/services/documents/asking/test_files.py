@@ -77,3 +77,20 @@ def test_the_words_of_a_single_files_name_say_which_file_is_meant() -> None:
 )
 def test_what_was_read_of_a_question_can_be_told(question: str, read: dict[str, object]) -> None:
     assert planned(question).as_dict() == read
+
+
+@pytest.mark.parametrize(
+    ("question", "words", "is_enough"),
+    [
+        ("which entries mention timeout or refusal?", ("timeout", "refusal"), True),
+        ("which entries mention timeout and refusal?", ("timeout", "refusal"), False),
+        ("entries with deadlock, timeout or refused", ("deadlock", "timeout", "refused"), True),
+        ("lines about deadlock OR timeout", ("deadlock", "timeout"), True),
+        ("does q break the cache?", ("break", "cache"), False),
+    ],
+)
+def test_one_of_several_words_is_enough_where_a_question_says_or(
+    question: str, words: tuple[str, ...], is_enough: bool
+) -> None:
+    read = planned(question)
+    assert (read.words, read.any_is_enough) == (words, is_enough)
