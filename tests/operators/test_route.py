@@ -14,10 +14,12 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from model.servers import Servers
 from operators.route import RoutedItem, item_of, route
 from services.assistant.inquiry import CaptureJob, Inquiry
-from services.conversations.posts import Post, Posts
+from services.conversations.drafts import Drafts
+from services.conversations.posts import Outbox, Post, Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.protocols import LookupFailed
 from services.llm import Usage
+from tests.services.conversations.made_drafts import made_draft
 from tests.talk import (
     ANN,
     BEN,
@@ -711,6 +713,32 @@ async def test_a_thread_that_was_opened_and_nothing_said_in_it_is_no_answer() ->
     asked = Talk().says(ANN, second=-30)
     opened = replace(in_thread(asked.id, BOT, -29), is_system=True)
     assert await where(Talk(fetcher=SmallFetcher(opened)), asked) == "answer"
+
+
+async def test_what_a_draft_answers_is_not_answered_again() -> None:
+    talk, drafts = Talk(), Drafts()
+    asked = talk.says(ANN)
+    await drafts.put(made_draft(asked.id))
+    router = replace(router_of(talk), drafts=drafts)
+    answered = await result_of(router, talk.part(asked))
+    assert isinstance(answered, Ignored)
+    assert answered.reason is Reason.DUPLICATE
+    assert told(await result_of(router, talk.part(talk.says(ANN)))) == "answer"
+
+
+async def test_a_reply_that_is_still_being_posted_after_a_start_answers_its_question() -> None:
+    """Pitfall 25."""
+    talk = Talk(fetcher=SmallFetcher())
+    asked, posts = talk.says(ANN, second=-30), Posts()
+    post = Post(0.0, 5, asked.id, CHANNEL.id, ANN.id, asked.id, opened_thread=True, question="?", sources=())
+
+    class Finishing(Outbox):
+        async def wait_until_finished(self) -> None:
+            await posts.add(post)
+
+    result = await result_of(replace(router_of(talk, posts=posts), outbox=Finishing()), talk.part(asked))
+    assert isinstance(result, Ignored)
+    assert result.reason is Reason.DUPLICATE
 
 
 async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:

@@ -309,7 +309,7 @@ def test_what_came_too_late_to_be_read_is_not_taken_for_answered(is_reply: bool)
     """Neither does a quick reply to it answer what stands before it, nor what the team says next."""
     world = World()
     lamp = world.writes(ANN, LAMP)
-    scam = world.writes(ANN, SCAM, wait=400)
+    scam = world.writes(ANN, SCAM)
     world.is_captured(world.writes(STAFF, YES, wait=1, to=scam if is_reply else lamp))
     assert world.quoted == ([] if is_reply else [(LAMP, YES)])
     world.is_captured(world.writes(STAFF, WIPE))
