@@ -28,6 +28,7 @@ PASSAGE = CitedPassage(
         "It says `disk full on sda1` in line 41.",
         'It says "DISK FULL   on sda1".',
         "It says “disk full on sda1” and “ERROR”.",
+        f'{"It is so. " * 40}The 5" disk says "disk full on sda1".',
         "Line 40 to 42 show it.",
         "At 10:01 the disk was full.",
         "",

@@ -227,6 +227,10 @@ async def test_what_is_counted_is_said_with_its_files(
     assert said in result.answer
 
 
+async def test_values_of_several_names_are_not_counted_as_those_of_one(files: DocumentStore) -> None:
+    assert "count" not in (await ask(files, "how many ports and hosts in server.yaml?")).plan
+
+
 async def test_lines_are_shown_with_numbers_by_group_and_not_with_a_number_alone(files: DocumentStore) -> None:
     assert cited(await ask(files, "how many ERROR entries in app.log?")) == []
     assert cited(await ask(files, "how many ERROR entries per component in app.log?")) != []

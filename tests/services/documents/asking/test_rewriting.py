@@ -232,7 +232,7 @@ async def test_what_a_follow_up_says_anew_is_not_taken_from_before(
 
 
 def test_the_lines_that_an_answer_cites_are_those_of_files_that_are_there() -> None:
-    answer = "See app.log:40 (10:00:40), old/app.log:3-5, other.log:7, app.log:900 and line 12 of app.log."
+    answer = "See APP.log:40 (10:00:40), old/app.log:3-5, other.log:7, app.log:900 and Line 12 of app.log."
     found = find_citations(answer, DOCUMENTS)
     assert [(each.source, each.line_start, each.line_end) for each in found] == [
         ("app.log", 40, 40),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from services.documents.asking import line_query
+from services.documents.asking.query_lines import messages
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoredLine
 from services.documents.tools.libraries import QAResult, Status
@@ -145,8 +146,36 @@ async def test_windows_that_overlap_are_written_once(store: DocumentStore) -> No
 
 
 @pytest.mark.parametrize(
+    ("numbers", "around", "shown"),
+    [
+        ((5, 8, 12), 1, ["  4", "> 5", "  6", "  7", "> 8", "  9", "  …", "  11", "> 12", "  13"]),
+        ((5, 6, 8), 1, ["  4", "> 5", "> 6", "  7", "> 8", "  9"]),
+        ((5, 6), 0, ["> 5", "> 6"]),
+        ((5, 7), 0, ["> 5", "  …", "> 7"]),
+        ((1, 20), 1, ["> 1", "  2", "  …", "  19", "> 20"]),
+    ],
+)
+async def test_between_windows_that_do_not_meet_a_gap_is_shown(
+    store: DocumentStore, numbers: tuple[int, ...], around: int, shown: list[str]
+) -> None:
+    await cases.post(store, "n.log", "".join(f"2026-03-04 10:00:00 INFO x: did id-{n:03}\n" for n in range(1, 21)))
+    wanted = [f"id-{n:03}" for n in numbers]
+    found = await ask(store, file="n.log", any_of=wanted, mode="context", before=around, after=around)
+    rows = [line for line in found.answer.split("\n") if line.startswith(("  ", "> "))]
+    assert [row.replace("n.log:", "").split(":")[0] for row in rows] == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"), [("X failed 3 times", ["X failed # times"]), ("# , 12: did 3", ["did #"]), ("- . ", [])]
+)
+def test_lines_of_one_shape_are_one_message(text: str, shape: list[str]) -> None:
+    assert messages(text) == shape
+
+
+@pytest.mark.parametrize(
     ("form", "wanted"),
     [
+        ({"group_by": "level", "file": "mixed.log"}, "By level, 2 values; lines:"),
         ({"group_by": "day", "file": "auth.log"}, "  06-14: 7\n  06-15: 1"),
         ({"group_by": "hour", "file": "auth.log"}, "  06-14 15h: 7"),
         ({"group_by": "level", "file": "mixed.log"}, "  ERROR: 2\n  WARN: 1"),
