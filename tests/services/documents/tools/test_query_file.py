@@ -128,8 +128,41 @@ async def test_the_first_is_the_first_by_time_and_that_of_the_file_is_named(stor
     assert "the first of them in the file is line 1" in found.answer
     assert lines(await ask(store, file="mixed.log", level=["ERROR"], mode="first", order="file")) == [1]
     assert lines(await ask(store, file="mixed.log", level=["ERROR"], mode="last")) == [1]
-    by_regex = await ask(store, file="mixed.log", regex="ERROR", mode="first")
-    assert lines(by_regex) == [3]
+    by_regex = {"file": "mixed.log", "regex": "ERROR"}
+    assert lines(await ask(store, **by_regex, mode="first")) == [3]
+    assert lines(await ask(store, **by_regex, mode="last")) == [1]
+    assert lines(await ask(store, **by_regex, mode="first", order="file")) == [1]
+    assert lines(await ask(store, **by_regex, mode="last", order="file")) == [3]
+    assert lines(await ask(store, **by_regex, mode="context")) == [1, 3]
+
+
+NONE = "No line of auth.log, mixed.log fits all of this."
+ALONE = f"{NONE} Lines that fit each condition alone:"
+WORDS = "Texts are matched as whole words; regex also finds parts of words."
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"all_of": ["ERROR"]}, "2 lines fit in auth.log, mixed.log. auth.log: 0, mixed.log: 2."),
+        (
+            {"all_of": ["host"]},
+            '4 lines fit in auth.log, mixed.log. 1 line says "message repeated n times" and counts n times: 8 messages '
+            "(4 more than lines). auth.log: 4, mixed.log: 0.",
+        ),
+        ({"all_of": ["guest"], "file": "auth.log"}, "1 line fits in auth.log."),
+        ({"line": 99}, "There is no line 99: auth.log has 4 lines, mixed.log has 3 lines."),
+        ({"regex": "zz"}, NONE),
+        ({"all_of": ["pool"], "regex": "zz"}, f'{ALONE} "pool": 3, all of that without the regex: 3. {WORDS}'),
+        ({"all_of": ["nothing"]}, f"{NONE} {WORDS}"),
+        (
+            {"any_of": ["nothing"], "level": ["ERROR"], "component": "shop.Cart", "since": "10:00"},
+            f'{ALONE} "nothing": 0, level ERROR: 2, component shop.Cart: 2, since 10:00: 6. {WORDS}',
+        ),
+    ],
+)
+async def test_what_fits_is_counted_and_why_none_does(store: DocumentStore, form: dict[str, Any], said: str) -> None:
+    assert (await ask(store, **form)).answer.split("\n")[0] == said
 
 
 async def test_a_line_is_shown_with_those_around_it_marked(store: DocumentStore) -> None:
