@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.documents.asking import plan, retrieving
+from services.documents.asking.passages import CitedPassage
 from tests.services.documents.asking.planning import documents, planned
 
 
@@ -54,6 +55,22 @@ def test_the_first_passages_of_each_file_go_before_all_others() -> None:
 def test_the_words_of_a_single_files_name_say_which_file_is_meant() -> None:
     assert planned("How many errors did the runner have?", "ci-runner.log").words == ()
     assert planned("How many errors did the runner have?", "ci-runner.log", "b.log").words == ("runner",)
+
+
+@pytest.mark.parametrize(
+    ("question", "scores", "order"),
+    [
+        ("why is the disk full?", (0.1, 0.2, 0.9), [0, 2, 1]),
+        ("why is the disk full?", (0.1, None, 0.9), [0, 1, 2]),
+        ("what about ord-58213?", (0.1, 0.2, 0.9), [0, 1, 2]),
+    ],
+)
+def test_passages_found_by_meaning_are_in_order_of_their_score_but_for_the_first(
+    question: str, scores: tuple[float | None, ...], order: list[int]
+) -> None:
+    passages = [CitedPassage("d", "a.log", "text", n, n, (n,), f"d:{n}", score=each) for n, each in enumerate(scores)]
+    found = retrieving.sort_by_score(planned(question), passages)
+    assert [each.line_start for each in found] == order
 
 
 @pytest.mark.parametrize(

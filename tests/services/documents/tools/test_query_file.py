@@ -138,6 +138,7 @@ async def test_the_first_is_the_first_by_time_and_that_of_the_file_is_named(stor
 
 NONE = "No line of auth.log, mixed.log fits all of this."
 ALONE = f"{NONE} Lines that fit each condition alone:"
+REPEATED = '1 line says "message repeated n times" and counts n times: 8 messages (4 more than lines).'
 WORDS = "Texts are matched as whole words; regex also finds parts of words."
 
 
@@ -147,8 +148,7 @@ WORDS = "Texts are matched as whole words; regex also finds parts of words."
         ({"all_of": ["ERROR"]}, "2 lines fit in auth.log, mixed.log. auth.log: 0, mixed.log: 2."),
         (
             {"all_of": ["host"]},
-            '4 lines fit in auth.log, mixed.log. 1 line says "message repeated n times" and counts n times: 8 messages '
-            "(4 more than lines). auth.log: 4, mixed.log: 0.",
+            f"4 lines fit in auth.log, mixed.log. {REPEATED} auth.log: 4, mixed.log: 0.",
         ),
         ({"all_of": ["guest"], "file": "auth.log"}, "1 line fits in auth.log."),
         ({"line": 99}, "There is no line 99: auth.log has 4 lines, mixed.log has 3 lines."),
@@ -170,6 +170,9 @@ async def test_a_line_is_shown_with_those_around_it_marked(store: DocumentStore)
     assert "\n  auth.log:1: " in found.answer
     assert "\n> auth.log:2: " in found.answer
     assert "auth.log:4" not in found.answer
+    for before, after, shown in ((1, 0, {1, 2}), (0, 1, {2, 3}), (0, 0, {2})):
+        found = await ask(store, file="auth.log", line=2, before=before, after=after)
+        assert {n for n in range(1, 5) if f" auth.log:{n}:" in found.answer} == shown
 
 
 async def test_windows_that_overlap_are_written_once(store: DocumentStore) -> None:
