@@ -32,7 +32,7 @@ from services.team import Capture, PendingCapture, Revision, captures
 from streams.captures import RemoteRevisions
 from transport.connection import AWAY_ERRORS, streams_of
 from transport.lease import Lease
-from transport.streams import CAPTURES, DELETE_FAILED, MESSAGE_ID
+from transport.streams import CAPTURES, MESSAGE_ID, NOT_TO_DELETE
 
 ALL_CAPTURES = "captures.>"
 PART_HEADER = "Part"
@@ -164,7 +164,7 @@ class CaptureReceiver:
         try:
             return await streams_of(self._client).delete_msg(CAPTURES, number)
         except APIError as error:
-            if error.err_code != DELETE_FAILED:
+            if error.err_code not in NOT_TO_DELETE:
                 raise
             return False
 

@@ -26,12 +26,12 @@ from model.outcomes import Reason
 from services.conversations import WorkCancelled
 from transport.connection import FILE_PATIENCE_SECONDS, TRY_SECONDS, retry
 from transport.streams import (
-    DELETE_FAILED,
     EXPECTED_LAST,
     EXPECTED_LAST_SUBJECT,
     LOG,
     MESSAGE_ID,
     NO_MESSAGE,
+    NOT_TO_DELETE,
     ROLLUP,
     WRONG_EXPECTED_LAST,
     may_pass,
@@ -224,5 +224,5 @@ async def erase_entry(streams: JetStreamContext, stream: str, number: int) -> No
     try:
         await streams.delete_msg(stream, number)
     except APIError as error:
-        if error.err_code not in (NO_MESSAGE, DELETE_FAILED):
+        if error.err_code not in (NO_MESSAGE, *NOT_TO_DELETE):
             raise

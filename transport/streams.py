@@ -35,8 +35,8 @@ KV_OPERATION, KV_PURGE, MARKER_REASON = "KV-Operation", "PURGE", "Nats-Marker-Re
 NO_MESSAGE = 10037
 """The stream has no message of that subject or number."""
 NO_STREAM = 10059
-DELETE_FAILED = 10057
-"""The message is not in its stream, or no longer."""
+NOT_TO_DELETE = (10043, 10057)
+"""The message that is to be deleted is not in its stream, or no longer."""
 CONSUMER_EXISTS = 10100
 """A work queue has a consumer for these subjects."""
 WRONG_EXPECTED_LAST = (10071, 10164)

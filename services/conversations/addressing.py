@@ -91,7 +91,7 @@ async def find_addressees(
         if not any(each < begun for each in asked):  # a quick answer, to all that there was to read
             read_until = snowflake_at(message.at - READING_SECONDS)
         question = {each for each in asked if each < read_until}
-        if question and question.issubset(known) and _asks_alone(question, asker, captured, message, title_above):
+        if question and question.issubset(known) and _asks_alone(question, captured, message, title_above):
             found[message.id] = user_id
             found |= dict.fromkeys(asker.waiting - question, user_id)
             asker.was_late = any(each >= read_until for each in asker.waiting)
@@ -106,7 +106,6 @@ _SHOWS_MORE = re.compile(r"(?<!<)https?://|https?://(?![^\s<>]*>)|~~", re.IGNORE
 
 def _asks_alone(
     question: Collection[int],
-    asker: _Asker,
     captured: Mapping[int, Message],
     answer: Message,
     title_above: Callable[[Message], str],
@@ -115,8 +114,6 @@ def _asks_alone(
     the asker's, nor in what that replies to or stands below, nor in a file, a poll, a sticker or what Discord shows of
     an address, nor in the title of the thread, nor in a wording that was edited lately.
     """
-    if question == asker.answered:
-        return True
     message = captured[next(iter(question))]
     edited_at = message.edited_at
     was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS

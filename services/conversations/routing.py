@@ -177,8 +177,6 @@ class Router:
             return RoutingResult(NOTHING, Reason.DUPLICATE)
         facts = PartFacts(self, part, target)
         to = await destination(facts)
-        if to is NOTHING:
-            return RoutingResult(to, Reason.NOT_ADDRESSED)
         if to is ANSWER:
             # The first message of a forum post, which has its id, asks everybody, also the bot.
             opens_forum_post = part.place.kind in FORUM and part.place.id in part.message_ids

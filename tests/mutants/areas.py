@@ -16,7 +16,7 @@ _TESTS_OF_TEAM_FILES = (
 class Area:
     """Attributes:
     code: the modules; patterns with `*` are allowed.
-    tests: files and folders. All of them run once, and those that reach a mutant once for it.
+    tests: files and folders. All of them run once, and those that reach a mutant once for it; none that is marked slow.
     without: files and folders among these that are left out.
     at_import: functions that are called while modules are imported, as mutmut names them. It puts its mutants in later,
         so what survives of these is tried once more, in a process that has the mutant from its start.
@@ -41,34 +41,51 @@ AREAS = {
     "routing": Area(
         ("operators/route.py", "services/conversations/routing.py", "services/conversations/addressing.py"),
         (
-            *(f"tests/operators/test_{name}.py" for name in ("cut", "route", "screen", "screen_team")),
+            *(f"tests/operators/test_{name}.py" for name in ("cut", "extract", "route", "screen", "screen_team")),
             "tests/operators/test_whom_the_team_answers.py",
             "tests/services/conversations",
         ),
     ),
     "library": Area(
         ("services/team/library.py", "services/team/decisions.py", "services/team/topics.py"),
-        ("tests/services/team",),
+        (
+            "tests/services/team",
+            "tests/services/privacy/test_forgetting_topics.py",
+            *(f"tests/streams/test_{name}.py" for name in ("curation", "regeneration")),
+            "tests/operators/test_prefetching.py",
+        ),
         without=("tests/services/team/test_growth.py", "tests/services/team/test_cost_of_filing.py"),
     ),
     "fence": Area(
         ("transport/fenced_log.py", "transport/lease.py", "transport/partition.py"),
-        tuple(f"tests/transport/test_{name}.py" for name in ("fence", "acknowledging", "partition", "shares", "retry")),
+        tuple(
+            f"tests/transport/test_{name}.py"
+            for name in ("fence", "acknowledging", "held_roles", "partition", "shares", "retry")
+        ),
     ),
     "plan": Area(
         ("services/documents/asking/*.py",),
         ("tests/services/documents/asking", "tests/services/documents/tools"),
+        at_import=(
+            *(f"services.documents.asking.vocabulary.x_{name}" for name in ("any_of", "_compiled")),
+            *(
+                f"services.documents.asking.grammar.x__{name}"
+                for name in ("phrase", "phrases", "beside", "steps", "set_in", "story")
+            ),
+        ),
     ),
     "tracker": Area(
+        ("services/conversations/tracking.py", "operators/screen.py"),
         (
-            "services/conversations/tracking.py",
-            "operators/screen.py",
-        ),
-        (
-            "tests/services/conversations/test_following.py",
-            "tests/services/conversations/test_following_model.py",
-            "tests/services/conversations/test_shared_words.py",
-            "tests/operators/test_follow.py",
+            *(
+                f"tests/services/conversations/test_{name}.py"
+                for name in ("following", "following_model", "newest", "shared_words")
+            ),
+            *(
+                f"tests/operators/test_{name}.py"
+                for name in ("cut", "extract", "follow", "route", "screen", "screen_team")
+            ),
+            "tests/operators/test_whom_the_team_answers.py",
         ),
     ),
     "formats": Area(

@@ -17,6 +17,7 @@ from tests.mutants.wording import in_words_only
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".mutants"
 _CHILDREN = 2
+_PYTEST = ("-p", "no:cacheprovider", "-m", "not slow")
 _NOT_PRODUCT = {"tests", "benchmarks", "examples"}
 _PRODUCT = ("app.py", *sorted({file.parent.name for file in ROOT.glob("*/__init__.py")} - _NOT_PRODUCT))
 
@@ -82,7 +83,7 @@ class Workshop:
 
     def survives_from_the_start(self, name: str) -> bool:
         """Whether all tests pass in a process of its own that has this mutant while it imports the modules."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *self._area.tests]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", *_PYTEST, *self._area.tests]
         environment = {**os.environ, "MUTANT_UNDER_TEST": name}
         folder = self._folder / "mutants"
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode == 0
@@ -110,7 +111,7 @@ def _configuration(folder: Path, area: Area) -> str:
         "only_mutate": area.code,
         "also_copy": others,
         "pytest_add_cli_args_test_selection": area.tests,
-        "pytest_add_cli_args": ("-p", "no:cacheprovider"),
+        "pytest_add_cli_args": _PYTEST,
     }
     # Six times as long as the tests took without it: one that is slow because the machine is busy is not dead.
     values = {"timeout_multiplier": "6", "timeout_constant": "2", "use_git_change_detection": "false"}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,10 +14,12 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from model.servers import Servers
 from operators.route import RoutedItem, item_of, route
 from services.assistant.inquiry import CaptureJob, Inquiry
-from services.conversations.posts import Post, Posts
+from services.conversations.drafts import Drafts
+from services.conversations.posts import Outbox, Post, Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.protocols import LookupFailed
 from services.llm import Usage
+from tests.services.conversations.made_drafts import made_draft
 from tests.talk import (
     ANN,
     BEN,
@@ -53,7 +56,15 @@ async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None,
 
 
 async def result_of(router: Router, part: Part) -> Inquiry | CaptureJob | Ignored | Outcome:
-    return item_of(part, await router.route(part), None)
+    result = item_of(part, await router.route(part), None)
+    if isinstance(result, Ignored):
+        named = result.channel_id, result.message_ids, result.part_number
+        assert named == (part.place.id, part.message_ids, part.number)
+    else:
+        assert result.part == part
+    if isinstance(result, Inquiry):
+        assert result.decisions == {}
+    return result
 
 
 def told(result: Inquiry | CaptureJob | Ignored | Outcome) -> str:
@@ -704,9 +715,77 @@ async def test_a_thread_that_was_opened_and_nothing_said_in_it_is_no_answer() ->
     assert await where(Talk(fetcher=SmallFetcher(opened)), asked) == "answer"
 
 
-async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
+async def test_what_a_draft_answers_is_not_answered_again() -> None:
+    talk, drafts = Talk(), Drafts()
+    asked = talk.says(ANN)
+    await drafts.put(made_draft(asked.id))
+    router = replace(router_of(talk), drafts=drafts)
+    answered = await result_of(router, talk.part(asked))
+    assert isinstance(answered, Ignored)
+    assert answered.reason is Reason.DUPLICATE
+    assert told(await result_of(router, talk.part(talk.says(ANN)))) == "answer"
+
+
+async def test_a_reply_that_is_still_being_posted_after_a_start_answers_its_question() -> None:
+    """Pitfall 25."""
     talk = Talk(fetcher=SmallFetcher())
-    assert await where(talk, talk.says(ANN, second=-30)) == "answer"
+    asked, posts = talk.says(ANN, second=-30), Posts()
+    post = Post(0.0, 5, asked.id, CHANNEL.id, ANN.id, asked.id, opened_thread=True, question="?", sources=())
+
+    class Finishing(Outbox):
+        async def wait_until_finished(self) -> None:
+            await posts.add(post)
+
+    result = await result_of(replace(router_of(talk, posts=posts), outbox=Finishing()), talk.part(asked))
+    assert isinstance(result, Ignored)
+    assert result.reason is Reason.DUPLICATE
+
+
+async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
+    fetcher = SmallFetcher()
+    talk = Talk(fetcher=fetcher)
+    asked = talk.says(ANN, second=-30)
+    assert await where(talk, asked) == "answer"
+    assert set(fetcher.calls) == {f"messages of {asked.id}"}
+
+
+@pytest.mark.parametrize(
+    ("author", "is_reply", "expected"), [(BOT, True, Reason.DUPLICATE), (BOT, False, None), (BEN, True, None)]
+)
+async def test_in_a_thread_a_reply_of_the_bot_answers_a_question_and_nothing_else(
+    author: Author, is_reply: bool, expected: Reason | None
+) -> None:
+    """Pitfall 25."""
+    asked = in_thread(THREAD.id, ANN, -30)
+    talk = Talk(fetcher=SmallFetcher(asked, in_thread(THREAD.id, author, -20, to=asked if is_reply else None)))
+    talk.history.add_place(replace(THREAD, owner_id=BOT.id))
+    result = await result_of(router_of(talk), talk.part(asked))
+    assert (result.reason if isinstance(result, Ignored) else None) is expected
+
+
+async def test_what_is_routed_is_measured_by_the_name_of_the_step() -> None:
+    counts: list[tuple[str, int]] = []
+    begun: list[str] = []
+
+    class Heard:
+        def __call__(self, operator: str, count: int) -> None:
+            counts.append((operator, count))
+
+        def on_waiting(self, operator: str, count: int) -> None:
+            assert operator == "route"
+
+        def on_begin(self, operator: str) -> Callable[[Exception | None], object]:
+            begun.append(operator)
+            return lambda failure: failure
+
+    talk = Talk()
+    parts: Subject[Part] = Subject()
+    found: asyncio.Future[list[RoutedItem]] = asyncio.get_running_loop().create_future()
+    parts.pipe(route(router_of(talk), UNCOUNTED, Heard()), ops.to_list()).subscribe(found.set_result)
+    parts.on_next(talk.part(talk.says(ANN)))
+    parts.on_completed()
+    await found
+    assert (counts, begun) == ([("route", 1), ("route", 0)], ["route"])
 
 
 async def test_what_an_inquiry_uses_counts_for_its_server() -> None:

@@ -282,8 +282,37 @@ def test_what_is_edited_while_the_answer_is_written_does_not_stand_above_it() ->
     world = World()
     lamp = world.writes(ANN, LAMP)
     world.changes(lamp, SCAM, wait=50)
-    world.is_captured(world.writes(STAFF, WIPE, wait=12, to=lamp))
-    assert "recovery" not in str(world.pairs)
+    for wait in (12, 300):
+        world.is_captured(world.writes(STAFF, WIPE, wait=wait, to=lamp))
+        assert "recovery" not in str(world.pairs)
+        assert world.quoted == []
+
+
+@pytest.mark.parametrize(("wait", "wanted"), [(300, []), (700, [SCAM])])
+def test_what_was_edited_lately_may_have_been_read_as_it_was(wait: float, wanted: list[str]) -> None:
+    world = World()
+    lamp = world.writes(ANN, LAMP)
+    world.changes(lamp, SCAM, wait=5)
+    world.is_captured(world.writes(STAFF, WIPE, wait=wait, to=lamp))
+    assert [question for question, _ in world.quoted] == wanted
+
+
+def test_a_reply_is_to_the_messages_around_its_target_alone() -> None:
+    world, lamp, _ = asked_by_two()
+    world.writes(ANN, "And where is the switch of it?")
+    world.is_captured(world.writes(STAFF, YES, to=lamp))
+    assert world.quoted == [(LAMP, YES)]
+
+
+@pytest.mark.parametrize("is_reply", [True, False])
+def test_what_came_too_late_to_be_read_is_not_taken_for_answered(is_reply: bool) -> None:
+    """Neither does a quick reply to it answer what stands before it, nor what the team says next."""
+    world = World()
+    lamp = world.writes(ANN, LAMP)
+    scam = world.writes(ANN, SCAM)
+    world.is_captured(world.writes(STAFF, YES, wait=1, to=scam if is_reply else lamp))
+    assert world.quoted == ([] if is_reply else [(LAMP, YES)])
+    world.is_captured(world.writes(STAFF, WIPE))
     assert world.quoted == []
 
 

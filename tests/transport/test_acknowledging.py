@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from nats.aio.client import Client
 
+from clock import cancel_and_wait
 from transport.connection import StrictClient
 from transport.partition import AckSender
 
@@ -57,6 +58,32 @@ async def test_those_that_were_lost_are_sent_again_until_they_have_arrived() -> 
     assert line.arrived == {"a", "b"}
 
 
+async def test_those_of_several_times_are_sent_again_together() -> None:
+    line = Line(loses=2)
+    acks = acknowledging(line, delivered=2)
+    await acks.send(["a"])
+    await acks.send(["b"])
+    assert not await acks.confirm()
+    assert line.arrived == {"a", "b"}
+
+
+async def test_the_server_is_asked_soon_after_new_ones_and_now_and_then_without() -> None:
+    line = Line(loses=1)
+    acks = acknowledging(line, delivered=1)
+    checking = asyncio.create_task(acks.check())
+    await asyncio.sleep(11)
+    await acks.send(["a"])
+    await asyncio.sleep(2)
+    assert line.arrived == {"a"}
+    await asyncio.sleep(2)  # that they have arrived is known now
+    line.arrived.remove("a")  # by a new leader
+    await asyncio.sleep(7)
+    assert line.arrived == set()
+    await asyncio.sleep(14)
+    assert line.arrived == {"a"}
+    await cancel_and_wait(checking)
+
+
 async def test_those_that_a_new_leader_does_not_know_are_sent_again() -> None:
     line = Line()
     acks = acknowledging(line, delivered=2)
@@ -67,6 +94,22 @@ async def test_those_that_a_new_leader_does_not_know_are_sent_again() -> None:
     assert not await acks.confirm()
     assert await acks.confirm()
     assert line.arrived == {"a", "b"}
+
+
+async def test_while_the_server_does_not_answer_nothing_counts_as_arrived() -> None:
+    answers = [TimeoutError(), 1, 0]
+
+    async def unacknowledged() -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    line = Line()
+    acks = AckSender(cast("Client", line), unacknowledged, lambda: 0)
+    await acks.send(["a"])
+    assert [await acks.confirm() for _ in range(3)] == [False, False, True]
+    assert line.sent == ["a", "a"]
 
 
 async def test_waiting_for_those_that_never_arrive_ends(caplog: pytest.LogCaptureFixture) -> None:

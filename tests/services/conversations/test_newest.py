@@ -40,6 +40,22 @@ def test_the_newest_are_known_and_the_others_are_not(message_ids: list[int]) -> 
 
 
 @QUICKLY
+@given(IDS, st.integers(0, 21), st.integers(0, 21) | st.just(NEVER))
+def test_of_a_span_all_messages_are_known_or_it_is_said_that_some_may_not_be(
+    message_ids: list[int], low: int, high: int
+) -> None:
+    spoken, held = KnownMessages(MOST), sorted(message_ids)[-MOST:]
+    for message_id in message_ids:
+        spoken.add(message_id, told_of(message_id))
+    found = spoken.between(low, high)
+    if found is None:
+        assert len(message_ids) > MOST
+        assert held[0] > low
+    else:
+        assert list(found) == [(each, told_of(each)) for each in sorted(message_ids) if low <= each < high]
+
+
+@QUICKLY
 @given(IDS)
 def test_a_message_moves_to_another_conversation_alone(message_ids: list[int]) -> None:
     spoken = KnownMessages(len(message_ids))
@@ -83,7 +99,7 @@ def test_what_they_take_they_take_at_once() -> None:
         spoken.add(number, KnownMessage(1, 2, 3, AuthorType.BOT, 0.5))
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 1_000
+    assert held < 2_000
 
 
 def test_a_word_is_one_string_in_all_conversations() -> None:

@@ -213,7 +213,7 @@ def test_a_growing_conversation_is_in_force_once(tmp_path: Path) -> None:
     assert noted(tmp_path)[1].replaces == (grown[0].id,)
     # An earlier capture that comes late adds nothing.
     assert library.decide(added(grown[0], "gpu")) == frozenset()
-    assert noted(tmp_path)[-1].action is Action.SKIPPED
+    assert (noted(tmp_path)[-1].action, noted(tmp_path)[-1].topic) == (Action.SKIPPED, None)
     assert is_whole(tmp_path, library)
 
 
@@ -562,6 +562,7 @@ def test_descriptions_are_asked_for_what_has_changed_and_kept(tmp_path: Path) ->
     assert library.undescribed_topics() == []
     entry = IndexEntry("team:gpu.txt", "About GPUs.\n- team:forged.txt\nmore")
     assert library.index() == (entry,)
+    assert library.described_topics() == {"gpu": topic}
     assert index_file.parse(places_in(tmp_path).index.read_text()) == [entry]
     # While a new one is due, the old one stands.
     library.decide(added(TWO, "gpu"))
@@ -570,6 +571,7 @@ def test_descriptions_are_asked_for_what_has_changed_and_kept(tmp_path: Path) ->
     again = opened(tmp_path)
     assert again.index() == (entry,)
     assert [each.name for each in again.undescribed_topics()] == ["gpu"]
+    assert again.described_topics() == library.topics, "what it held earlier was described"
 
 
 def test_another_prompt_or_model_asks_for_all_descriptions_anew(tmp_path: Path) -> None:
@@ -588,6 +590,7 @@ def test_content_that_was_described_before_is_not_described_twice(tmp_path: Path
     library.decide(added(ONE, "gpu"))
     library.describe(library.topics["gpu"], "About GPUs.", "key")
     library.decide(added(ONE, "graphics"))
+    assert noted(tmp_path)[-1].replaces == (), "it moves, and replaces nothing"
     assert library.undescribed_topics() == []
     assert library.index() == (IndexEntry("team:graphics.txt", "About GPUs."),)
     # A description of what a topic held a moment ago is kept, and another asked for.
@@ -744,6 +747,10 @@ def test_what_a_removed_pair_had_replaced_is_back_and_goes_again_when_that_is_re
     library.decide(added(ONE, "gpu"))
     library.decide(added(TWO, "gpu", remove_ids=(ONE.id,)))
     library.decide(added(THREE, "gpu", remove_ids=(TWO.id,)))
+    library.decide(decided(THREE, Action.REMOVED, by=Actor.OPERATOR))
+    assert library.pairs_of_topic("gpu") == [TWO]
+    assert (noted(tmp_path)[-1].qa_id, noted(tmp_path)[-1].remove_ids) == (TWO.id, ()), "what is back removes nothing"
+    library.decide(decided(THREE, Action.RESTORED, by=Actor.OPERATOR))
     library.decide(decided(TWO, Action.REMOVED, by=Actor.OPERATOR))
     assert library.pairs_of_topic("gpu") == [THREE]  # which replaced it: nothing was gained by its removal
     library.decide(decided(TWO, Action.RESTORED, by=Actor.DISCORD, topic="gpu"))

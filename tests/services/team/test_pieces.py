@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.team import removals
-from services.team.archive import Pair, PairTurn, Speaker, is_exchange, piece_of
+from services.team.archive import REMOVED, Pair, PairTurn, Speaker, is_exchange, piece_of
 from services.team.archive import render as archived
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark, parse, render
 from services.team.library import TeamLibrary, merge_decisions, pieces_by_topic
@@ -67,6 +67,8 @@ def test_removed_it_is_out_of_all_topics_and_restored_in_all() -> None:
     assert folded(SPLIT, out) == {}
     assert folded(SPLIT, out, decided(MIXED, Action.RESTORED, by=Actor.OPERATOR)) == APART
     assert folded(SPLIT, decided(MIXED, Action.RESTORED, "gpu", Actor.OPERATOR)) == APART
+    elsewhere = decided(MIXED, Action.RESTORED, "other", Actor.OPERATOR)
+    assert folded(SPLIT, out, elsewhere) == {"other": [[turn.text for turn in MIXED.turns]]}
     assert list(folded(SPLIT, added(OTHER, "net", remove_ids=(MIXED.id,)))) == ["net"]
     assert folded(SPLIT, decided(OTHER, Action.SKIPPED, remove_ids=(MIXED.id,))) == {}
 
@@ -153,6 +155,67 @@ def test_what_somebody_wrote_is_forgotten_in_every_piece(tmp_path: Path) -> None
     assert library.forget(BEN) == {"net"}
     assert texts(library)["gpu"] == APART["gpu"]
     assert "No network?" not in topic_files(tmp_path)["net.txt"]
+    assert is_whole(tmp_path, library)
+
+
+def test_they_follow_their_topics_to_new_names(tmp_path: Path) -> None:
+    store(tmp_path, MIXED)
+    library = opened(tmp_path)
+    library.decide(SPLIT)
+    library.rename({"net": "ports"})
+    assert texts(library) == {"gpu": APART["gpu"], "ports": APART["net"]}
+    assert library.decide(decided(MIXED, Action.REMOVED, by=Actor.OPERATOR)) == {"gpu", "ports"}
+    removals.restore(library, MIXED.id, SPLIT.at)
+    assert list(texts(library)) == ["gpu", "ports"]
+    assert is_whole(tmp_path, library)
+
+
+def again(texts: dict[int, str] | None = None, *, doubted: tuple[int, ...] = ()) -> Pair:
+    """A later capture of the conversation, with these texts of some messages."""
+    turns = zip(MIXED.message_ids, MIXED.turns, strict=True)
+    new = tuple(replace(turn, text=(texts or {}).get(message_id, turn.text)) for message_id, turn in turns)
+    return replace(MIXED, id=LATER.id, timestamp=LATER.timestamp, turns=new, doubted_ids=doubted)
+
+
+GPU, NET = SPLIT.pieces
+
+
+@pytest.mark.parametrize(
+    ("topic", "later", "pieces"),
+    [
+        ("net", again(doubted=(13,)), (GPU, NET)),
+        ("net", again({12: "No … network?"}), (GPU, NET)),
+        ("net", again({12: REMOVED, 14: REMOVED}), (GPU,)),
+        ("net", again({11: REMOVED, 13: REMOVED}), (NET,)),
+        ("net", again({11: REMOVED, 12: REMOVED, 13: REMOVED, 14: REMOVED}), None),
+        ("port-network", again({12: "No …"}), (GPU, replace(NET, topic="port"))),
+    ],
+)
+def test_what_users_doubt_or_take_out_leaves_the_other_pieces_where_they_are(
+    topic: str, later: Pair, pieces: tuple[FiledPiece, ...] | None, tmp_path: Path
+) -> None:
+    store(tmp_path, MIXED, later)
+    library = opened(tmp_path)
+    library.decide(in_pieces(MIXED, ("gpu", (11, 13)), (topic, (12, 14))))
+    found = library.repeated(later, SPLIT.at)
+    assert (found is None) is (pieces is None)
+    if found is not None and pieces is not None:
+        library.decide(found)
+        wanted = replace(SPLIT, qa_id=later.id, topic=pieces[0].topic, replaces=(MIXED.id,), pieces=pieces)
+        assert noted(tmp_path)[-1] == wanted
+        assert is_whole(tmp_path, library)
+
+
+def test_what_an_operator_moved_stays_there_when_it_is_doubted(tmp_path: Path) -> None:
+    later = again(doubted=(13,))
+    store(tmp_path, MIXED, later)
+    library = opened(tmp_path)
+    library.decide(added(MIXED, "gpu"))
+    library.decide(decided(MIXED, Action.RESTORED, "net", Actor.OPERATOR))
+    found = library.repeated(later, SPLIT.at)
+    assert found is not None
+    library.decide(found)
+    assert texts(library) == {"net": [[turn.text for turn in MIXED.turns]]}
     assert is_whole(tmp_path, library)
 
 

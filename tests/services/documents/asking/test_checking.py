@@ -27,6 +27,8 @@ PASSAGE = CitedPassage(
         "See logs/server.log:40-42: it stopped.",
         "It says `disk full on sda1` in line 41.",
         'It says "DISK FULL   on sda1".',
+        "It says “disk full on sda1” and “ERROR”.",
+        f'{"It is so. " * 40}The 5" disk says "disk full on sda1".',
         "Line 40 to 42 show it.",
         "At 10:01 the disk was full.",
         "",
@@ -47,6 +49,7 @@ def test_what_the_passages_hold_stays(answer: str) -> None:
         ("It is on line 77 of server.log.", "It is on (unverified)."),
         ('It says "disk empty".', 'It says "disk empty" (unverified).'),
         ("It says `rm -rf /`.", "It says `rm -rf /` (unverified)."),
+        ("It says “disk empty”, “stop”.", "It says “disk empty” (unverified), “stop”."),
         ("See KB-9999.", "See (unverified)."),
     ],
 )

@@ -113,6 +113,7 @@ def cited(result: QAResult) -> list[tuple[str, int]]:
         ("first 10 lines of worker.log", "worker.log", list(range(1, 11))),
         ("the last 15 entries of app.log", "app.log", list(range(386, 401))),
         ("which entry is the latest WARN?", "app.log", [290]),
+        ("how many lines in server.yaml?", "server.yaml", [1]),
     ],
 )
 async def test_exactly_these_lines_are_cited(
@@ -142,6 +143,37 @@ async def test_a_numbered_thing_is_found_however_it_is_joined_to_its_number(logs
     await cases.post(logs, "jobs.log", f"2026-03-06 09:00:01 INFO did job-47110\n2026-03-06 09:00:02 INFO did {name}\n")
     assert cited(await ask(logs, "what happened to job 4711?")) == [("jobs.log", 2)]
     assert (await ask(logs, "how many entries mention job 4711?")).plan.get("identifiers") == ["job 4711"]
+
+
+@pytest.mark.parametrize(
+    ("last", "shown", "more"), [(1, 1, ""), (6, 6, ""), (7, 6, "  (and 1 more lines)"), (12, 6, "  (and 6 more lines)")]
+)
+async def test_of_many_lines_the_first_are_quoted_and_the_others_counted(
+    files: DocumentStore, last: int, shown: int, more: str
+) -> None:
+    result = await ask(files, f"lines 1-{last} of worker.log")
+    assert len(cited(result)) == last
+    assert [f"zeta-{n:05}" in result.answer for n in range(1, last + 1)] == [n <= shown for n in range(1, last + 1)]
+    assert result.answer.endswith(more)
+    assert ("(and" in result.answer) is bool(more)
+
+
+async def test_rows_of_a_time_are_shown_with_their_cells_in_order_of_time(files: DocumentStore) -> None:
+    times = ("12:30:00,1", "12:10:00,2", "12:20:00,3")
+    await cases.post(files, "u.csv", "\n".join(("timestamp,load", *(f"2026-03-07 {each}" for each in times))) + "\n")
+    result = await ask(files, "What was load on 2026-03-07?")
+    assert cited(result) == [("u.csv", line) for line in (3, 4, 2)]
+    assert "u.csv:3 (12:10:00): timestamp = 2026-03-07 12:10:00, load = 2" in result.answer
+    assert cited(await ask(files, "the last load of u.csv on 2026-03-07")) == [("u.csv", 2)]
+
+
+async def test_of_two_files_the_first_entry_is_the_earliest_and_each_that_ends_is_named(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    for name, day, count in (("b.log", 5, 5), ("a.log", 4, 8)):
+        await cases.post(store, name, "".join(f"2026-03-0{day} 10:00:0{n} INFO x: did\n" for n in range(count)))
+    assert cited(await ask(store, "first entry of b.log and a.log")) == [("a.log", 1)]
+    result = await ask(store, "line 8 of b.log and a.log, what came right after it?")
+    assert "line 8 is beyond the end of b.log, which has 5 lines; line 8 is the last of a.log." in result.answer
 
 
 async def test_a_line_asked_of_two_files_is_shown_of_both(files: DocumentStore) -> None:
@@ -193,6 +225,15 @@ async def test_what_is_counted_is_said_with_its_files(
     assert result.status is Status.OK
     assert result.plan["count"] == count
     assert said in result.answer
+
+
+async def test_values_of_several_names_are_not_counted_as_those_of_one(files: DocumentStore) -> None:
+    assert "count" not in (await ask(files, "how many ports and hosts in server.yaml?")).plan
+
+
+async def test_lines_are_shown_with_numbers_by_group_and_not_with_a_number_alone(files: DocumentStore) -> None:
+    assert cited(await ask(files, "how many ERROR entries in app.log?")) == []
+    assert cited(await ask(files, "how many ERROR entries per component in app.log?")) != []
 
 
 async def test_lines_of_many_files_that_are_no_logs_are_added_up(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from services.documents.asking import grammar
 from services.documents.asking.passages import Citation
 from services.documents.asking.rewriting import (
     ConversationContext,
+    ResolvedQuestion,
     find_citations,
     is_acceptable,
     resolve,
@@ -122,6 +123,17 @@ async def test_the_last_three_turns_are_shown_each_cut_short() -> None:
     assert all(len(text) <= 200 for turn in turns for text in turn)
 
 
+async def test_a_rewrite_that_holds_takes_the_place_of_the_question() -> None:
+    rewritten = "When was blk_42 deleted?"
+    resolved = await resolve("When did that happen?", SAID, Rewriter(rewritten))
+    assert resolved == ResolvedQuestion("When did that happen?", rewritten, "rewritten")
+
+
+async def test_what_asks_for_other_lines_than_those_cited_and_follows_nothing_is_asked_as_it_is() -> None:
+    resolved = await resolve("and the last one?", ConversationContext((), CITED), None)
+    assert resolved == ResolvedQuestion("and the last one?", "and the last one?")
+
+
 async def test_a_slow_model_is_not_waited_for() -> None:
     resolved = await resolve("When did that happen?", SAID, Rewriter("When was blk_42 deleted?", seconds=4))
     assert resolved.query == "What happened to blk_42 in data.log? When did that happen?"
@@ -169,6 +181,7 @@ async def test_so_many_lines_are_asked_for_beside_the_cited_one(question: str, p
         ("errors at 10:03 in app.log", "and at 10:05?", "errors at in app.log and at 10:05?"),
         ("what is on line 3 of app.log?", "and line 5?", "what is on of app.log? and line 5?"),
         ("how many ERROR entries in app.log?", "per component?", "how many ERROR entries in app.log? per component?"),
+        ("how many ERROR entries in app.log?", "and WARN?", "how many entries in app.log? and WARN?"),
     ],
 )
 async def test_one_fact_alone_takes_the_place_of_its_like(before: str, question: str, query: str) -> None:
@@ -219,7 +232,7 @@ async def test_what_a_follow_up_says_anew_is_not_taken_from_before(
 
 
 def test_the_lines_that_an_answer_cites_are_those_of_files_that_are_there() -> None:
-    answer = "See app.log:40 (10:00:40), old/app.log:3-5, other.log:7, app.log:900 and line 12 of app.log."
+    answer = "See APP.log:40 (10:00:40), old/app.log:3-5, other.log:7, app.log:900 and Line 12 of app.log."
     found = find_citations(answer, DOCUMENTS)
     assert [(each.source, each.line_start, each.line_end) for each in found] == [
         ("app.log", 40, 40),

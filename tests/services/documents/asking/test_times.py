@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.documents.asking.plan import Position
+from services.documents.asking.times import Period, window
 from tests.services.documents.asking.planning import planned
 
 
@@ -42,7 +43,7 @@ def test_a_time_is_asked_for_in_many_ways(question: str) -> None:
 def test_spans_of_time_are_understood(question: str, clocks: tuple[str, str]) -> None:
     period = planned(question).period
     assert period is not None
-    assert period.clocks == clocks
+    assert (period.clocks, period.text in question) == (clocks, True)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,42 @@ def test_a_day_is_a_limit_that_before_and_after_leave_out(question: str, days: t
 def test_a_time_of_one_day_to_that_of_another_is_one_span(question: str, instants: tuple[str, str]) -> None:
     period = planned(question).period
     assert period is not None
-    assert period.instants == instants
+    assert (period.instants, period.text in question) == (instants, True)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "period"),
+    [
+        (None, None, None),
+        ("2026-03-04", None, Period("since 2026-03-04", days=("2026-03-04", "9999-12-31"))),
+        (None, "Mar 4", Period("until Mar 4", days=("01-01", "03-04"))),
+        ("2026-03-04", "2026-03-05", Period("since 2026-03-04 until 2026-03-05", days=("2026-03-04", "2026-03-05"))),
+        ("10:00", "10:05", Period("since 10:00 until 10:05", clocks=("10:00:00", "10:06:00.000000"))),
+        ("10:00", None, Period("since 10:00", clocks=("10:00:00", "24:00:00"))),
+        (None, "10:00", Period("until 10:00", clocks=("00:00:00", "10:01:00.000000"))),
+        (
+            "2026-03-04",
+            "10:05",
+            Period("since 2026-03-04 until 10:05", instants=("2026-03-04T00:00:00", "2026-03-04T10:06:00.000000")),
+        ),
+        (
+            "10:00",
+            "2026-03-04",
+            Period("since 10:00 until 2026-03-04", instants=("2026-03-04T10:00:00", "2026-03-04T24:00:00")),
+        ),
+    ],
+)
+def test_both_moments_of_a_window_are_in_it(since: str | None, until: str | None, period: Period | None) -> None:
+    assert window(since, until) == period
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "named"),
+    [("soon", None, "soon"), ("10:00", "later", "later"), ("Mar 4", "2026-03-05", "2026-03-05")],
+)
+def test_what_is_no_moment_or_not_like_the_other_is_named(since: str, until: str | None, named: str) -> None:
+    with pytest.raises(ValueError, match=f"^{named}$"):
+        window(since, until)
 
 
 @pytest.mark.parametrize(

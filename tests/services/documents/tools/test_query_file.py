@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from services.documents.asking import line_query
+from services.documents.asking.query_lines import messages
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoredLine
 from services.documents.tools.libraries import QAResult, Status
@@ -127,8 +128,41 @@ async def test_the_first_is_the_first_by_time_and_that_of_the_file_is_named(stor
     assert "the first of them in the file is line 1" in found.answer
     assert lines(await ask(store, file="mixed.log", level=["ERROR"], mode="first", order="file")) == [1]
     assert lines(await ask(store, file="mixed.log", level=["ERROR"], mode="last")) == [1]
-    by_regex = await ask(store, file="mixed.log", regex="ERROR", mode="first")
-    assert lines(by_regex) == [3]
+    by_regex = {"file": "mixed.log", "regex": "ERROR"}
+    assert lines(await ask(store, **by_regex, mode="first")) == [3]
+    assert lines(await ask(store, **by_regex, mode="last")) == [1]
+    assert lines(await ask(store, **by_regex, mode="first", order="file")) == [1]
+    assert lines(await ask(store, **by_regex, mode="last", order="file")) == [3]
+    assert lines(await ask(store, **by_regex, mode="context")) == [1, 3]
+
+
+NONE = "No line of auth.log, mixed.log fits all of this."
+ALONE = f"{NONE} Lines that fit each condition alone:"
+REPEATED = '1 line says "message repeated n times" and counts n times: 8 messages (4 more than lines).'
+WORDS = "Texts are matched as whole words; regex also finds parts of words."
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"all_of": ["ERROR"]}, "2 lines fit in auth.log, mixed.log. auth.log: 0, mixed.log: 2."),
+        (
+            {"all_of": ["host"]},
+            f"4 lines fit in auth.log, mixed.log. {REPEATED} auth.log: 4, mixed.log: 0.",
+        ),
+        ({"all_of": ["guest"], "file": "auth.log"}, "1 line fits in auth.log."),
+        ({"line": 99}, "There is no line 99: auth.log has 4 lines, mixed.log has 3 lines."),
+        ({"regex": "zz"}, NONE),
+        ({"all_of": ["pool"], "regex": "zz"}, f'{ALONE} "pool": 3, all of that without the regex: 3. {WORDS}'),
+        ({"all_of": ["nothing"]}, f"{NONE} {WORDS}"),
+        (
+            {"any_of": ["nothing"], "level": ["ERROR"], "component": "shop.Cart", "since": "10:00"},
+            f'{ALONE} "nothing": 0, level ERROR: 2, component shop.Cart: 2, since 10:00: 6. {WORDS}',
+        ),
+    ],
+)
+async def test_what_fits_is_counted_and_why_none_does(store: DocumentStore, form: dict[str, Any], said: str) -> None:
+    assert (await ask(store, **form)).answer.split("\n")[0] == said
 
 
 async def test_a_line_is_shown_with_those_around_it_marked(store: DocumentStore) -> None:
@@ -136,6 +170,9 @@ async def test_a_line_is_shown_with_those_around_it_marked(store: DocumentStore)
     assert "\n  auth.log:1: " in found.answer
     assert "\n> auth.log:2: " in found.answer
     assert "auth.log:4" not in found.answer
+    for before, after, shown in ((1, 0, {1, 2}), (0, 1, {2, 3}), (0, 0, {2})):
+        found = await ask(store, file="auth.log", line=2, before=before, after=after)
+        assert {n for n in range(1, 5) if f" auth.log:{n}:" in found.answer} == shown
 
 
 async def test_windows_that_overlap_are_written_once(store: DocumentStore) -> None:
@@ -145,8 +182,36 @@ async def test_windows_that_overlap_are_written_once(store: DocumentStore) -> No
 
 
 @pytest.mark.parametrize(
+    ("numbers", "around", "shown"),
+    [
+        ((5, 8, 12), 1, ["  4", "> 5", "  6", "  7", "> 8", "  9", "  …", "  11", "> 12", "  13"]),
+        ((5, 6, 8), 1, ["  4", "> 5", "> 6", "  7", "> 8", "  9"]),
+        ((5, 6), 0, ["> 5", "> 6"]),
+        ((5, 7), 0, ["> 5", "  …", "> 7"]),
+        ((1, 20), 1, ["> 1", "  2", "  …", "  19", "> 20"]),
+    ],
+)
+async def test_between_windows_that_do_not_meet_a_gap_is_shown(
+    store: DocumentStore, numbers: tuple[int, ...], around: int, shown: list[str]
+) -> None:
+    await cases.post(store, "n.log", "".join(f"2026-03-04 10:00:00 INFO x: did id-{n:03}\n" for n in range(1, 21)))
+    wanted = [f"id-{n:03}" for n in numbers]
+    found = await ask(store, file="n.log", any_of=wanted, mode="context", before=around, after=around)
+    rows = [line for line in found.answer.split("\n") if line.startswith(("  ", "> "))]
+    assert [row.replace("n.log:", "").split(":")[0] for row in rows] == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"), [("X failed 3 times", ["X failed # times"]), ("# , 12: did 3", ["did #"]), ("- . ", [])]
+)
+def test_lines_of_one_shape_are_one_message(text: str, shape: list[str]) -> None:
+    assert messages(text) == shape
+
+
+@pytest.mark.parametrize(
     ("form", "wanted"),
     [
+        ({"group_by": "level", "file": "mixed.log"}, "By level, 2 values; lines:"),
         ({"group_by": "day", "file": "auth.log"}, "  06-14: 7\n  06-15: 1"),
         ({"group_by": "hour", "file": "auth.log"}, "  06-14 15h: 7"),
         ({"group_by": "level", "file": "mixed.log"}, "  ERROR: 2\n  WARN: 1"),
