@@ -12,7 +12,7 @@ from services.team import removals
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, is_exchange, piece_of
 from services.team.archive import render as archived
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark, parse, render
-from services.team.library import TeamLibrary, merge_decisions, pieces_by_topic
+from services.team.library import TeamLibrary, has_inner_word, merge_decisions, pieces_by_topic
 from services.team.topics import Placement, Topic, fold
 from tests.services.team.pairs import (
     added,
@@ -154,7 +154,7 @@ def test_what_somebody_wrote_is_forgotten_in_every_piece(tmp_path: Path) -> None
     )
     assert library.forget(BEN) == {"net"}
     assert texts(library)["gpu"] == APART["gpu"]
-    assert "No network?" not in topic_files(tmp_path)["net.txt"]
+    assert "No network?" not in topic_files(tmp_path)["net.txt"] + str(library.pair(MIXED.id))
     assert is_whole(tmp_path, library)
 
 
@@ -204,6 +204,41 @@ def test_what_users_doubt_or_take_out_leaves_the_other_pieces_where_they_are(
         wanted = replace(SPLIT, qa_id=later.id, topic=pieces[0].topic, replaces=(MIXED.id,), pieces=pieces)
         assert noted(tmp_path)[-1] == wanted
         assert is_whole(tmp_path, library)
+
+
+def test_a_topic_that_others_share_keeps_the_words_that_are_gone_so_that_the_pair_is_filed_anew(tmp_path: Path) -> None:
+    later = again({12: "No …"})
+    store(tmp_path, MIXED, OTHER, later)
+    library = opened(tmp_path)
+    library.decide(added(OTHER, "port-network"))
+    library.decide(in_pieces(MIXED, ("gpu", (11, 13)), ("port-network", (12, 14))))
+    assert library.repeated(later, SPLIT.at) is None
+
+
+@pytest.mark.parametrize(("later", "corrected"), [(again({11: "No …"}), [OTHER.id]), (again(doubted=(13,)), [])])
+def test_what_is_doubted_corrects_nothing_any_more(later: Pair, corrected: list[str], tmp_path: Path) -> None:
+    store(tmp_path, MIXED, OTHER, later)
+    library = opened(tmp_path)
+    library.decide(added(OTHER, "port"))
+    library.decide(corrects(MIXED, "port", OTHER))
+    found = library.repeated(later, SPLIT.at)
+    assert found is not None
+    assert [each.id for each in found.superseded_parts] == corrected
+
+
+@pytest.mark.parametrize(
+    ("topic", "words", "has"),
+    [
+        ("big-lanterns", {"lantern"}, True),
+        ("big-lantern", {"lantern"}, False),
+        ("unlantern", {"tern"}, False),
+        ("unlantern", {"anter"}, True),
+        ("lan-tern", {"lantern", "n-ter"}, False),
+        ("big", {"ig"}, False),
+    ],
+)
+def test_a_word_within_another_is_found_from_five_letters_on(topic: str, words: set[str], has: bool) -> None:
+    assert has_inner_word(topic, words, 5) is has
 
 
 def test_what_an_operator_moved_stays_there_when_it_is_doubted(tmp_path: Path) -> None:
