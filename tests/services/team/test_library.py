@@ -213,7 +213,9 @@ def test_a_growing_conversation_is_in_force_once(tmp_path: Path) -> None:
     assert noted(tmp_path)[1].replaces == (grown[0].id,)
     # An earlier capture that comes late adds nothing.
     assert library.decide(added(grown[0], "gpu")) == frozenset()
-    assert (noted(tmp_path)[-1].action, noted(tmp_path)[-1].topic) == (Action.SKIPPED, None)
+    last = noted(tmp_path)[-1]
+    assert (last.action, last.topic) == (Action.SKIPPED, None)
+    assert last.reason == f"{grown[1].id} is a later capture of the same conversation"
     assert is_whole(tmp_path, library)
 
 

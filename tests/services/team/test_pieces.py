@@ -13,7 +13,7 @@ from services.team.archive import REMOVED, Pair, PairTurn, Speaker, is_exchange,
 from services.team.archive import render as archived
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark, parse, render
 from services.team.library import TeamLibrary, has_inner_word, merge_decisions, pieces_by_topic
-from services.team.topics import Placement, Topic, fold
+from services.team.topics import Placement, Topic, fold, topic_block
 from tests.services.team.pairs import (
     added,
     captured,
@@ -133,6 +133,16 @@ def test_pieces_go_into_the_first_files_with_room(tmp_path: Path) -> None:
     said = removals.remove(library, MIXED.id, "2026-03-01T00:00:00.000Z")
     assert said == f"{MIXED.id} is removed from gpu-2 and net."
     assert is_whole(tmp_path, library)
+
+
+def test_a_piece_needs_its_own_room_alone(tmp_path: Path) -> None:
+    store(tmp_path, OTHER, MIXED)
+    piece = piece_of(MIXED, {12, 14})
+    assert piece is not None
+    library = opened(tmp_path, chars=sum(len(topic_block(each).text) for each in (OTHER, piece)))
+    library.decide(added(OTHER, "net"))
+    library.decide(SPLIT)
+    assert library.topics.keys() == {"gpu", "net"}
 
 
 def test_what_somebody_wrote_is_forgotten_in_every_piece(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_what_the_passages_hold_stays(answer: str) -> None:
         ("See logs/server.log:39-41 (10:00:00).", "See (unverified)."),
         ("See other.log:41.", "See (unverified)."),
         ("It is on line 77 of server.log.", "It is on (unverified)."),
+        ("It is on line 10.", "It is on (unverified)."),
         ('It says "disk empty".', 'It says "disk empty" (unverified).'),
         ("It says `rm -rf /`.", "It says `rm -rf /` (unverified)."),
         ("It says “disk empty”, “stop”.", "It says “disk empty” (unverified), “stop”."),
