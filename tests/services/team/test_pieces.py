@@ -174,6 +174,7 @@ def test_they_follow_their_topics_to_new_names(tmp_path: Path) -> None:
     library.decide(SPLIT)
     library.rename({"net": "ports"})
     assert texts(library) == {"gpu": APART["gpu"], "ports": APART["net"]}
+    assert is_whole(tmp_path, library)
     assert library.decide(decided(MIXED, Action.REMOVED, by=Actor.OPERATOR)) == {"gpu", "ports"}
     removals.restore(library, MIXED.id, SPLIT.at)
     assert list(texts(library)) == ["gpu", "ports"]
