@@ -96,6 +96,7 @@ def test_the_decision_says_what_went_where() -> None:
         {"message_ids": ["12", "14"], "topic": "net"},
     ]
     assert parse(line.encode()) == [SPLIT]
+    assert parse(b"\xef\xbb\xbf" + line.encode()) == [SPLIT], "as some editors begin a file"
     for damaged in (line.replace('"13"', '"x"'), line.replace('"net"', '"../net"')):
         assert parse(damaged.encode()) == []
 
