@@ -13,7 +13,7 @@ from model.messages import Author, AuthorType, Place, PlaceKind, Reference
 from services.conversations import tracking
 from services.conversations.tracking import ConversationTracker, Rule
 from tests.services.conversations.followed import FollowedChat
-from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD
+from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD, Talk
 
 CEM = Author(3, "Cem")
 
@@ -620,3 +620,9 @@ def test_a_message_with_the_opening_of_a_kind_is_a_conversation_by_itself(
     assert chat.together(asked, looking, *went_on)
     assert chat.tracker.conversation_of(told.id) == told.id
     assert [each.id for each in (asked, told, *went_on) if chat.tracker.kind_of(each.id) is tip] == [told.id]
+
+
+def test_the_place_of_a_message_is_known_while_it_is_remembered() -> None:
+    talk = Talk()
+    assert talk.tracker.place_of(talk.says(ANN, place=POST).id) == POST.id
+    assert talk.tracker.place_of(talk.says(ANN, unheard=True).id) is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -213,7 +214,9 @@ def test_a_growing_conversation_is_in_force_once(tmp_path: Path) -> None:
     assert noted(tmp_path)[1].replaces == (grown[0].id,)
     # An earlier capture that comes late adds nothing.
     assert library.decide(added(grown[0], "gpu")) == frozenset()
-    assert (noted(tmp_path)[-1].action, noted(tmp_path)[-1].topic) == (Action.SKIPPED, None)
+    last = noted(tmp_path)[-1]
+    assert (last.action, last.topic) == (Action.SKIPPED, None)
+    assert last.reason == f"{grown[1].id} is a later capture of the same conversation"
     assert is_whole(tmp_path, library)
 
 
@@ -763,6 +766,21 @@ def test_what_a_removed_pair_had_replaced_is_back_and_goes_again_when_that_is_re
     library.decide(decided(TWO, Action.RESTORED, by=Actor.OPERATOR))
     assert library.pairs_of_topic("gpu") == [TWO, THREE]
     assert is_whole(tmp_path, library)
+
+
+def test_that_a_later_capture_of_what_was_removed_stays_out_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "services.team.library")
+    earlier, later = captured(5, conversation=7), captured(6, conversation=7)
+    store(tmp_path, earlier, later)
+    library = opened(tmp_path)
+    library.decide(added(earlier, "gpu"))
+    library.decide(decided(earlier, Action.REMOVED, by=Actor.OPERATOR))
+    library.decide(added(later, "gpu"))
+    last, why = noted(tmp_path)[-1], f"{earlier.id} of the same conversation was removed"
+    assert (last.action, last.topic, last.replaces, last.reason) == (Action.REMOVED, "gpu", (earlier.id,), why)
+    assert caplog.messages == [f"{later.id} stays out of all topics: {why}"]
 
 
 def test_what_was_removed_or_replaced_otherwise_stays_away(tmp_path: Path) -> None:

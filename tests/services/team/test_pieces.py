@@ -12,8 +12,8 @@ from services.team import removals
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker, is_exchange, piece_of
 from services.team.archive import render as archived
 from services.team.decisions import Action, Actor, Decision, FiledPiece, Remark, parse, render
-from services.team.library import TeamLibrary, merge_decisions, pieces_by_topic
-from services.team.topics import Placement, Topic, fold
+from services.team.library import TeamLibrary, has_inner_word, merge_decisions, pieces_by_topic
+from services.team.topics import Placement, Topic, fold, topic_block
 from tests.services.team.pairs import (
     added,
     captured,
@@ -96,6 +96,7 @@ def test_the_decision_says_what_went_where() -> None:
         {"message_ids": ["12", "14"], "topic": "net"},
     ]
     assert parse(line.encode()) == [SPLIT]
+    assert parse(b"\xef\xbb\xbf" + line.encode()) == [SPLIT], "as some editors begin a file"
     for damaged in (line.replace('"13"', '"x"'), line.replace('"net"', '"../net"')):
         assert parse(damaged.encode()) == []
 
@@ -135,6 +136,16 @@ def test_pieces_go_into_the_first_files_with_room(tmp_path: Path) -> None:
     assert is_whole(tmp_path, library)
 
 
+def test_a_piece_needs_its_own_room_alone(tmp_path: Path) -> None:
+    store(tmp_path, OTHER, MIXED)
+    piece = piece_of(MIXED, {12, 14})
+    assert piece is not None
+    library = opened(tmp_path, chars=sum(len(topic_block(each).text) for each in (OTHER, piece)))
+    library.decide(added(OTHER, "net"))
+    library.decide(SPLIT)
+    assert library.topics.keys() == {"gpu", "net"}
+
+
 def test_what_somebody_wrote_is_forgotten_in_every_piece(tmp_path: Path) -> None:
     """Pitfall 49."""
     store(tmp_path, MIXED)
@@ -154,7 +165,7 @@ def test_what_somebody_wrote_is_forgotten_in_every_piece(tmp_path: Path) -> None
     )
     assert library.forget(BEN) == {"net"}
     assert texts(library)["gpu"] == APART["gpu"]
-    assert "No network?" not in topic_files(tmp_path)["net.txt"]
+    assert "No network?" not in topic_files(tmp_path)["net.txt"] + str(library.pair(MIXED.id))
     assert is_whole(tmp_path, library)
 
 
@@ -164,6 +175,7 @@ def test_they_follow_their_topics_to_new_names(tmp_path: Path) -> None:
     library.decide(SPLIT)
     library.rename({"net": "ports"})
     assert texts(library) == {"gpu": APART["gpu"], "ports": APART["net"]}
+    assert is_whole(tmp_path, library)
     assert library.decide(decided(MIXED, Action.REMOVED, by=Actor.OPERATOR)) == {"gpu", "ports"}
     removals.restore(library, MIXED.id, SPLIT.at)
     assert list(texts(library)) == ["gpu", "ports"]
@@ -204,6 +216,41 @@ def test_what_users_doubt_or_take_out_leaves_the_other_pieces_where_they_are(
         wanted = replace(SPLIT, qa_id=later.id, topic=pieces[0].topic, replaces=(MIXED.id,), pieces=pieces)
         assert noted(tmp_path)[-1] == wanted
         assert is_whole(tmp_path, library)
+
+
+def test_a_topic_that_others_share_keeps_the_words_that_are_gone_so_that_the_pair_is_filed_anew(tmp_path: Path) -> None:
+    later = again({12: "No …"})
+    store(tmp_path, MIXED, OTHER, later)
+    library = opened(tmp_path)
+    library.decide(added(OTHER, "port-network"))
+    library.decide(in_pieces(MIXED, ("gpu", (11, 13)), ("port-network", (12, 14))))
+    assert library.repeated(later, SPLIT.at) is None
+
+
+@pytest.mark.parametrize(("later", "corrected"), [(again({11: "No …"}), [OTHER.id]), (again(doubted=(13,)), [])])
+def test_what_is_doubted_corrects_nothing_any_more(later: Pair, corrected: list[str], tmp_path: Path) -> None:
+    store(tmp_path, MIXED, OTHER, later)
+    library = opened(tmp_path)
+    library.decide(added(OTHER, "port"))
+    library.decide(corrects(MIXED, "port", OTHER))
+    found = library.repeated(later, SPLIT.at)
+    assert found is not None
+    assert [each.id for each in found.superseded_parts] == corrected
+
+
+@pytest.mark.parametrize(
+    ("topic", "words", "has"),
+    [
+        ("big-lanterns", {"lantern"}, True),
+        ("big-lantern", {"lantern"}, False),
+        ("unlantern", {"tern"}, False),
+        ("unlantern", {"anter"}, True),
+        ("lan-tern", {"lantern", "n-ter"}, False),
+        ("big", {"ig"}, False),
+    ],
+)
+def test_a_word_within_another_is_found_from_five_letters_on(topic: str, words: set[str], has: bool) -> None:
+    assert has_inner_word(topic, words, 5) is has
 
 
 def test_what_an_operator_moved_stays_there_when_it_is_doubted(tmp_path: Path) -> None:

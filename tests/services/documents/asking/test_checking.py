@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from services.documents.asking.passages import CitedPassage
-from services.documents.asking.synthesis import check_answer
+from services.documents.asking.synthesis import check_answer, shorten
 
 PASSAGE = CitedPassage(
     doc_id="d",
@@ -47,6 +49,7 @@ def test_what_the_passages_hold_stays(answer: str) -> None:
         ("See logs/server.log:39-41 (10:00:00).", "See (unverified)."),
         ("See other.log:41.", "See (unverified)."),
         ("It is on line 77 of server.log.", "It is on (unverified)."),
+        ("It is on line 10.", "It is on (unverified)."),
         ('It says "disk empty".', 'It says "disk empty" (unverified).'),
         ("It says `rm -rf /`.", "It says `rm -rf /` (unverified)."),
         ("It says “disk empty”, “stop”.", "It says “disk empty” (unverified), “stop”."),
@@ -76,3 +79,13 @@ def test_a_title_of_the_headers_may_be_quoted() -> None:
 def test_a_quotation_too_short_to_be_judged_is_none_with_the_next_mark() -> None:
     checked = check_answer("`su` opened in `server.log`, by `me` as `never written`.", [PASSAGE], ["server.log"])
     assert checked.answer == "`su` opened in `server.log`, by `me` as `never written` (unverified)."
+
+
+@pytest.mark.parametrize(("matched", "first", "last"), [((5,), 2, 8), ((1, 3), 1, 6), ((9,), 6, 10), ((), 1, 10)])
+def test_a_passage_is_cut_to_the_lines_around_those_that_match(matched: tuple[int, ...], first: int, last: int) -> None:
+    text = "\n".join(f"line {n}" for n in range(1, 11))
+    passage = CitedPassage("d", "a.log", text, 1, 10, matched, "d:0", exact=True)
+    cut = shorten(passage)
+    assert (cut.line_start, cut.line_end) == (first, last)
+    assert cut.text.split("\n") == [f"line {n}" for n in range(first, last + 1)]
+    assert shorten(replace(passage, exact=False)).text == text

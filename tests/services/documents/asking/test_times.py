@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.documents.asking.plan import Position
-from services.documents.asking.times import Period, window
+from services.documents.asking.times import Period, window, without_year
 from tests.services.documents.asking.planning import planned
 
 
@@ -169,3 +169,10 @@ def test_right_after_a_time_is_the_next_line_and_not_all_that_follow(close: str)
     assert understood.position is Position.NEXT
     assert understood.period is not None
     assert understood.period.clocks == ("10:15:03.000000", "10:15:04.000000")
+
+
+def test_for_a_log_without_years_a_period_has_none() -> None:
+    instants = ("2026-03-04T10:00:00", "2026-03-05T11:00:00")
+    period = Period("then", days=("2026-03-04", "2026-03-05"), instants=instants)
+    bare = Period("then", days=("03-04", "03-05"), instants=("03-04T10:00:00", "03-05T11:00:00"))
+    assert without_year(period) == without_year(bare) == bare

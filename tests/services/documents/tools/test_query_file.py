@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.documents.asking import line_query
-from services.documents.asking.query_lines import messages
+from services.documents.asking.query_lines import messages, threads
 from services.documents.store.document_store import DocumentStore
 from services.documents.store.protocol import StoredLine
 from services.documents.tools.libraries import QAResult, Status
@@ -206,6 +206,18 @@ async def test_between_windows_that_do_not_meet_a_gap_is_shown(
 )
 def test_lines_of_one_shape_are_one_message(text: str, shape: list[str]) -> None:
     assert messages(text) == shape
+
+
+@pytest.mark.parametrize(
+    ("text", "thread"),
+    [
+        ("10:00 INFO thread=worker-3 [main] x", ["worker-3"]),
+        ("10:00 [INFO] [main] [other] x", ["main"]),
+        ("10:00 [WARN] x", []),
+    ],
+)
+def test_the_thread_that_wrote_a_line_is_found(text: str, thread: list[str]) -> None:
+    assert threads(text) == thread
 
 
 @pytest.mark.parametrize(
