@@ -23,7 +23,7 @@ from services.storage import DataFolder
 from sinks.drafts import CHANGED_SINCE
 from tests.contract.test_approval import ReviewChannel, begin, decide, drafts_of, held
 from tests.contract.test_evidence import Stage
-from tests.world import ANNA, BEN, BOOKS, CARA, HELP, TESS, Script, Shelf, Uploads, World, answer
+from tests.world import ANNA, BEN, BOOKS, BOT, CARA, HELP, TESS, Script, Shelf, Uploads, World, answer, thread
 
 BENS = "my blorptang machine at the office always ends with code seventeen"
 LOG = "\n".join(f"2026-02-16T00:00:{n:02} INFO web: request {n}" for n in range(30)) + f"\nERROR db: {BENS}\n"
@@ -270,4 +270,46 @@ async def test_a_card_that_discord_does_not_take_loses_its_texts_later(tmp_path:
     await world.wait(601)
     assert "How do I install" not in str(channel.cards)
     assert world.story == ["held: held for approval", "cancelled: deleted", "held: held for approval"]
+    assert await world.close()
+
+
+@pytest.mark.parametrize("how", ["delete", "edit"])
+@pytest.mark.parametrize("approval", ["all", "off"])
+async def test_what_others_take_back_is_not_posted_by_an_answer_that_waits_or_is_written(
+    tmp_path: Path, channel: ReviewChannel, approval: str, how: str
+) -> None:
+    script = Parrot(seconds={"generate": 40.0})
+    world = await begin(tmp_path, channel, script=script, approval=approval)
+    world.opens(thread(555, owner=ANNA))
+    theirs = world.says(BEN, f"I send it home, {BENS}.", where=555)
+    await world.wait(200)
+    asked = world.says(
+        ANNA, "where do I send the device, where Ben does?", where=555, to=theirs, mentions=((BOT.id, "Millrace"),)
+    )
+    await world.wait(200 if approval == "all" else 80)
+    assert "blorptang" in str(script.asked)
+    if how == "delete":
+        world.deletes(theirs)
+    else:
+        world.edits(theirs, "I send it home.")
+    await world.wait(600)
+    if approval == "all":
+        assert await decide(world, asked.id, "post") == CHANGED_SINCE
+        assert world.replies == []
+    else:
+        assert len(world.replies) == 1
+        assert "blorptang" not in world.replies[0]
+    assert await world.close()
+
+
+@pytest.mark.parametrize("approval", ["all", "off"])
+async def test_the_marker_in_an_edit_ends_an_answer_that_waits_or_is_written(
+    tmp_path: Path, channel: ReviewChannel, approval: str
+) -> None:
+    world = await begin(tmp_path, channel, script=Parrot(seconds={"generate": 40.0}), approval=approval)
+    asked = world.says(ANNA, "How do I install it?")
+    await world.wait(200 if approval == "all" else 80)
+    world.edits(asked, "How do I install it? !nobot")
+    await world.wait(600)
+    assert (world.replies, world.story[-1]) == ([], "cancelled: deleted")
     assert await world.close()
