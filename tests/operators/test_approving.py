@@ -13,7 +13,7 @@ from clock import now
 from model.conversations import Conversation, Role, Turn
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind
-from operators.approving import Approval, ApprovalRules, approve, pairs_in
+from operators.approving import Approval, ApprovalRules, approve, digest_of, pairs_in, shown_in
 from services.assistant import Inquiry
 from services.conversations import Draft, DraftAction, DraftRequest, Drafts, InFlight, WorkCancelled
 from services.conversations.drafts import read_drafts
@@ -22,6 +22,7 @@ from services.knowledge import Library, Source, SourceUnavailable
 from services.storage import files
 from tests.operators.test_answering import asked, told
 from tests.searching import ScriptedSearch, found, passage
+from tests.talk import BEN, BOT, Talk
 from tests.world import GUIDE
 
 HELD = "held: held for approval"
@@ -105,6 +106,14 @@ async def test_a_channel_may_differ() -> None:
     assert told(await after(drafted(), "off", by_channel={11: "all"})) == HELD
     assert not ApprovalRules(by_channel={11: "off"}).is_on
     assert ApprovalRules(by_channel={11: "all"}).is_on
+
+
+async def test_a_draft_knows_the_messages_of_others_that_it_was_made_with() -> None:
+    talk = Talk()
+    said = (talk.says(BEN, "Mine too."), talk.says(BOT, "Restart it."), talk.says(drafted().part.author, "And then?"))
+    turns = tuple(Turn(role=Role.USER, text=each.text, message_id=each.id) for each in said)
+    inquiry = drafted()._replace(conversation=Conversation(turns), messages=said)
+    assert shown_in(inquiry) == ((said[0].channel_id, said[0].id, digest_of("Mine too.")),)
 
 
 async def test_a_draft_has_all_that_posts_it(tmp_path: Path) -> None:
