@@ -154,8 +154,8 @@ _PRIVATE_KEY = Shape(
     label("private key"), ("-----begin", "-----end", "private-lines: "), lazy_pattern(""), _private_keys
 )
 _PREFIXES = (
-    "npm_|pypi-AgE|dop_v1_|shpat_|whsec_|glsa_|glrt-|dckr_pat_|gsk_|xai-|nvapi-|tskey-auth-|sntrys_|figd_|lin_api_"
-    "|GOCSPX-|ntn_|sbp_|pscale_tkn_|pscale_pw_|lsv2_pt_|lsv2_sk_"
+    "npm_|pypi-AgE|dop_v1_|doo_v1_|dor_v1_|shpat_|shpss_|shpca_|shppa_|whsec_|glsa_|glrt-|dckr_pat_|gsk_|xai-|nvapi-"
+    "|tskey-auth-|sntrys_|figd_|lin_api_|lin_oauth_|nfp_|PMAK-|CFPAT-|GOCSPX-|ntn_|sbp_|pscale_tkn_|pscale_pw_|lsv2_pt_|lsv2_sk_"
 )
 """The beginnings by which tokens of these services are recognised."""
 SHAPES: tuple[Shape, ...] = (
@@ -179,7 +179,7 @@ SHAPES: tuple[Shape, ...] = (
         "api key",
         "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj "
         + _PREFIXES.lower().replace("|", " ")
-        + " sg. :aa age-secret-key- ya29. hvs. atatt3x",
+        + " sg. :aa age-secret-key- ya29. hvs. atatt3x atctt3x",
         # Letters alone need the name of their owner in front, or both cases mixed.
         r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
         r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
@@ -191,7 +191,7 @@ SHAPES: tuple[Shape, ...] = (
         rf"(?<![A-Za-z0-9])(?:{_PREFIXES})[\w-]{{20,}}",
         r"(?<![\w-])SG\.[\w-]{16,64}\.[\w-]{16,64}",
         r"(?<![\w:-])[0-9]{8,10}:AA[\w-]{33}(?![\w-])",  # of a bot of Telegram
-        r"(?<![\w-])(?:AGE-SECRET-KEY-1[0-9A-Z]{40,}|(?:ya29|hvs)\.[\w-]{20,}|ATATT3x[\w=-]{40,})",
+        r"(?<![\w-])(?:AGE-SECRET-KEY-1[0-9A-Z]{40,}|(?:ya29|hvs)\.[\w-]{20,}|AT[AC]TT3x[\w=-]{40,})",
     ),
     _shape(
         "secret",
@@ -216,6 +216,13 @@ SHAPES: tuple[Shape, ...] = (
         r"|\"auth\":[ \t]{0,9}\"(?=[A-Za-z0-9+/]{12,400}={1,2}\"|(?=[a-z0-9+/]{0,99}[A-Z])(?=[A-Z0-9+/]{0,99}[a-z])"
         rf"[A-Za-z0-9+/]{{16,400}}\"))(?!{PLACEHOLDER})[^\s;,'\"&]{{8,}}",
         hint=r"cookie:|sig=|key-data:|login\s|-u |--user|\"auth\"|sshpass|mysql|\"kty\"",
+    ),
+    _shape(
+        "secret",
+        "identified password",
+        # Statements of SQL.
+        rf"(?P<kept>\b(?i:identified\s{{1,9}}by|with\s{{1,9}}(?:encrypted\s{{1,9}})?password)\s{{1,9}}['\"])(?!{PLACEHOLDER})[^'\"\s]{{6,200}}",
+        hint=r"identified\s|with\s",
     ),
     _shape(
         "secret",
