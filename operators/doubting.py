@@ -58,8 +58,8 @@ def doubts(
     Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
 
     What is said to the bot about an answer that it has quoted, or pointed to, is about that: a Discord reply of the
-    team that corrects, or of a user who clearly doubts; or what a member of the team says next, and begins with a
-    correction.
+    team that corrects, or of a user who clearly doubts; or what a member of the team says next, and corrects or
+    clearly doubts.
 
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
     sent it.
@@ -77,12 +77,14 @@ def doubts(
     def doubted_quotes(message: Message, *, by_team: bool) -> Sequence[int]:
         """Return the messages to which a post of the bot leads, if a message doubts what it says."""
         said, reply = text_of(message), message.reply_to
-        if reply is not None:
-            post = None if reply.gone else history.in_memory(message.channel_id, reply.message_id)
-            is_doubt = may_correct(said) if by_team else may_doubt(said, is_clear=True)
+        post = None if reply is None else history.in_memory(message.channel_id, reply.message_id)
+        # A replay knows the bot's recorded posts no more, as they are posted anew.
+        post = next(iter(read_before(message, HEARD_SECONDS)), None) if post is None else post
+        is_clear = may_doubt(said, is_clear=True)
+        if by_team:
+            is_doubt = corrects(said) or is_clear if reply is None else may_correct(said)
         else:
-            post = next(iter(read_before(message, HEARD_SECONDS)), None)
-            is_doubt = by_team and corrects(said)
+            is_doubt = reply is not None and is_clear
         if not is_doubt or post is None or not people.is_bot_itself(post.author):
             return ()
         return [int(each) for each in _LINK.findall(post.text)]

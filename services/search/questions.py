@@ -740,11 +740,16 @@ _WITHDRAWS = lazy_pattern(
 )
 
 
+_MOST_TAKEN_UP = 2
+"""An answer with so many words of a statement beside the question is for those of whom that is true."""
+
+
 def asks_only_among_others(question: str, earlier: str, answer: str = "") -> bool:
     """Return True if only a part of an `earlier` question is about what `question` asks: a second sentence of it asks
     something besides, with a word that neither `question` nor the sentence nearest to that has; or only what stands
-    beside its questions has words of `question`. What somebody wants beside it ("I need …") is asked, too, if the
-    `answer` has a word of it. Also True if the question is withdrawn behind it ("never mind, solved").
+    beside its questions has words of `question`. Also if the `answer` has two words of a statement beside it that
+    `question` has not, or one of what somebody wants ("I need …"); or if the question is withdrawn behind it ("never
+    mind, solved").
 
     Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
     """
@@ -756,9 +761,10 @@ def asks_only_among_others(question: str, earlier: str, answer: str = "") -> boo
     if any(earlier.find(each) > behind and _WITHDRAWS.search(_prose(each)) for each in others):
         return True
     if nearest & wanted:
-        besides = [set(terms(each)) - _ask_nothing() for each in others if _REQUESTS.search(_prose(each))]
-        taken_up = [words & set(terms(answer)) for words in besides]
-        return any(words - wanted - nearest for words in asked + taken_up)
+        answered = set(terms(answer)) - wanted - nearest - _ask_nothing()
+        taken_up = [(answered.intersection(terms(each)), _REQUESTS.search(_prose(each))) for each in others]
+        asks_besides = any(words - wanted - nearest for words in asked)
+        return asks_besides or any(len(words) >= (1 if request else _MOST_TAKEN_UP) for words, request in taken_up)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 

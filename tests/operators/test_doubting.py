@@ -42,6 +42,7 @@ class Answered(Talk):
         (STAFF_TOO, "That is outdated.", True, True),
         (STAFF_TOO, "Since version 5 it is `demo repair`.", True, True),
         (STAFF_TOO, "No, use `demo repair` instead.", False, True),
+        (STAFF_TOO, "This is wrong.", False, True),
         (STAFF_TOO, "Good morning.", False, False),
         (CAT, "This is wrong, it deleted my data!", True, True),
         (CAT, "Thanks!", True, False),

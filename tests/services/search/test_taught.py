@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from services.search import Level
 from services.search.embedding import Match
 from services.search.passage_store import StoredPassage
+from services.search.questions import asks_only_among_others
 from services.search.retrieval import (
     MOST_TEAM_ANSWERS,
     Hit,
@@ -243,6 +244,21 @@ def test_a_question_in_several_sentences_is_one_question(asked: str, earlier: st
 def test_a_word_with_letters_of_two_alphabets_or_a_picture_is_not_the_one_that_people_read(seen: str) -> None:
     (found,) = judge_team_answers("How do I pull the lever?", [said(seen)], [CLOSE])
     assert found.level is Level.POINT
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_for_others"),
+    [
+        ("What is the command for the mill?", True),
+        ("What is the command to reset the mill to factory settings?", False),
+    ],
+)
+def test_an_answer_that_takes_up_what_stands_beside_the_question_is_for_those_of_whom_that_is_true(
+    asked: str, *, is_for_others: bool
+) -> None:
+    earlier = "Reset everything to factory settings\nWhat is the command for the mill?"
+    answer = "Run `mill factory --reset-all`."
+    assert asks_only_among_others(asked, earlier, answer) is is_for_others
 
 
 def test_what_is_no_answer_is_never_sure() -> None:
