@@ -527,8 +527,7 @@ def generate(
             if "](" in text
             else []
         )
-        own = () if inquiry.toolset is None else inquiry.toolset.trusted_texts()
-        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *link_targets, *own]
+        trusted = [*linkable_texts(inquiry.sources, inquiry.conversation), *link_targets]
         drafted = inquiry.with_draft(text, trusted, citations, cited_pairs=cited.pairs)
         if not drafted.draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)

@@ -32,7 +32,7 @@ _LINK = re.compile(r"https://discord\.com/channels/[0-9]{1,20}/[0-9]{1,20}/([0-9
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Somebody doubts a message of the team. `message_id`: that message, or one of the user's that it answers."""
+    """Somebody doubts a message of the team."""
 
     channel_id: int
     message_id: int
@@ -75,7 +75,7 @@ def doubts(
         return [Doubt(part.place.id, message_id) for message_id in dict.fromkeys(ids)]
 
     def doubted_quotes(message: Message, *, by_team: bool) -> Sequence[int]:
-        """Return the messages to which a post of the bot leads, if a message doubts what it says."""
+        """Return the messages of the team to which a post of the bot leads, if a message doubts what it says."""
         said, reply = text_of(message), message.reply_to
         post = None if reply is None else history.in_memory(message.channel_id, reply.message_id)
         # A replay knows the bot's recorded posts no more, as they are posted anew.

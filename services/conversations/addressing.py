@@ -91,7 +91,7 @@ async def find_addressees(
         if not any(each < begun for each in asked):  # a quick answer, to all that there was to read
             read_until = snowflake_at(message.at - READING_SECONDS)
         question = {each for each in asked if each < read_until}
-        if question and question.issubset(known) and _asks_alone(question, captured, message, title_above):
+        if question and question.issubset(known) and _asks_alone(question, captured, types, message, title_above):
             found[message.id] = user_id
             found |= dict.fromkeys(asker.waiting - question, user_id)
             asker.was_late = any(each >= read_until for each in asker.waiting)
@@ -107,6 +107,7 @@ _SHOWS_MORE = re.compile(r"(?<!<)https?://|https?://(?![^\s<>]*>)|~~", re.IGNORE
 def _asks_alone(
     question: Collection[int],
     captured: Mapping[int, Message],
+    types: Mapping[int, AuthorType],
     answer: Message,
     title_above: Callable[[Message], str],
 ) -> bool:
@@ -119,7 +120,10 @@ def _asks_alone(
     was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS
     shows_more = message.has_unread or bool(message.attachments) or _SHOWS_MORE.search(message.text) is not None
     starter = captured.get(message.channel_id)
-    stands_below = message.reply_to is not None or (starter is not None and starter.author.id != message.author.id)
+    is_of_others = starter is not None and starter.author.id != message.author.id
+    stands_below = message.reply_to is not None or (
+        is_of_others and types[message.channel_id] is AuthorType.COMMUNITY_USER
+    )
     is_titled = not _words_in(title_above(message)) <= _words_in(message.text)
     return len(question) == 1 and not (shows_more or stands_below or is_titled or was_edited)
 

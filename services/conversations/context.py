@@ -193,12 +193,14 @@ class Context:
         return text if self._rules.redact is None else self._rules.redact(text)
 
     def title_above(self, message: Message) -> str:
-        """Return the name of a message's thread or forum post, unless its text has that (`text_of`), or the bot has
-        opened the thread, which is named after a question then.
+        """Return the name of a message's thread or forum post, unless its text has that (`text_of`), or the thread was
+        opened by the team or the bot, which names it after a question.
         """
-        place = self._history.place(message.channel_id)
-        is_named = place.is_thread and place.owner_id != self._people.bot_id
-        return place.name if is_named and not self._history.title_of(message) else ""
+        place, owner_id = self._history.place(message.channel_id), self._history.place(message.channel_id).owner_id
+        if not place.is_thread or owner_id == self._people.bot_id or self._history.title_of(message):
+            return ""
+        by_team = owner_id is not None and self._people.is_team(Author(owner_id, ""), place.guild_id)
+        return "" if by_team else place.name
 
     def after_edit(self, edit: Edited) -> Message | None:
         """Return a message after an edit; None: it is unknown, or nothing of it may be captured."""

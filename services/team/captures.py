@@ -167,16 +167,11 @@ def apply_revisions(
 
 
 def with_doubts(messages: Iterable[CapturedMessage], doubted: Container[int]) -> tuple[CapturedMessage, ...]:
-    """Return messages, those of the team marked that are `doubted`. A doubted one of a user stands for all answers
-    behind it, as links to a conversation lead to its question.
-    """
-    found, is_behind = list[CapturedMessage](), False
-    for each in messages:
-        is_said = each.message_id in doubted
-        is_behind = is_behind or (is_said and each.turn.speaker is Speaker.USER)
-        is_marked = each.turn.speaker is Speaker.TEAM and (is_said or is_behind)
-        found.append(replace(each, is_doubted=True) if is_marked else each)
-    return tuple(found)
+    """Return messages, those of the team marked that are `doubted`."""
+    return tuple(
+        replace(each, is_doubted=True) if each.message_id in doubted and each.turn.speaker is Speaker.TEAM else each
+        for each in messages
+    )
 
 
 def _without_questions(messages: Iterable[CapturedMessage], gone: AbstractSet[int]) -> tuple[CapturedMessage, ...]:

@@ -515,7 +515,7 @@ async def test_a_state_folder_that_cannot_be_written_is_told_and_the_choice_hold
     bot = await start()
     await until_offered(discord_server)
     with monkeypatch.context() as full:
-        full.setattr("services.conversations.people._replace_opt_outs", full_disk)
+        full.setattr("services.conversations.people.OptOutFile._save", full_disk)
         one = await discord_server.call(help_, ada, "privacy opt-out")
         assert "could not be written down" in await said(discord_server, one)
     message = await discord_server.say(help_, ada, QUESTION)

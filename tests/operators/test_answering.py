@@ -91,9 +91,6 @@ class Tools:
     def found_sources(self) -> tuple[Source, ...]:
         return (Source("app.log", "31: ERROR"),)
 
-    def trusted_texts(self) -> tuple[str, ...]:
-        return ()
-
 
 def with_tools(tools: Tools) -> Any:
     """In the place of a `Toolset`."""

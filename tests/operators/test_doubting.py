@@ -53,12 +53,12 @@ async def test_what_is_said_to_the_bot_about_a_quoted_answer_is_about_that(
     by: Author, text: str, *, is_reply: bool, is_doubt: bool
 ) -> None:
     talk = Answered()
-    link = f"https://discord.com/channels/7/{CHANNEL.id}/{talk.question.id}"
+    link = f"https://discord.com/channels/7/{CHANNEL.id}/{talk.answer.id}"
     post = talk.says(BOT, f"The team said so: Run `demo reset`. <{link}>", place=THREAD, second=5000)
     said = talk.says(by, text, place=THREAD, second=5100, to=post if is_reply else None)
     operator = doubts(talk.history, talk.tracker, talk.people, lambda _: False)
     seen = await watch("p|", operator, values={"p": talk.part(said)})
-    assert [each.message_id for _, each in seen if isinstance(each, Doubt)] == [talk.question.id] * is_doubt
+    assert [each.message_id for _, each in seen if isinstance(each, Doubt)] == [talk.answer.id] * is_doubt
 
 
 @pytest.mark.parametrize("place", [CHANNEL, THREAD])

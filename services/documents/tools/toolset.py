@@ -295,13 +295,6 @@ class Toolset:
             if result.status is Status.OK and result.sources
         )
 
-    def trusted_texts(self) -> tuple[str, ...]:
-        """Return what was found in files and runbooks of the asker and of the team, whose addresses may be repeated."""
-        found = ((CASE if name == QUERY_FILE else name, result) for name, result in self._found)
-        return tuple(
-            result.answer for name, result in found if self._tools[name].config.published is None and not result.posters
-        )
-
     def found_documents(self) -> frozenset[tuple[str, str]]:
         """Return the files and runbooks that may stand in the answer: the collection of each, and its id there."""
         found = set[tuple[str, str]]()
