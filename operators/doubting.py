@@ -77,14 +77,13 @@ def doubts(
     def doubted_quotes(message: Message, *, by_team: bool) -> Sequence[int]:
         """Return the messages of the team to which a post of the bot leads, if a message doubts what it says."""
         said, reply = text_of(message), message.reply_to
-        post = None if reply is None else history.in_memory(message.channel_id, reply.message_id)
-        # A replay knows the bot's recorded posts no more, as they are posted anew.
-        post = next(iter(read_before(message, HEARD_SECONDS)), None) if post is None else post
         is_clear = may_doubt(said, is_clear=True)
-        if by_team:
-            is_doubt = corrects(said) or is_clear if reply is None else may_correct(said)
+        if reply is None:
+            post = next(iter(read_before(message, HEARD_SECONDS)), None)
+            is_doubt = by_team and (corrects(said) or is_clear)
         else:
-            is_doubt = reply is not None and is_clear
+            post = None if reply.gone else history.in_memory(message.channel_id, reply.message_id)
+            is_doubt = may_correct(said) if by_team else is_clear
         if not is_doubt or post is None or not people.is_bot_itself(post.author):
             return ()
         return [int(each) for each in _LINK.findall(post.text)]

@@ -61,6 +61,15 @@ async def test_what_is_said_to_the_bot_about_a_quoted_answer_is_about_that(
     assert [each.message_id for _, each in seen if isinstance(each, Doubt)] == [talk.answer.id] * is_doubt
 
 
+async def test_a_reply_to_what_is_not_known_is_not_about_the_quote_above_it() -> None:
+    talk = Answered()
+    link = f"https://discord.com/channels/7/{CHANNEL.id}/{talk.answer.id}"
+    talk.says(BOT, f"The team said so: Run `demo reset`. <{link}>", place=THREAD, second=5000)
+    unknown = talk.says(CAT, "Tea is green.", place=THREAD, second=5050, unheard=True)
+    said = talk.says(STAFF_TOO, "No, that is wrong.", place=THREAD, second=5100, to=unknown)
+    assert await talk.doubted(said) == []
+
+
 @pytest.mark.parametrize("place", [CHANNEL, THREAD])
 @pytest.mark.parametrize(
     ("text", "wanted"),
