@@ -131,7 +131,7 @@ class Message:
     attachments: tuple[Attachment, ...] = ()
     edited_at: float | None = field(default=None, compare=False)
     """When it was last edited, seconds since 1970, UTC; None: never, as far as is known."""
-    has_unread: bool = False
+    has_unread_parts: bool = False
     """True if it has a poll, stickers or a forwarded message: people see them, and nothing here reads them."""
     title: str = field(default="", compare=False)
     """In an earlier version of the first message of a forum post: what the post was called then."""

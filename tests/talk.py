@@ -86,7 +86,7 @@ class Talk:
         second: float | None = None,
         mentions: Sequence[Author] = (),
         attachments: tuple[Attachment, ...] = (),
-        has_unread: bool = False,
+        has_unread_parts: bool = False,
         unheard: bool = False,
     ) -> Message:
         """A message, a second after the one before or at `second`, counted from `START`; `unheard`: the stream never
@@ -102,7 +102,7 @@ class Talk:
             reply_to=Reference(to.id, to.channel_id) if isinstance(to, Message) else to,
             mentions=tuple((mentioned.id, mentioned.name) for mentioned in mentions),
             attachments=attachments,
-            has_unread=has_unread,
+            has_unread_parts=has_unread_parts,
         )
         message = replace(message, at=snowflake_time(message.id))
         if not unheard:

@@ -118,7 +118,7 @@ def _asks_alone(
     message = captured[next(iter(question))]
     edited_at = message.edited_at
     was_edited = edited_at is not None and edited_at > answer.at - WAITING_SECONDS
-    shows_more = message.has_unread or bool(message.attachments) or _SHOWS_MORE.search(message.text) is not None
+    shows_more = message.has_unread_parts or bool(message.attachments) or _SHOWS_MORE.search(message.text) is not None
     starter = captured.get(message.channel_id)
     is_of_others = starter is not None and starter.author.id != message.author.id
     stands_below = message.reply_to is not None or (

@@ -196,10 +196,10 @@ class Context:
         """Return the name of a message's thread or forum post, unless its text has that (`text_of`), or the thread was
         opened by the team or the bot, which names it after a question.
         """
-        place, owner_id = self._history.place(message.channel_id), self._history.place(message.channel_id).owner_id
-        if not place.is_thread or owner_id == self._people.bot_id or self._history.title_of(message):
+        place = self._history.place(message.channel_id)
+        if not place.is_thread or place.owner_id == self._people.bot_id or self._history.title_of(message):
             return ""
-        by_team = owner_id is not None and self._people.is_team(Author(owner_id, ""), place.guild_id)
+        by_team = place.owner_id is not None and self._people.is_team(Author(place.owner_id, ""), place.guild_id)
         return "" if by_team else place.name
 
     def after_edit(self, edit: Edited) -> Message | None:

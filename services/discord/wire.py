@@ -568,7 +568,7 @@ def _from_wire(sent: MessagePayload) -> Message:
         mentions=_mentions(sent.mentions) if sent.mentions else (),
         attachments=_attachments(sent.attachments) if sent.attachments else (),
         edited_at=_instant(sent.edited_timestamp),
-        has_unread=bool(sent.poll or sent.sticker_items or sent.message_snapshots),
+        has_unread_parts=bool(sent.poll or sent.sticker_items or sent.message_snapshots),
     )
 
 

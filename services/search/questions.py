@@ -740,7 +740,7 @@ _WITHDRAWS = lazy_pattern(
 )
 
 
-_MOST_TAKEN_UP = 2
+_ENOUGH_TAKEN_UP = 2
 """An answer with so many words of a statement beside the question is for those of whom that is true."""
 
 
@@ -764,7 +764,7 @@ def asks_only_among_others(question: str, earlier: str, answer: str = "") -> boo
         answered = set(terms(answer)) - wanted - nearest - _ask_nothing()
         taken_up = [(answered.intersection(terms(each)), _REQUESTS.search(_prose(each))) for each in others]
         asks_besides = any(words - wanted - nearest for words in asked)
-        return asks_besides or any(len(words) >= (1 if request else _MOST_TAKEN_UP) for words, request in taken_up)
+        return asks_besides or any(len(words) >= (1 if request else _ENOUGH_TAKEN_UP) for words, request in taken_up)
     return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
 
 

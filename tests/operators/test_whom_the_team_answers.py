@@ -337,7 +337,7 @@ def test_a_question_that_comes_while_the_answer_to_another_one_is_written_does_n
     ("text", "more", "is_quoted"),
     [
         (LAMP, {"attachments": (Attachment(5, "q.png", 9, "https://cdn.example/q.png"),)}, False),
-        (LAMP, {"has_unread": True}, False),
+        (LAMP, {"has_unread_parts": True}, False),
         (f"{LAMP} https://example.com/q.png", {}, False),
         (f"{LAMP} <https://example.com/q.png", {}, False),
         (f"{LAMP} https://example.com/q.png>", {}, False),

@@ -158,5 +158,5 @@ def test_an_odd_payload_is_refused_in_words_that_show_none_of_its_content(
 
 @pytest.mark.parametrize("key", ["poll", "sticker_items", "message_snapshots"])
 def test_what_people_see_and_nothing_here_reads_is_noted(key: str) -> None:
-    assert read_message({**payload(), key: [{"odd": 1}]}).has_unread
-    assert not read_message({**payload(), key: None}).has_unread
+    assert read_message({**payload(), key: [{"odd": 1}]}).has_unread_parts
+    assert not read_message({**payload(), key: None}).has_unread_parts
