@@ -353,7 +353,7 @@ SHARED_GROUP = "shared"
 
 
 async def upload_people(streams: JetStreamContext, folder: DataFolder) -> None:
-    """Raises OSError: a file cannot be read."""
+    """Raises OSError: a file cannot be read; DamagedIds: it is no list of ids."""
     people, known = await streams.key_value(PEOPLE), await read_values(streams, PEOPLE)
     notes = await asyncio.to_thread(read_tombstones, folder.tombstones)
     for prefix, path in ((f"{OPT_OUTS}.", folder.opt_outs), (SHOWN, folder.shown_runbooks)):
