@@ -10,6 +10,7 @@ from services import lazy_exports
 
 if TYPE_CHECKING:
     from services.search import retrieval, scoring, tokenizer
+    from services.search.differences import is_about_opposite, is_another_question
     from services.search.languages import ENGLISH, language_of
     from services.search.passage import Passage, passages
     from services.search.passage_store import (
@@ -24,15 +25,10 @@ if TYPE_CHECKING:
         asking_sentences,
         asks_for_something,
         current_question,
-        is_about_opposite,
-        is_another_question,
         is_follow_up,
         is_question,
-        is_too_general,
         looks_finished,
         may_ask,
-        meets,
-        requirements_of,
         without_greeting,
         words_to_search,
     )
@@ -46,6 +42,7 @@ if TYPE_CHECKING:
         says_it_worked,
         statements,
     )
+    from services.search.requirements import is_too_general, meets, requirements_of
     from services.search.retrieval import (
         MIN_CONFIDENCE_TO_NAME,
         NOTHING,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from services.search import scoring
+from services.search.differences import asks_only_among_others, asks_something_else
 from services.search.embedding import Match, Vectors
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_store import Frame, PassageStore, StoredPassage
-from services.search.questions import asks_only_among_others, asks_something_else
 from services.search.scoring import Floats, Positions, Postings
 from services.search.tokenizer import terms
 

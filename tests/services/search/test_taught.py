@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search import Level
+from services.search.differences import asks_only_among_others
 from services.search.embedding import Match
 from services.search.passage_store import StoredPassage
-from services.search.questions import asks_only_among_others
 from services.search.retrieval import (
     MOST_TEAM_ANSWERS,
     Hit,

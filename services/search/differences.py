@@ -1,0 +1,351 @@
+"""Whether two questions are two: by an opposite, a direction, a number, whose it is, or what is asked besides."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from services import lazy_pattern
+from services.search.languages import ENGLISH, language_of
+from services.search.questions import SENTENCE_END, asking_sentences, prose_of, without_greeting
+from services.search.tokenizer import STOP_WORDS, terms
+
+_EXCLUSIVE = """
+enable activate on / disable deactivate off; install / uninstall remove; add create / remove delete; start run / stop
+open / close; allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
+import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
+connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
+backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
+lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
+public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
+all every everybody everyone everything each whole / one single some only / nobody
+all every everybody everyone everything each whole / my mine our own / nobody; my mine our own / another other / nobody
+windows / linux / macos mac / android / ios
+aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
+"""
+"""Lines of words, in groups: a question with a word of one side is not answered where one of another side stands."""
+
+
+@lru_cache(maxsize=1)
+def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
+    groups = _EXCLUSIVE.replace("\n", ";").split(";")
+    return tuple(
+        tuple(frozenset(terms(side)) | STOP_WORDS.intersection(side.split()) for side in each.split("/"))
+        for each in groups
+        if each
+    )
+
+
+_WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
+_JOINED_PARTICLE = lazy_pattern(r"\b(log|sign|opt)-?(in|out|off|on|up)\b", re.IGNORECASE)
+_NO_PARTICLE = lazy_pattern(
+    r"\b(?:figure|figuring|find|finding|found|work|working|run|running|ran) out\b|\b(?:at|after|first of) all\b"
+    r"|\ball (?:of (?:a )?sudden|day|night|the time)\b",
+    re.IGNORECASE,
+)
+_PARTICLES = frozenset({"on", "off", "in", "out", "up", "down"})
+_LEADS_TO_VERB = frozenset(["i", "we", "you", "they", "to", "please", "not", "cannot", "and", "or", *".,;:!?()\n"])
+_FOLLOWS_PARTICLE = frozenset(["to", "from", "of", "for", "with", "in", "on", "at", "by", "again", "when", "and", "or"])
+_PAUSES = frozenset(".,;:!?()\n")
+_SIDED_PARTICLES = frozenset({"in", "out", "up"})
+_WORDS_TO_VERB = 3
+_DIRECTIONS = {"into": "to", "onto": "to", "by": "with"} | {
+    each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "or")
+}
+"""Words that lead to another thing, each with the direction that it stands for."""
+_REVERSED = (("from", "to"), ("before", "after"))
+_NOTHING = frozenset[str]()
+
+
+class _FunctionWords(NamedTuple):
+    """The meaning of the stop words of a question, which `terms` leaves out.
+
+    Attributes:
+        words: those of `_EXCLUSIVE`; "on" and "up" only behind a verb ("turn it on").
+        particles: "in", "out" and "up" behind a verb, by each of the terms in front of them ("log in to").
+        targets: by direction, the terms of what it leads to: "from A to B".
+    """
+
+    words: frozenset[str]
+    particles: Mapping[str, frozenset[str]]
+    targets: Mapping[str, frozenset[str]]
+
+
+@lru_cache(maxsize=256)
+def _function_words_in(question: str) -> _FunctionWords:
+    text = _NO_PARTICLE.sub(" ", _JOINED_PARTICLE.sub(r"\1 \2", without_greeting(question)))
+    words = _WORD_OR_PAUSE.findall(text.lower())
+    exclusive = frozenset[str]().union(*itertools.chain.from_iterable(_exclusive_terms()))
+    places = [at for at, each in enumerate(words) if each not in _PARTICLES or _is_particle(words, at)]
+    particles: dict[str, frozenset[str]] = {}
+    for at in (each for each in places if words[each] in _SIDED_PARTICLES):
+        for term in terms(" ".join(words[max(0, at - _WORDS_TO_VERB) : at])):
+            particles[term] = particles.get(term, _NOTHING) | {words[at]}
+    said = {words[at] for at in places}
+    return _FunctionWords(exclusive & said & (STOP_WORDS | _PARTICLES), particles, _targets_in(words))
+
+
+def _is_particle(words: Sequence[str], at: int) -> bool:
+    """Return True if the word at that place belongs to a verb ("turn it on"), and is no preposition ("on Windows")."""
+    if words[at] in {"off", "out", "down"}:
+        return True
+    lead, verb = words[at - 2] if at > 1 else ".", words[at - 1] if at else "."
+    after = words[at + 1] if at + 1 < len(words) else "."
+    return (lead in _LEADS_TO_VERB and bool(terms(verb))) or after in _PAUSES | _FOLLOWS_PARTICLE
+
+
+def _targets_in(words: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the terms that each direction leads to, up to the next stop word."""
+    targets: dict[str, frozenset[str]] = {}
+    direction, is_named = "", False
+    for before, word in itertools.pairwise(["", *words]):
+        found = terms(word)
+        if word in _DIRECTIONS:  # "way to", "how to" lead to no thing
+            direction, is_named = "" if word == "to" and not terms(before) else _DIRECTIONS[word], False
+        elif found and direction:
+            targets[direction] = targets.get(direction, _NOTHING).union(found)
+            is_named = True
+        elif word in _PAUSES or (is_named and word != "and"):
+            direction = ""
+    return targets
+
+
+def _goes_elsewhere(one: _FunctionWords, other: _FunctionWords, shared: set[str]) -> bool:
+    """Return True if one question turns in or up what the other turns out; if one goes to where the other comes from;
+    or if both name the same two things (`shared`) in another order: "A faster than B" and "B faster than A".
+    """
+    both = one.particles.keys() & other.particles.keys()
+    if any(one.particles[term].isdisjoint(other.particles[term]) for term in both):
+        return True
+    if _is_reversed(one.targets, other.targets) or _is_reversed(other.targets, one.targets):
+        return True
+    for direction in (one.targets.keys() & other.targets.keys()) - {"or"}:
+        here, there = one.targets[direction], other.targets[direction]
+        if here.isdisjoint(there) and here | there <= shared:
+            return True
+    return False
+
+
+def _is_reversed(one: Mapping[str, frozenset[str]], other: Mapping[str, frozenset[str]]) -> bool:
+    """Return True if one question comes from where the other goes to, by their targets."""
+    for direction, back in _REVERSED:
+        comes, goes = one.get(direction, _NOTHING), other.get(back, _NOTHING)
+        is_same = bool(comes and goes) and (comes <= goes or goes <= comes)
+        if is_same and comes.isdisjoint(one.get(back, _NOTHING)) and goes.isdisjoint(other.get(direction, _NOTHING)):
+            return True
+    return False
+
+
+_HIDES_WORD = lazy_pattern(
+    r"[🚫❌⛔🔙✖]|:\w+:(?=[^\W\d_])|[A-Za-z][\u0370-\u04ff]|[\u0370-\u04ff][A-Za-z]|(?<=[A-Za-z])[\u00ad\u200b-\u200f\u2060-\u2064\ufeff](?=[A-Za-z])"
+)
+"""Letters of two alphabets, or a sign that nobody sees, within a word: it is not the one that people read; or a picture
+that says the opposite, or says something right before a word.
+"""
+_MARKUP = lazy_pattern(r"[*~`]+|(?<!\w)_+|_+(?!\w)|\|\|")
+_NEGATION_APART = lazy_pattern(r"\b(un|de|dis|non)[-_/.:\"')\]]{1,3}(?=[^\W\d_]{3})", re.IGNORECASE)
+_UN_APART = lazy_pattern(r"\bun (?=[a-z]{4})", re.IGNORECASE)
+_NEGATING = ("un", "de", "dis")
+_BACK_UP = lazy_pattern(r"\bback(?:ed|ing|s)? up\b", re.IGNORECASE)
+_NUMBER_IN_QUESTION = lazy_pattern(r"\d[\d.]*")
+_WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.IGNORECASE)
+
+
+def asks_something_else(question: str, earlier: str, answer: str) -> bool:
+    """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
+    one: an opposite (disable, enable; turn on, turn off) or another act (restore, back up), a system, whose or how many
+    (my, all, one), a number such as a version, "without", or another direction (from A to B, from B to A). True, too,
+    if the earlier one names both of two opposites and the question one of them, or if a word of it has letters of two
+    alphabets or signs that nobody sees.
+    """
+    if _HIDES_WORD.search(earlier):
+        return True
+    question, earlier, answer = map(_with_negations, (question, earlier, answer))
+    if _is_opposite(question, earlier, answer):
+        return True
+    new, old = (_meant_by(text) for text in (question, earlier))
+    if _swaps_a_word(question, earlier, answer):
+        return True
+    for group in _exclusive_terms():
+        now, before = ([at for at, side in enumerate(group) if side & words] for words in (new, old))
+        if len(group) == len(before) > len(now) > 0:
+            return True
+    numbers = _numbers_in(question)
+    return bool(numbers - _numbers_in(f"{earlier}\n{answer}") and _numbers_in(earlier) - numbers)
+
+
+def _with_negations(text: str) -> str:
+    """Return a text without markup, where "un-install" and, in English, "un install" are one word."""
+    joined = _NEGATION_APART.sub(r"\1", _MARKUP.sub("", text))
+    return _UN_APART.sub("un", joined) if language_of(joined) == ENGLISH else joined
+
+
+_LIGHT_VERBS = frozenset({"do", "get", "make", "put", "switch", "turn"})
+
+
+def _swaps_a_word(question: str, earlier: str, answer: str) -> bool:
+    """Return True if two questions differ in one word each at the same place ("reset the staging database", "reset the
+    production database"), unless the words are of one meaning or the answer has the new one. Of languages other than
+    English too little is known of words: there it is enough that the new question has one of its own.
+    """
+    new, old = (_matter_of(text) for text in (question, earlier))
+    own, other = [each for each in new if each not in old], [each for each in old if each not in new]
+    if not own or set(own) <= set(terms(answer)):
+        return False
+    if language_of(question) != ENGLISH:
+        return True
+    is_swap = len(own) == len(other) == 1 and [other[0] if each == own[0] else each for each in new] == old
+    return is_swap and not any({own[0], other[0]} <= side for group in _exclusive_terms() for side in group)
+
+
+def _matter_of(question: str) -> list[str]:
+    """Return the terms of a question in order, without those that name no matter."""
+    found = terms(_BACK_UP.sub("backup", without_greeting(question)))
+    return [each for each in dict.fromkeys(found) if each not in _ask_nothing() | _LIGHT_VERBS]
+
+
+def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
+    """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
+    headings or by all those sentences of its `text` that have the most terms of `question`.
+    """
+    asking = "\n".join(asking_sentences(question)[0]) or question
+    heading = _EACH.sub(" ", "\n".join(headings))
+    groups = [each for each in _exclusive_terms() if len(each) <= _MOST_SIDES]
+    if _is_opposite(asking, heading, text, groups=groups):
+        return True
+    # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
+    asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", asking)), set(terms(question))
+    shared = [(len(wanted.intersection(terms(each))), each) for each in SENTENCE_END.split(_EACH.sub(" ", text))]
+    most = max(shared)[0]
+    enough = min(_ENOUGH_SHARED, max(1, len(wanted) - 1))  # a word of a short question may be the opposite itself
+    nearest = [f"{heading}\n{_WITHOUT.sub(' ', each)}" for count, each in shared if count == most >= enough]
+    particles = _function_words_in(text).words & _PARTICLES
+    return bool(nearest) and all(_is_opposite(asked, each, text, particles, groups) for each in nearest)
+
+
+_ENOUGH_SHARED = 2
+"""Terms that a sentence of a page shares with a question."""
+_MOST_SIDES = 5
+"""Pages name acts as things, too ("shadow copies"): a group of more sides, those of acts, is not looked at."""
+_OWN = lazy_pattern(r"\b(?:my|mine|our|own)\b", re.IGNORECASE)
+_EACH = lazy_pattern(r"\b(?:each|every)\b", re.IGNORECASE)
+"""What holds for each thing holds for one."""
+
+
+def _is_opposite(
+    question: str,
+    earlier: str,
+    answer: str,
+    also: frozenset[str] = _NOTHING,
+    groups: Sequence[Sequence[frozenset[str]]] | None = None,
+) -> bool:
+    """Return True if a question has the opposite of a word of `earlier`, does without what that has, or leads
+    elsewhere. A term of the `answer`, or a word that it has `also`, is no opposite. `groups`: of `_exclusive_terms`;
+    None: all.
+    """
+    question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
+    mine, its = _function_words_in(question), _function_words_in(earlier)
+    new, old = _meant_by(question), _meant_by(earlier)
+    own, other = new - old - set(terms(answer)) - also, old - new
+    for group in _exclusive_terms() if groups is None else groups:
+        asked, said = ({at for at, side in enumerate(group) if side & words} for words in (own, other))
+        if asked and said and asked.isdisjoint(said):
+            return True
+    if any(f"{prefix}{term}" in old for prefix in _NEGATING for term in own) or any(
+        f"{prefix}{term}" in own for prefix in _NEGATING for term in other
+    ):
+        return True
+    lacking = _left_out(question) & old - _left_out(f"{earlier}\n{answer}")
+    lacked = _left_out(earlier) & new - _left_out(question)
+    return bool(lacking or lacked) or _goes_elsewhere(mine, its, new & old)
+
+
+def _meant_by(question: str) -> set[str]:
+    """Return the terms of a question, and the stop words that have a meaning in it."""
+    text = _BACK_UP.sub("backup", question)
+    return set(terms(text)) | _function_words_in(text).words
+
+
+_REQUESTS = lazy_pattern(
+    r"""\b(?:i|we)(?:['’]d|\s+would)?\s+(?:\w+\s+)?(?:need|want|like|wish)\b | \b(?:tell|give|show|send)\s+(?:me|us)\b
+    | \bich\s+(?:will|möchte|brauche|suche|hätte\s+gern) | \b(?:sag|sagt|zeig|zeigt|gib|gebt)\s+mir\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_WITHDRAWS = lazy_pattern(
+    r"\b(?:(?:forget|scrap)\s+(?:it|that)|no\s+wait|nvm|never\s*mind|solved|works?\s+(?:now|again)|hat\s+sich\s+erledigt"
+    r"|vergiss\s+(?:es|das)|geht\s+(?:jetzt|wieder))\b",
+    re.IGNORECASE,
+)
+
+
+_ENOUGH_TAKEN_UP = 2
+"""An answer with so many words of a statement beside the question is for those of whom that is true."""
+
+
+def asks_only_among_others(question: str, earlier: str, answer: str = "") -> bool:
+    """Return True if only a part of an `earlier` question is about what `question` asks: a second sentence of it asks
+    something besides, with a word that neither `question` nor the sentence nearest to that has; or only what stands
+    beside its questions has words of `question`. Also if the `answer` has two words of a statement beside it that
+    `question` has not, or one of what somebody wants ("I need …"); or if the question is withdrawn behind it ("never
+    mind, solved").
+
+    Then nobody knows whether the answer was to that part, and anybody may have put it there to be quoted to others.
+    """
+    asking, others = _sentences_with_matter(earlier)
+    wanted = set(terms(question))
+    asked = [set(terms(each)) - _ask_nothing() for each in asking]
+    nearest = max(asked, key=lambda words: len(words & wanted), default=set[str]())
+    behind = earlier.find(asking[0]) if asking else len(earlier)
+    if any(earlier.find(each) > behind and _WITHDRAWS.search(prose_of(each)) for each in others):
+        return True
+    if nearest & wanted:
+        answered = set(terms(answer)) - wanted - nearest - _ask_nothing()
+        taken_up = [(answered.intersection(terms(each)), _REQUESTS.search(prose_of(each))) for each in others]
+        asks_besides = any(words - wanted - nearest for words in asked)
+        return asks_besides or any(len(words) >= (1 if request else _ENOUGH_TAKEN_UP) for words, request in taken_up)
+    return bool(asked) and bool(set(terms(" ".join(others))) & wanted)
+
+
+def is_another_question(one: str, other: str) -> bool:
+    """Return True if one of two questions is about something else, or asks for something besides, that the other does
+    not ask for.
+    """
+    for mine, its in ((one, other), (other, one)):
+        if asks_something_else(mine, its, "") or asks_only_among_others(mine, its):
+            return True
+        if _function_words_in(its).targets.get("or", _NOTHING).difference(terms(mine)):
+            return True
+    return False
+
+
+def _sentences_with_matter(question: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what `asking_sentences` does, without sentences that ask about what the others say ("What is wrong?")."""
+    asking, others = asking_sentences(question)
+    return [each for each in asking if set(terms(each)) - _ask_nothing()], others
+
+
+@lru_cache(maxsize=1)
+def _ask_nothing() -> frozenset[str]:
+    """Return the terms that name no matter."""
+    return frozenset(terms(_ASK_NOTHING))
+
+
+_ASK_NOTHING = """
+advice anybody anyone best correct explain fix happen happening help hint idea know mean missing miss normal possible
+possibly problem issue proper properly recommend reason resolve right safe solution solve somebody someone suggest
+suggestion thought tip way work wrong able please thanks ideas ways works issues problems knows helps anyones
+command option setting step use
+"""
+
+
+def _numbers_in(text: str) -> set[str]:
+    """Return the numbers, without zeros behind the point: 95.00 is 95."""
+    found = (each.rstrip(".") for each in _NUMBER_IN_QUESTION.findall(text))
+    return {each.rstrip("0").rstrip(".") if "." in each else each for each in found}
+
+
+def _left_out(text: str) -> set[str]:
+    return {term for words in _WITHOUT.findall(text) for term in terms(words)}
