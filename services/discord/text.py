@@ -120,10 +120,15 @@ def _without_markup(line: str) -> str:
     text = _plain(PREFIX.sub("", line, count=1), {})[:READ_FOR_NAME_CHARS]
     if "](" in text or "<" in text:
         text = ADDRESS.sub(r"\1", LINK.sub(r"\1", text))
-    while EMPHASIS_MARK.search(text) and (bare := PAIRED.sub(r"\2", text)) != text:
+    while EMPHASIS_MARK.search(text) and (bare := PAIRED.sub(_seen, text)) != text:
         text = bare
     seen = _one_line(text)
-    return seen if any(each not in "*_~|`" and unicodedata.category(each)[0] not in "CZM" for each in seen) else ""
+    return seen if any(each not in "*_~|`…" and unicodedata.category(each)[0] not in "CZM" for each in seen) else ""
+
+
+def _seen(found: re.Match[str]) -> str:
+    """Return what is shown of a marked piece of text: what its author hid or struck out is not."""
+    return "…" if found[1] in {"||", "~~"} else found[2]
 
 
 def _shortened(name: str) -> str:

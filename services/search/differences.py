@@ -13,7 +13,7 @@ from services.search.languages import ENGLISH, language_of
 from services.search.questions import SENTENCE_END, asking_sentences, prose_of, without_greeting
 from services.search.tokenizer import STOP_WORDS, terms
 
-_EXCLUSIVE = """
+_ACTS = """
 enable activate on / disable deactivate off; install / uninstall remove; add create / remove delete; start run / stop
 open / close; allow grant / deny block forbid revoke; show / hide; increase raise / decrease lower; include / exclude
 import / export; upgrade update / downgrade; upload / download; encrypt / decrypt; mount / unmount; push / pull
@@ -21,22 +21,33 @@ connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
 public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
+aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
+"""
+_SCOPES = """
 all every everybody everyone everything each whole / one single some only / nobody
 all every everybody everyone everything each whole / my mine our own / nobody; my mine our own / another other / nobody
 windows / linux / macos mac / android / ios
-aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
-"""Lines of words, in groups: a question with a word of one side is not answered where one of another side stands."""
+"""Lines of words, in groups: a question with a word of one side is not answered where one of another side stands. An
+answer to one of two scopes may be for the other as well, if it names it; an answer that names the opposite act does so
+to warn: "nobody can restore it afterwards".
+"""
 
 
-@lru_cache(maxsize=1)
-def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
-    groups = _EXCLUSIVE.replace("\n", ";").split(";")
+@lru_cache(maxsize=2)
+def _sides(table: str) -> tuple[tuple[frozenset[str], ...], ...]:
+    """Return for each group of a table the terms of its sides."""
+    groups = table.replace("\n", ";").split(";")
     return tuple(
         tuple(frozenset(terms(side)) | STOP_WORDS.intersection(side.split()) for side in each.split("/"))
         for each in groups
         if each
     )
+
+
+@lru_cache(maxsize=1)
+def _exclusive_terms() -> tuple[tuple[frozenset[str], ...], ...]:
+    return _sides(_ACTS) + _sides(_SCOPES)
 
 
 _WORD_OR_PAUSE = lazy_pattern(r"[\w'’+#-]+|[.,;:!?()\n]")
@@ -53,7 +64,7 @@ _PAUSES = frozenset(".,;:!?()\n")
 _SIDED_PARTICLES = frozenset({"in", "out", "up"})
 _WORDS_TO_VERB = 3
 _DIRECTIONS = {"into": "to", "onto": "to", "by": "with"} | {
-    each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "or")
+    each: each for each in ("from", "to", "with", "over", "under", "than", "before", "after", "while", "or")
 }
 """Words that lead to another thing, each with the direction that it stands for."""
 _REVERSED = (("from", "to"), ("before", "after"))
@@ -64,7 +75,7 @@ class _FunctionWords(NamedTuple):
     """The meaning of the stop words of a question, which `terms` leaves out.
 
     Attributes:
-        words: those of `_EXCLUSIVE`; "on" and "up" only behind a verb ("turn it on").
+        words: those of `_ACTS` and `_SCOPES`; "on" and "up" only behind a verb ("turn it on").
         particles: "in", "out" and "up" behind a verb, by each of the terms in front of them ("log in to").
         targets: by direction, the terms of what it leads to: "from A to B".
     """
@@ -124,7 +135,7 @@ def _goes_elsewhere(one: _FunctionWords, other: _FunctionWords, shared: set[str]
         return True
     for direction in (one.targets.keys() & other.targets.keys()) - {"or"}:
         here, there = one.targets[direction], other.targets[direction]
-        if here.isdisjoint(there) and here | there <= shared:
+        if here ^ there <= shared and len(here - there) == len(there - here) > 0:
             return True
     return False
 
@@ -157,18 +168,23 @@ _WITHOUT = lazy_pattern(r"\b(?:without|ohne|sans|sin)((?:\s+[\w-]+){1,3})", re.I
 def asks_something_else(question: str, earlier: str, answer: str) -> bool:
     """Return True if a question differs from an `earlier` one, and from its `answer`, in a word that makes it another
     one: an opposite (disable, enable; turn on, turn off) or another act (restore, back up), a system, whose or how many
-    (my, all, one), a number such as a version, "without", or another direction (from A to B, from B to A). True, too,
-    if the earlier one names both of two opposites and the question one of them, or if a word of it has letters of two
-    alphabets or signs that nobody sees.
+    (my, all, one), a number such as a version, "not", "without", another direction (from A to B, from B to A) or other
+    roles (A deletes B, B deletes A).
+
+    True, too, if the two ask for things of different kinds (why, when); if the question leaves out a word of the
+    earlier one, or has others at the same place; if that names both of two opposites and the question one of them; or
+    if a word of it has letters of two alphabets or signs that nobody sees.
     """
     if _HIDES_WORD.search(earlier):
         return True
     question, earlier, answer = map(_with_negations, (question, earlier, answer))
     if _is_opposite(question, earlier, answer):
         return True
-    new, old = (_meant_by(text) for text in (question, earlier))
-    if _swaps_a_word(question, earlier, answer):
+    if _swaps_words(question, earlier, answer) or _swaps_roles(question, earlier):
         return True
+    if _is_asked_otherwise(question, earlier, answer):
+        return True
+    new, old = (_meant_by(text) for text in (question, earlier))
     for group in _exclusive_terms():
         now, before = ([at for at, side in enumerate(group) if side & words] for words in (new, old))
         if len(group) == len(before) > len(now) > 0:
@@ -186,19 +202,125 @@ def _with_negations(text: str) -> str:
 _LIGHT_VERBS = frozenset({"do", "get", "make", "put", "switch", "turn"})
 
 
-def _swaps_a_word(question: str, earlier: str, answer: str) -> bool:
-    """Return True if two questions differ in one word each at the same place ("reset the staging database", "reset the
-    production database"), unless the words are of one meaning or the answer has the new one. Of languages other than
-    English too little is known of words: there it is enough that the new question has one of its own.
+_MOST_SWAPPED = 3
+"""Words of each question in the place of which the other has others."""
+
+
+def _swaps_words(question: str, earlier: str, answer: str) -> bool:
+    """Return True if two questions differ at one place, in one to three words each ("reset the staging database" and
+    "reset the live production database"), unless the words are of one meaning or the answer has the new ones. Of
+    languages other than English too little is known of words: it is enough that the new question has one of its own.
     """
     new, old = (_matter_of(text) for text in (question, earlier))
-    own, other = [each for each in new if each not in old], [each for each in old if each not in new]
-    if not own or set(own) <= set(terms(answer)):
+    own = set(new).difference(old)
+    if not own or own <= _told_in(answer):
         return False
     if language_of(question) != ENGLISH:
         return True
-    is_swap = len(own) == len(other) == 1 and [other[0] if each == own[0] else each for each in new] == old
-    return is_swap and not any({own[0], other[0]} <= side for group in _exclusive_terms() for side in group)
+    mine, its = _apart(new, old)
+    most = _MOST_SWAPPED if asking_sentences(earlier)[0] else 1  # a report of trouble says more than who asks of it
+    is_one_place = set(mine) == own and (len(mine) < len(new) or most == 1)
+    if not is_one_place or not 0 < len(its) <= most or len(mine) > most:
+        return False
+    return not any({*mine, *its} <= side for group in _exclusive_terms() for side in group)
+
+
+_NOT = (
+    r"\b(?:not|no|never|cannot|cant|dont|doesnt|wont|isnt|[a-z]{2,6}n['’]t|nicht|nie|niemals|kein(?:e[nmrs]?)?|pas|jamais"
+    r"|nunca|não)\b"
+)
+_SAYS_OTHERWISE = lazy_pattern(
+    rf"{_NOT}|\b(?:nobody|else|an?other|other|different|only|except|unless|would)\b", re.IGNORECASE
+)
+
+
+def _told_in(answer: str) -> set[str]:
+    """Return the terms of an answer, but for sentences that say where it does not hold."""
+    told = (each for each in SENTENCE_END.split(answer) if not _SAYS_OTHERWISE.search(each))
+    return {term for each in told for term in terms(each)}
+
+
+def _apart(one: Sequence[str], other: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what is left of two lists without what they begin and end with alike."""
+    begin = _shared_beginning(one, other)
+    one, other = one[begin:], other[begin:]
+    end = _shared_beginning(one[::-1], other[::-1])
+    return one[: len(one) - end], other[: len(other) - end]
+
+
+def _shared_beginning(one: Sequence[str], other: Sequence[str]) -> int:
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+_FEWEST_ROLES = 3
+"""Who does what to whom: of two words ("submit homework", "homework is submitted") the order says nothing."""
+_LISTED = frozenset({"and", "or", "vs"})
+_BETWEEN_THINGS = frozenset({"of", "for", "in", "on", "at"})
+
+
+def _swaps_roles(question: str, earlier: str) -> bool:
+    """Return True if two questions have the same words in another order, apart from what prepositions lead to: "can a
+    viewer remove an admin". Where one has other prepositions, it may say the same ("the date of the exam", "the exam
+    date"); and the order of a list says nothing.
+    """
+    mine, its = _function_words_in(question).targets, _function_words_in(earlier).targets
+    words, words_before = (_WORD_OR_PAUSE.findall(text.lower()) for text in (question, earlier))
+    between, between_before = (sorted(_BETWEEN_THINGS.intersection(each)) for each in (words, words_before))
+    if mine.keys() != its.keys() or between != between_before or _LISTED.intersection(words):
+        return False
+    new, old = (
+        [each for each in _matter_of(text) if all(each not in led_to for led_to in targets.values())]
+        for text, targets in ((question, mine), (earlier, its))
+    )
+    return len(new) >= _FEWEST_ROLES and new != old and set(new) == set(old)
+
+
+_NEGATES = lazy_pattern(rf"{_NOT}(?!\s+let\b)", re.IGNORECASE)
+"""But what "won't let me" is trouble, and asked for without a "not" as well."""
+_JUDGED = lazy_pattern(
+    r"\b(?:is|isn['’]t|was|be)\s+(?:it|this|that)\s+(?:\w{1,20}\s+)?(safe|right|wrong|normal|necessary|recommended|best|legal"
+    r"|bad|good|ok|okay|required|enough)\b",
+    re.IGNORECASE,
+)
+_ASKS_FOR = lazy_pattern(
+    r"^[^\w\n]{0,9}(?:(?:and|but|so|also|ok|please|well)[^\w\n]{1,9})?"
+    r"(?:(how\s+(?:often|long|soon)|when)|(how\s+(?:many|much))|(why)|(who(?:m|se)?))\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A time, a number, a reason, or somebody."""
+_EVERYTHING = frozenset({"all", "every", "everyone", "everybody", "everything", "whole", "entire"})
+
+
+def _is_asked_otherwise(question: str, earlier: str, answer: str) -> bool:
+    """Return True if one of two questions negates what the other does not, if they ask for things of different kinds,
+    or if one asks for a judgement ("is it safe to …"); also if the earlier one is about something particular ("a
+    blocked account") and the other about all of its kind. An earlier one that only reports something is taken as it is.
+    """
+    asked, before = ("\n".join(asking_sentences(without_greeting(text))[0]) for text in (question, earlier))
+    if not asked or not before:
+        return False
+    judged = {each.lower() for each in _JUDGED.findall(asked)} != {each.lower() for each in _JUDGED.findall(before)}
+    kinds, other_kinds = ({each.lastindex for each in _ASKS_FOR.finditer(text)} for text in (asked, before))
+    if judged or (kinds and other_kinds and not kinds & other_kinds):
+        return True
+    negated, denied = _negated_in(asked), _negated_in(before)
+    if (negated - denied) & {*terms(before), ""} or (denied - negated) & {*terms(asked), ""}:
+        return True
+    said = _EVERYTHING.intersection(_WORD_OR_PAUSE.findall(f"{before}\n{answer}".lower()))
+    if not said and not _OWN.search(before) and _EVERYTHING.intersection(_WORD_OR_PAUSE.findall(asked.lower())):
+        return True
+    new, old = set(_matter_of(asked)), set(_matter_of(before))
+    words = [terms(word) for word in _WORD_OR_PAUSE.findall(before.lower())]
+    described = {each[-1] for each, thing in itertools.pairwise(words) if each and thing and thing[0] in new}
+    return new < old and not described.isdisjoint(old - new)
+
+
+def _negated_in(text: str) -> set[str]:
+    """Return the term behind each "not" or "no" of a text; "" where nothing follows, such as behind "geht nicht"."""
+    behind = (_WORD_OR_PAUSE.findall(text[found.end() : found.end() + 80]) for found in _NEGATES.finditer(text))
+    clauses = (itertools.takewhile(lambda word: word not in _PAUSES, words) for words in behind)
+    return {next((each[0] for each in map(terms, clause) if each), "") for clause in clauses}
 
 
 def _matter_of(question: str) -> list[str]:
@@ -213,8 +335,7 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
     """
     asking = "\n".join(asking_sentences(question)[0]) or question
     heading = _EACH.sub(" ", "\n".join(headings))
-    groups = [each for each in _exclusive_terms() if len(each) <= _MOST_SIDES]
-    if _is_opposite(asking, heading, text, groups=groups):
+    if _is_opposite(asking, heading, text, is_page=True):
         return True
     # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
     asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", asking)), set(terms(question))
@@ -222,8 +343,7 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
     most = max(shared)[0]
     enough = min(_ENOUGH_SHARED, max(1, len(wanted) - 1))  # a word of a short question may be the opposite itself
     nearest = [f"{heading}\n{_WITHOUT.sub(' ', each)}" for count, each in shared if count == most >= enough]
-    particles = _function_words_in(text).words & _PARTICLES
-    return bool(nearest) and all(_is_opposite(asked, each, text, particles, groups) for each in nearest)
+    return bool(nearest) and all(_is_opposite(asked, each, text, is_page=True) for each in nearest)
 
 
 _ENOUGH_SHARED = 2
@@ -235,24 +355,20 @@ _EACH = lazy_pattern(r"\b(?:each|every)\b", re.IGNORECASE)
 """What holds for each thing holds for one."""
 
 
-def _is_opposite(
-    question: str,
-    earlier: str,
-    answer: str,
-    also: frozenset[str] = _NOTHING,
-    groups: Sequence[Sequence[frozenset[str]]] | None = None,
-) -> bool:
+def _is_opposite(question: str, earlier: str, answer: str, *, is_page: bool = False) -> bool:
     """Return True if a question has the opposite of a word of `earlier`, does without what that has, or leads
-    elsewhere. A term of the `answer`, or a word that it has `also`, is no opposite. `groups`: of `_exclusive_terms`;
-    None: all.
+    elsewhere. The scopes that the `answer` names are no opposites, and of a page no word that it has.
     """
     question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     mine, its = _function_words_in(question), _function_words_in(earlier)
     new, old = _meant_by(question), _meant_by(earlier)
-    own, other = new - old - set(terms(answer)) - also, old - new
-    for group in _exclusive_terms() if groups is None else groups:
-        asked, said = ({at for at, side in enumerate(group) if side & words} for words in (own, other))
-        if asked and said and asked.isdisjoint(said):
+    own, other, named = new - old, old - new, set(terms(answer))
+    if is_page:
+        own -= named | (_function_words_in(answer).words & _PARTICLES)
+    for group in _exclusive_terms():
+        left = own - named if group in _sides(_SCOPES) else own
+        asked, said = ({at for at, side in enumerate(group) if side & words} for words in (left, other))
+        if asked and said and asked.isdisjoint(said) and not (is_page and len(group) > _MOST_SIDES):
             return True
     if any(f"{prefix}{term}" in old for prefix in _NEGATING for term in own) or any(
         f"{prefix}{term}" in own for prefix in _NEGATING for term in other

@@ -437,11 +437,15 @@ def judge_team_answers(query: str, hits: Sequence[Hit], matches: Sequence[Match]
         ):
             confidence = _UNSURE
         found.append(TeamAnswer(hit, confidence, level_of(confidence), signals))
-    wanted = frozenset(terms(query))
+    wanted = _WORD.findall(query.casefold())
     # What was answered word for word goes first, whatever its age.
     sure = [
-        (-round(each.confidence, 1), same != wanted, not each.hit.passage.helped)
-        for each, same in zip(found, asked, strict=True)
+        (
+            -round(each.confidence, 1),
+            wanted != _WORD.findall(each.hit.passage.headings[-1].casefold() if each.hit.passage.headings else ""),
+            not each.hit.passage.helped,
+        )
+        for each in found
     ]
 
     def order(at: int) -> tuple[object, ...]:

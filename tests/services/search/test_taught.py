@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search import Level
-from services.search.differences import asks_only_among_others
+from services.search.differences import asks_only_among_others, asks_something_else
 from services.search.embedding import Match
 from services.search.passage_store import StoredPassage
 from services.search.retrieval import (
@@ -154,6 +154,22 @@ def test_an_answer_that_a_doubted_one_may_have_replaced_is_not_sure(same_topic: 
         ("How do I grant access to the press?", "How do I revoke access to the press?"),
         ("How do I rename the lever of the press?", "How do I delete the lever of the press?"),
         ("How do I enable the press?", "How do I disable the press, so that I can enable it later?"),
+        ("Does the lever of the press move the wheel?", "Does the wheel move the lever of the press?"),
+        ("How do I copy the old wheel over the new wheel?", "How do I copy the new wheel over the old wheel?"),
+        ("How do I repair the press after I broke the levers?", "How do I repair the levers after I broke the press?"),
+        ("Which levers can I not pull?", "Which levers can I pull?"),
+        ("Which levers can I pull?", "Which levers can't I pull?"),
+        ("Can I pull the lever while no wheels are moving?", "Can I pull the lever while wheels are moving?"),
+        ("Kann ich den Hebel nicht ziehen?", "Kann ich den Hebel ziehen?"),
+        ("Geht der Hebel nicht?", "Geht der Hebel?"),
+        ("Is it safe to pull the lever?", "Is it possible to pull the lever?"),
+        ("Is it right to pull the lever?", "Is it wrong to pull the lever?"),
+        ("Why is the lever pulled?", "How often is the lever pulled?"),
+        ("Who has pulled the lever?", "When was the lever pulled?"),
+        ("How many levers are pulled?", "Why are levers pulled?"),
+        ("How do I reset the database of the press?", "How do I reset the staging database of the press?"),
+        ("How do I delete the lever of all members?", "How do I delete the lever of a member?"),
+        ("How do I reset the live production lever of the press?", "How do I reset the staging lever of the press?"),
     ],
 )
 def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: str) -> None:
@@ -187,10 +203,43 @@ def test_the_answer_to_an_opposite_question_is_never_sure(asked: str, earlier: s
         ("Which lever is pulled in version 4?", "Which lever is pulled?"),
         ("Which lever is pulled?", "Which lever is pulled in version 4?"),
         ("Who pulls it: stop it, then start it again?", "Who pulls it, to start it?"),
+        ("After the start, can the lever be pulled?", "Can I pull the lever after the start?"),
+        ("How do I see the wheel of the lever of the press?", "How do I see the press lever wheel?"),
+        ("Why does the lever of the press not move?", "The lever of the press does not move"),
+        ("What do I do if the lever of the press moves?", "The lever of the press won't let me move it?"),
+        ("How do I sort levers, wheels and presses?", "How do I sort presses, wheels and levers?"),
+        ("How often is the lever pulled?", "When is the lever pulled?"),
+        ("How do I reset the live production lever?", "Trouble with resetting the lever in production"),
     ],
 )
 def test_other_words_for_the_same_matter_cost_nothing(asked: str, earlier: str) -> None:
     assert judge_team_answers(asked, [said(earlier)], [CLOSE])[0].level is Level.ANSWER
+
+
+@pytest.mark.parametrize(
+    ("asked", "earlier", "answer", "is_another"),
+    [
+        ("How do I restore the press?", "How do I delete the press?", "Drop it. Nobody can restore it.", True),
+        ("How do I hinge the lever?", "How do I unhinge the lever?", "Pull it. You may hinge it later.", True),
+        ("How do I oil the lever on Linux?", "How do I oil the lever on Windows?", "As on Linux: from above.", False),
+        ("How do I oil the wheel?", "How do I oil the lever?", "Like the wheel: from above.", False),
+        ("How do I oil the wheel?", "How do I oil the lever?", "From above. Not the wheel.", True),
+        ("How do I oil the wheel?", "How do I oil the lever?", "From above. The wheel would need other oil.", True),
+    ],
+)
+def test_an_answer_may_name_another_scope_but_names_the_opposite_act_to_warn(
+    asked: str, earlier: str, answer: str, *, is_another: bool
+) -> None:
+    assert asks_something_else(asked, earlier, answer) is is_another
+
+
+def test_what_was_answered_word_for_word_goes_first() -> None:
+    asked, turned = "Does the lever move the wheel?", "Does the wheel move the lever?"
+    old, new = said(turned), said(asked, section=1)
+    assert [each.hit for each in judge_team_answers(asked, [old, new], [CLOSE, CLOSE])] == [new, old]
+    assert judge_team_answers(turned, [old, new], [CLOSE, CLOSE])[0].hit == old
+    same = said(asked.replace("the wheel", "a wheel"))
+    assert judge_team_answers(asked, [same, new], [CLOSE, CLOSE])[0].hit == new, "an article may be all the difference"
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,9 @@ def test_the_name_of_a_file_cannot_end_its_placeholder() -> None:
     [
         ("How do I start?\nI tried", "How do I start?"),
         ("\n \n  How   do\tI start?", "How do I start?"),
-        ("## **How** do _I_ `start` ~~now~~?", "How do I start now?"),
-        ("> - __***all***__ ||of|| it", "all of it"),
+        ("## **How** do _I_ `start` it ~~now~~?", "How do I start it …?"),
+        ("> - __***all***__ ||of|| it", "all … it"),
+        ("||who is it||\nwhat now?", "what now?"),
         ("1. first", "first"),
         ("snake_case_name and 2 * 3 * 4 and C#", "snake_case_name and 2 * 3 * 4 and C#"),
         ("see [the docs](https://x.y) and <https://z>", "see the docs and https://z"),
