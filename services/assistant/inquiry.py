@@ -41,6 +41,7 @@ class Inquiry(NamedTuple):
             that was read, or posted a file that could be read.
         toolset: the tools for files and runbooks; None if the inquiry has neither.
         is_counted: it counts against the limits of the asker already, and begins again.
+        left_out: the ids of people whose messages it is made without.
     """
 
     part: Part
@@ -64,6 +65,7 @@ class Inquiry(NamedTuple):
     links: tuple[str, ...] = ()
     speculation: Inquiry | None = None
     is_counted: bool = False
+    left_out: frozenset[int] = frozenset()
 
     def with_draft(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
         """Return the inquiry with its first draft: `text` without the addresses that no `trusted` text contains. Only
