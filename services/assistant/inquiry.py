@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer
     from clock.cancellation import CancelToken
     from model.messages import Message, Part
     from model.outcomes import Reason
+    from services.conversations import ShownPair
     from services.documents import Toolset
     from services.knowledge import Source
     from services.llm import Usage
@@ -35,6 +36,7 @@ class Inquiry(NamedTuple):
         first_draft: the draft before later steps changed it; a repeated reply is recognised by this text.
         level: of the draft: an answer, or one that only points somewhere.
         cited_pairs: the conversations of the team that the draft is from: ids of the source and of the conversation.
+        shown_pairs: those that the draft quotes or points to, also where it is from a topic as a whole.
         links: addresses that follow the draft.
         speculation: this inquiry with sources selected and loaded while the gate decided (`ai_response.speculate`).
         people: the ids of those with whose words the steps have worked: who wrote in the conversation, or in a topic
@@ -62,6 +64,7 @@ class Inquiry(NamedTuple):
     citations: tuple[str, ...] = ()
     cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER
+    shown_pairs: tuple[ShownPair, ...] = ()
     links: tuple[str, ...] = ()
     speculation: Inquiry | None = None
     is_counted: bool = False
