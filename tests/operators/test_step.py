@@ -312,6 +312,22 @@ async def test_whoever_deletes_or_edits_again_and_again_is_left_out_of_the_answe
     assert left_out == [frozenset(), frozenset(), frozenset(), {BEN.id}, {BEN.id, cat.id}]
 
 
+async def test_what_is_unanswered_begins_again_as_well() -> None:
+    personal_work, begun = PersonalWork(), list[Unanswered]()
+
+    async def pointed(item: Unanswered) -> Inquiry:
+        begun.append(item)
+        await asyncio.sleep(2)
+        return item.inquiry
+
+    made = in_order(step("point", pointed, 1, takes=Unanswered), personal_work=personal_work)
+    asyncio.get_running_loop().call_later(1, personal_work.withdraw_messages, (9,))
+    asked = inquiry()._replace(messages=(Message(9, 11, BEN, "So.", 0.5),))
+    item = Unanswered(asked, Reason.NO_SOURCES)
+    assert await play("u---|", made, values={"u": item}, show=shown) == "---q|"
+    assert begun == [item, item]
+
+
 class Heard:
     """A meter that writes down what it hears."""
 
