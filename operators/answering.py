@@ -95,7 +95,8 @@ def gather(
             message
             # Again without withheld ones: Discord was asked meanwhile.
             for message in context.in_order(messages)
-            if message.id in asked or message.id < part.last.id or message.author.id != part.author.id
+            if message.author.id not in inquiry.left_out
+            and (message.id in asked or message.id < part.last.id or message.author.id != part.author.id)
         ]
         add_people(message.author.id for message in ordered)
         loaded = {} if images is None else await loaded_images(images, await with_user_attachments(ordered), part)

@@ -156,6 +156,7 @@ def approve(
                 question=asked[:QUESTION_CHARS],
                 sources=recordable_sources(inquiry.shown_sources),
                 people=inquiry.people,
+                shown_pairs=inquiry.shown_pairs,
             ),
             channel_id=part.place.channel_id,
             thread_name=thread_name(line_that_asks(asked)) if opens_thread else "",

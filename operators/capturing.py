@@ -15,7 +15,7 @@ from model.conversations import Image
 from model.events import Deleted, Edited, PlaceGone
 from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.doubting import Doubt
+from operators.doubting import Doubt, DoubtedPair
 from operators.step import is_expected
 from services.assistant import CaptureJob, Curator, conversation_of_capture, match_summaries, with_image_summaries
 from services.conversations import Context, PersonalWork, Withdrawn, find_addressees
@@ -93,12 +93,18 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
     return extracted
 
 
-def revisions_of(event: Deleted | PlaceGone | Edited | Doubt, context: Context) -> tuple[Revision, ...]:
+Change = Deleted | PlaceGone | Edited | Doubt | DoubtedPair
+"""What changes how a captured conversation is read."""
+
+
+def revisions_of(event: Change, context: Context) -> tuple[Revision, ...]:
     """Return how the messages of an event read now, or that they are doubted. An edit that leaves nothing, or nothing
     that may be captured, is a deletion. A channel goes with its threads.
     """
     if isinstance(event, Doubt):
         return (Revision(event.message_id, is_doubt=True),)
+    if isinstance(event, DoubtedPair):
+        return (Revision(0, is_doubt=True, pair_id=event.pair_id),)
     if isinstance(event, PlaceGone):
         gone = (event.place_id, *context.threads_of(event.place_id))
         return tuple(Revision(each, is_place=True) for each in gone)

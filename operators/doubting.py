@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from reactivex import Observable
@@ -11,7 +10,7 @@ from reactivex import Observable
 from dataflow.basics import concat_map_iterable
 from model.bounded import RateLimit
 from model.messages import Author, AuthorType, Message, Part
-from services.conversations import ConversationTracker, History, People
+from services.conversations import ConversationTracker, History, People, Post, Posts
 from services.discord import render
 from services.search import asker_may_doubt, corrects, may_correct, may_doubt, says_it_worked, statements
 
@@ -27,9 +26,6 @@ MOST_READ = 200
 """At most so many earlier messages of the place are read."""
 
 
-_LINK = re.compile(r"https://discord\.com/channels/[0-9]{1,20}/[0-9]{1,20}/([0-9]{1,20})")
-
-
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """Somebody doubts a message of the team."""
@@ -38,10 +34,23 @@ class Doubt:
     message_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class DoubtedPair:
+    """Somebody doubts what the bot has posted about a conversation of the team. The fields are as in `ShownPair`."""
+
+    guild_id: int | None
+    pair_id: str
+
+
 def doubts(
-    history: History, tracker: ConversationTracker, people: People, withheld: Callable[[Message], bool]
-) -> Callable[[Observable[Part]], Observable[Doubt]]:
-    """Emit the team's messages that a part may doubt, by its words (`services/search/replies.py`) and by whom it is to.
+    history: History,
+    tracker: ConversationTracker,
+    people: People,
+    posts: Posts,
+    withheld: Callable[[Message], bool],
+) -> Callable[[Observable[Part]], Observable[Doubt | DoubtedPair]]:
+    """Emit the team's messages that a part may doubt, by its words (`services/search/replies.py`) and by whom it is to;
+    and the conversations that the bot has quoted or pointed to in a post that the part may doubt.
 
         --[A: how?]--[T: so]--[A: still broken]--[B: thanks]--[U→T: no, use …]--|
         [ doubts                                                                ]
@@ -57,41 +66,48 @@ def doubts(
 
     Of a user who is not of the team, and has not asked what was answered, `MOST_BY_STRANGER` doubts count in a day.
 
-    What is said to the bot about an answer that it has quoted, or pointed to, is about that: a Discord reply of the
-    team that corrects, or of a user who clearly doubts; or what a member of the team says next, and corrects or
-    clearly doubts.
+    A post of the bot is doubted by a Discord reply to any piece of it, of the team that corrects, or of a user who
+    clearly doubts; or by what a member of the team says next, and corrects or clearly doubts. So are the messages of
+    the post, as it may have been kept as what the team taught.
 
     What is not in memory, such as what was said before the start, is not doubted, except by a reply with which Discord
-    sent it.
+    sent it. `posts` remember more.
     """
     by_strangers = RateLimit(MOST_BY_STRANGER, DAY_SECONDS)
 
-    def found(part: Part) -> Iterable[Doubt]:
+    def found(part: Part) -> Iterable[Doubt | DoubtedPair]:
         by_team = part.author_type is AuthorType.TEAM_MEMBER
         doubted = [(each, doubted_by(each, part.guild_id, by_team=by_team)) for each in part.messages]
         ids = [found for each, found in doubted if found is not None and (by_team or counts(each, found))]
-        quoted = [(each, doubted_quotes(each, by_team=by_team)) for each in part.messages]
-        ids += [shown for each, found in quoted if found and (by_team or counts(each, found[0])) for shown in found]
-        return [Doubt(part.place.id, message_id) for message_id in dict.fromkeys(ids)]
+        posted = [(each, doubted_post(each, by_team=by_team)) for each in part.messages]
+        wrong = [post for each, post in posted if post is not None and (by_team or strangers_doubt_counts(each))]
+        ids += [piece_id for post in wrong for piece_id in post.piece_ids]
+        pairs = dict.fromkeys(pair for post in wrong for pair in post.shown_pairs)
+        return [*(Doubt(part.place.id, each) for each in dict.fromkeys(ids)), *(DoubtedPair(*each) for each in pairs)]
 
-    def doubted_quotes(message: Message, *, by_team: bool) -> Sequence[int]:
-        """Return the messages of the team to which a post of the bot leads, if a message doubts what it says."""
-        said, reply = text_of(message), message.reply_to
-        is_clear = may_doubt(said, is_clear=True)
-        if reply is None:
-            post = next(iter(read_before(message, HEARD_SECONDS)), None)
-            is_doubt = by_team and (corrects(said) or is_clear)
-        else:
-            post = None if reply.gone else history.in_memory(message.channel_id, reply.message_id)
-            is_doubt = may_correct(said) if by_team else is_clear
-        if not is_doubt or post is None or not people.is_bot_itself(post.author):
-            return ()
-        return [int(each) for each in _LINK.findall(post.text)]
+    def doubted_post(message: Message, *, by_team: bool) -> Post | None:
+        """Return the post of the bot that a message doubts."""
+        post = post_before(message, by_team=by_team)
+        if post is None:
+            return None
+        said = text_of(message)
+        if message.reply_to is not None and by_team:
+            return post if may_correct(said) else None
+        return post if may_doubt(said, is_clear=True) or (by_team and corrects(said)) else None
+
+    def post_before(message: Message, *, by_team: bool) -> Post | None:
+        """Return the post that a message replies to; or, if it is by the team and no reply, the one that it follows."""
+        if message.reply_to is not None:
+            return posts.find(message.reply_to.message_id)
+        last = next(iter(read_before(message, HEARD_SECONDS)), None) if by_team else None
+        return None if last is None else posts.find(last.id)
 
     def counts(message: Message, answer_id: int) -> bool:
         """Return True if a user's doubt counts; note it, if what was answered is another's question."""
-        if answers_author(message, answer_id):
-            return True
+        return answers_author(message, answer_id) or strangers_doubt_counts(message)
+
+    def strangers_doubt_counts(message: Message) -> bool:
+        """Return True if the doubt of somebody who has not asked what was answered counts, and note it."""
         if by_strangers.is_reached(message.author.id, message.at):
             return False
         by_strangers.note(message.author.id, message.at)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clock import now
 from model.outcomes import OutcomeKind, Reason
+from operators.approving import is_from_team
 from services.assistant import (
     Unanswered,
     is_worth_showing,
@@ -19,7 +20,8 @@ from services.assistant import (
     pointers,
     skip_outcome,
 )
-from services.conversations import in_language, phrases
+from services.conversations import ShownPair, in_language, phrases
+from services.knowledge import owner_of
 from services.search import Level, best_passage, language_of
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
         Inquiry,
     )
     from services.knowledge import Search
-    from services.search import Hit
+    from services.search import Hit, StoredPassage
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +103,8 @@ def point(
         else:
             text, named = nothing_found(found, say, addresses, rules.out_of_scope_hint)
         trusted = [rules.out_of_scope_hint, *linkable_hit_texts(found, addresses)]
-        drafted = inquiry.with_draft(text, trusted, named, level=Level.POINT)
+        named_ids, pairs = [each.source_id for each in named], pairs_of(named)
+        drafted = inquiry.with_draft(text, trusted, named_ids, level=Level.POINT, shown_pairs=pairs)
         if recent_replies.was_sent(inquiry.part.author.id, drafted.draft, now()):
             return skip_outcome(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
@@ -123,20 +126,35 @@ def add_links(
         hits = (await search.find(inquiry.query)).hits
         if not inquiry.usage.calls:  # the quotes were chosen in this order
             hits = await search.rerank([hit for hit in hits if hit.passage.quotable], inquiry.query)
-        return inquiry._replace(links=links_of(inquiry, hits))
+        return with_shown(inquiry, hits)
 
-    def links_of(inquiry: Inquiry, hits: Sequence[Hit]) -> tuple[str, ...]:
-        """Return the addresses of cited conversations, or else of fitting sections, for the sources that are shown."""
+    def with_shown(inquiry: Inquiry, hits: Sequence[Hit]) -> Inquiry:
+        """Add the addresses of cited conversations, or else of fitting sections, for the sources that are shown; and
+        which conversations these are.
+        """
         quoted = [
             (source_id, addresses.address_of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs
         ]
-        links: list[str | None] = []
+        links, pairs = list[str | None](), [ShownPair(owner_of(each), pair_id) for each, pair_id in inquiry.cited_pairs]
         for source_id in inquiry.shown_sources:
             own = [address for cited_id, address in quoted if cited_id == source_id and address]
-            links += own or [addresses.section_address(best_passage(source_id, hits))]
-        return tuple(dict.fromkeys(filter(None, links)))
+            if own:
+                links += own
+            else:
+                best = best_passage(source_id, hits)
+                links.append(addresses.section_address(best))
+                pairs += pairs_of([best])
+        return inquiry._replace(
+            links=tuple(dict.fromkeys(filter(None, links))), shown_pairs=tuple(dict.fromkeys(pairs))
+        )
 
     return with_links
+
+
+def pairs_of(passages: Iterable[StoredPassage]) -> tuple[ShownPair, ...]:
+    """Return the conversations of the team that some passages are from."""
+    of_team = [each for each in passages if is_from_team([each.source_id]) and each.anchor]
+    return tuple(ShownPair(owner_of(each.source_id), each.anchor) for each in of_team)
 
 
 def remember_replies(

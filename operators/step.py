@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -101,15 +101,17 @@ def in_turn(*steps: StepOperator) -> StepOperator:
 
 
 MOST_RESTARTS = 2
-"""An answer that is made with messages of others begins again so often because these are deleted or edited."""
+"""An answer begins again so often with the messages of others who delete or edit theirs, and then without them: else
+anybody could keep others from an answer, and let them pay for it.
+"""
 
 
 def in_order(*steps: StepOperator, personal_work: PersonalWork | None = None) -> StepOperator:
     """Combine steps as `in_turn` does, in the order of `model.steps.STEPS`.
 
     `personal_work`: gets to know whose texts the steps work with. When somebody withdraws theirs, their own inquiries
-    end as cancelled, and those of others begin again; these also when a message of them is deleted or edited, and after
-    the third one they end as cancelled.
+    end as cancelled, and those of others begin again; these also when a message of them is deleted or edited, from the
+    third one on without whoever did that. The time of the chain begins again, too.
 
         --q1---------------------|      q1 quotes somebody who asks to be forgotten
         [ in_order(gather, gate) ]      gather and gate take a second each
@@ -138,23 +140,22 @@ def _run_steps(
         gauge(name, active[name])
 
     async def run_steps(item: Inquiry | Unanswered) -> Item:
-        restarts = 0
+        restarts, withdrawers = 0, set[int]()
         while personal_work is not None:
-            people, others = set[int](), set[int]()
+            people, others = set[int](), dict[int, int]()
             try:
                 with personal_work.handling(people, others):
                     return await run_once(item, people, others)
             except Withdrawn as withdrawn:
-                restarts += withdrawn.user_id is None
-                if withdrawn.user_id == item.part.author.id or restarts > MOST_RESTARTS:
+                if withdrawn.user_id == item.part.author.id:
                     return failed_outcome(item, _first_step(works, item), WorkCancelled(Reason.DELETED))
                 log.info("an answer begins again, without the words of somebody who has withdrawn them")
-                if isinstance(item, Inquiry) and "gate" in item.decisions:
-                    item = item._replace(is_counted=True)
-                inquiry_of(item).decisions.clear()
-        return await run_once(item, {*inquiry_of(item).people}, set())
+                restarts += withdrawn.user_id is None
+                withdrawers.update(others[each] for each in withdrawn.message_ids)
+                item = _begun_again(item, withdrawers if restarts > MOST_RESTARTS else ())
+        return await run_once(item, {*inquiry_of(item).people}, {})
 
-    async def run_once(item: Item, people: set[int], others: set[int]) -> Item:
+    async def run_once(item: Item, people: set[int], others: dict[int, int]) -> Item:
         current_part.set(item.part)
         current_people.set(people)
         known: tuple[Message, ...] | None = None
@@ -165,7 +166,7 @@ def _run_steps(
             if inquiry.messages is not known:
                 known = inquiry.messages
                 people.update(message.author.id for message in (*inquiry.part.messages, *known))
-                others.update(each.id for each in known if each.author.id != inquiry.part.author.id)
+                others.update((each.id, each.author.id) for each in known if each.author.id != inquiry.part.author.id)
             if work.gauge is None:
                 item = await _result(work, item)
                 continue
@@ -178,6 +179,15 @@ def _run_steps(
         return item._replace(people=frozenset(people)) if isinstance(item, Inquiry) else item
 
     return run_steps
+
+
+def _begun_again(item: Inquiry | Unanswered, left_out: Iterable[int]) -> Inquiry | Unanswered:
+    """Return an item as it was before the first step, to be made without the messages of some people."""
+    item.token.close()  # the time of the chain
+    if isinstance(item, Inquiry):
+        item = item._replace(is_counted=item.is_counted or "gate" in item.decisions, left_out=frozenset(left_out))
+    inquiry_of(item).decisions.clear()
+    return item
 
 
 async def _result(

@@ -149,6 +149,7 @@ class Replies:
             sources=recordable_sources(inquiry.shown_sources),
             people=inquiry.people,
             pieces=tuple(split(text)),
+            shown_pairs=inquiry.shown_pairs,
         )
 
     async def _complete(self, reply: StartedReply, posted_ids: list[int]) -> None:
@@ -161,7 +162,7 @@ class Replies:
             await self._take_back(reply, posted_ids, failure)
             raise
         last_id = posted_ids[-1]
-        await self.posts.add(reply.as_post(last_id))
+        await self.posts.add(reply.as_post(posted_ids))
         await self.outbox.end(reply)
         self.budgets[reply.guild_id].answered(now())
         if self.offers_votes:

@@ -136,6 +136,7 @@ class RawArchive:
 
         Raises ArchiveUnwritable: one of them is not in the archive; and OSError: the archive cannot be read.
         """
+        revisions = await self._by_message(revisions)
         self.captures.revise(revisions)
         by_message = {each.message_id: each for each in revisions if not (each.is_doubt or each.is_place)}
         doubted = {each.message_id for each in revisions if each.is_doubt}
@@ -154,6 +155,18 @@ class RawArchive:
                     changed.append(_QueuedCapture(Capture(None, pair.conversation_id, revised), pair.id))
             pairs = await self._store_again(changed)
         return [*pairs, *await self._remove_places({each.message_id for each in revisions if each.is_place})]
+
+    async def _by_message(self, revisions: Sequence[Revision]) -> Sequence[Revision]:
+        """Return revisions with a doubt of each message of the team in the place of a doubt of the whole pair: those
+        that were added since were not doubted.
+        """
+        pair_ids = [each.pair_id for each in revisions if each.pair_id]
+        if not pair_ids:
+            return revisions
+        pairs = await run_blocking(archive_files.pairs_with_ids, self.folder, pair_ids)
+        said = (each for pair in pairs for each in captured_messages(pair))
+        doubts = [Revision(each.message_id, is_doubt=True) for each in said if each.turn.speaker is Speaker.TEAM]
+        return [*(each for each in revisions if not each.pair_id), *doubts]
 
     async def _remove_places(self, place_ids: Collection[int]) -> Sequence[Pair]:
         """Store again all conversations in deleted places, and in threads of these, with all messages removed."""

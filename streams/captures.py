@@ -22,8 +22,8 @@ from dataflow.triggering import coalesce
 from model.events import Deleted, Edited, Event, PlaceGone
 from model.outcomes import Outcome
 from model.servers import Servers
-from operators.capturing import ExtractedCapture, extract, retry_pending, revisions_of, without_withdrawn
-from operators.doubting import Doubt
+from operators.capturing import Change, ExtractedCapture, extract, retry_pending, revisions_of, without_withdrawn
+from operators.doubting import Doubt, DoubtedPair
 from operators.step import failure_of, is_expected
 from services.assistant import CaptureJob
 from services.conversations import Context, PersonalWork
@@ -131,7 +131,7 @@ def store_remote_captures(
 
     def failed(each: Capture | RemoteRevisions, error: Exception) -> Sequence[Outcome | Pair]:
         if isinstance(each, RemoteRevisions):
-            log_unrevised((revision.message_id for revision in each.revisions), error)
+            log_unrevised((revision.subject for revision in each.revisions), error)
             each.on_handled(False)
             return ()
         assert each.part is not None, "a capture of another process has its part"  # noqa: S101 (for the type checker)
@@ -150,7 +150,10 @@ MOST_WAITING = 10_000
 
 
 def revised_captures(
-    events: Observable[Event | Doubt], context: Context, revise: Revise, guild_of: Callable[[int], int | None]
+    events: Observable[Event | Doubt | DoubtedPair],
+    context: Context,
+    revise: Revise,
+    guild_of: Callable[[int], int | None],
 ) -> Observable[Pair]:
     """Capture conversations again, as they read now, if one of their messages was edited, deleted or doubted, or their
     channel or thread was deleted.
@@ -167,12 +170,13 @@ def revised_captures(
     pauses, retries = Backoff(FIRST_PAUSE, LONGEST_PAUSE), Backoff(FIRST_PAUSE, LONGEST_PAUSE)
     not_before = -inf
 
-    def add(event: Deleted | PlaceGone | Edited | Doubt) -> None:
+    def add(event: Change) -> None:
         try:
             revisions = by_message(revisions_of(event, context))
             if revisions:
-                # A deleted place is no longer known.
-                guild_id = event.guild_id if isinstance(event, PlaceGone) else guild_of(event.channel_id)
+                # A deleted place is no longer known, and any server may have been shown a pair of the shared library.
+                is_elsewhere = isinstance(event, PlaceGone | DoubtedPair)
+                guild_id = event.guild_id if is_elsewhere else guild_of(event.channel_id)
                 waiting.setdefault(guild_id, {}).update(revisions)
         except Exception as error:  # noqa: BLE001 (one event must not end the branch)
             log_unrevised(ids_of(event), error)
@@ -192,7 +196,7 @@ def revised_captures(
         except Exception as error:  # noqa: BLE001 (it is logged, and the next may succeed)
             unwritable = isinstance(error, archive_files.ArchiveUnwritable | OSError)
             if not unwritable or ended.is_set() or len(revisions) > MOST_WAITING:
-                log_unrevised((each.message_id for each in revisions), error)
+                log_unrevised((each.subject for each in revisions), error)
                 return ()
             waiting[guild_id] = by_message(revisions) | waiting.get(guild_id, {})
             pause = retries.pause()
@@ -207,37 +211,40 @@ def revised_captures(
         return pairs
 
     return events.pipe(
-        of_type(Deleted, PlaceGone, Edited, Doubt),
+        of_type(Deleted, PlaceGone, Edited, Doubt, DoubtedPair),
         ops.do_action(add, on_completed=ended.set),
         coalesce(lambda _: unfold(revise_next)),
         concat_map_iterable(lambda pairs: pairs),
     )
 
 
-RevisionKey = tuple[int, bool, bool]
+RevisionKey = tuple[int | str, bool, bool]
 """Tells revisions apart: an id, whether it is doubted, and whether it is a place. A thread may have the id of the
 message that it was opened on.
 """
 
 
 def by_message(revisions: Iterable[Revision]) -> dict[RevisionKey, Revision]:
-    return {(each.message_id, each.is_doubt, each.is_place): each for each in revisions}
+    return {(each.subject, each.is_doubt, each.is_place): each for each in revisions}
 
 
-def ids_of(event: Deleted | PlaceGone | Edited | Doubt) -> Iterable[int]:
+def ids_of(event: Change) -> Iterable[int | str]:
     match event:
         case Deleted(message_ids=message_ids):
             return message_ids
         case PlaceGone(place_id=place_id):
             return (place_id,)
+        case DoubtedPair(pair_id=pair_id):
+            return (pair_id,)
         case _:
             return (event.message_id,)
 
 
-def log_unrevised(message_ids: Iterable[int], error: Exception) -> None:
+def log_unrevised(ids: Iterable[int | str], error: Exception) -> None:
     log.error(
-        "messages or channels %s were deleted, edited or doubted, and what was captured stays: %s; see --kb remove",
-        ", ".join(map(str, message_ids)),
+        "messages, channels or pairs %s were deleted, edited or doubted, and what was captured stays: %s; "
+        "see --kb remove",
+        ", ".join(map(str, ids)),
         error,
         exc_info=None if is_expected(error) else error,
     )

@@ -76,7 +76,7 @@ def routing(parts: Observable[Part], s: Services) -> Observable[RoutedItem]:
 def revisions(
     events: Observable[Event], parts: Observable[Part], s: Services, sinks: Sinks, rules: Rules
 ) -> Observable[Pair]:
-    doubted = parts.pipe(doubts(s.history, s.tracker, s.people, rules.screen.withheld), supervise("doubts"))
+    doubted = parts.pipe(doubts(s.history, s.tracker, s.people, s.posts, rules.screen.withheld), supervise("doubts"))
     changes = rx.merge(events, doubted)
     return revised_captures(changes, s.context, sinks.revise, lambda place_id: s.history.place(place_id).guild_id)
 

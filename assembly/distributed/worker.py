@@ -405,11 +405,13 @@ def sending_capture_parts(
         revisions = [each for each in revisions if not each.is_place]
         if not revisions:
             return ()
-        captures.revise(revisions)
+        of_messages = [each for each in revisions if not each.pair_id]
+        captures.revise(of_messages)
         # The copy of the archive has what other workers have captured, once it is stored. What waits for that may be of
         # an earlier owner of this partition.
-        ids = [each.message_id for each in revisions]
-        if await sender.is_any_waiting() or await run_blocking(known.holds, ids):
+        ids = [each.message_id for each in of_messages]
+        is_known = len(ids) < len(revisions) or await sender.is_any_waiting()
+        if is_known or await run_blocking(known.holds, ids):
             await sender.send_revisions(guild_id, revisions)
         return ()
 

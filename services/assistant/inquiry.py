@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer
     from clock.cancellation import CancelToken
     from model.messages import Message, Part
     from model.outcomes import Reason
+    from services.conversations import ShownPair
     from services.documents import Toolset
     from services.knowledge import Source
     from services.llm import Usage
@@ -35,12 +36,14 @@ class Inquiry(NamedTuple):
         first_draft: the draft before later steps changed it; a repeated reply is recognised by this text.
         level: of the draft: an answer, or one that only points somewhere.
         cited_pairs: the conversations of the team that the draft is from: ids of the source and of the conversation.
+        shown_pairs: those that the draft quotes or points to, also where it is from a topic as a whole.
         links: addresses that follow the draft.
         speculation: this inquiry with sources selected and loaded while the gate decided (`ai_response.speculate`).
         people: the ids of those with whose words the steps have worked: who wrote in the conversation, or in a topic
             that was read, or posted a file that could be read.
         toolset: the tools for files and runbooks; None if the inquiry has neither.
         is_counted: it counts against the limits of the asker already, and begins again.
+        left_out: the ids of people whose messages it is made without.
     """
 
     part: Part
@@ -61,9 +64,11 @@ class Inquiry(NamedTuple):
     citations: tuple[str, ...] = ()
     cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER
+    shown_pairs: tuple[ShownPair, ...] = ()
     links: tuple[str, ...] = ()
     speculation: Inquiry | None = None
     is_counted: bool = False
+    left_out: frozenset[int] = frozenset()
 
     def with_draft(self, text: str, trusted: Iterable[str], citations: Iterable[str], **found: Any) -> Inquiry:
         """Return the inquiry with its first draft: `text` without the addresses that no `trusted` text contains. Only

@@ -108,11 +108,11 @@ def is_worth_showing(found: SearchResult) -> bool:
     return found.level is not Level.SILENCE or (found.confidence >= MIN_CONFIDENCE_TO_NAME and found.is_near)
 
 
-def pointers(found: SearchResult, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
-    """Return a few lines that name the best pages, and their ids."""
+def pointers(found: SearchResult, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[StoredPassage]]:
+    """Return a few lines that name the best pages, and the passages that they lead to."""
     chosen = _chosen(found, query)
     lines = [f"• {addresses.section_link(hit.passage, say)}{_why(hit, query)}" for hit in chosen]
-    return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
+    return "\n".join([say.may_help, *lines]), [hit.passage for hit in chosen]
 
 
 def _chosen(found: SearchResult, query: str) -> list[Hit]:
@@ -131,9 +131,11 @@ def _chosen(found: SearchResult, query: str) -> list[Hit]:
     ][:MOST_NAMED]
 
 
-def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint: str = "") -> tuple[str, list[str]]:
-    """Return one friendly sentence, and the id of the page, or of the question to the team, that it names as the
-    nearest; no id if nothing is near. `hint`: a sentence that says where else to ask.
+def nothing_found(
+    found: SearchResult, say: Phrases, addresses: Addresses, hint: str = ""
+) -> tuple[str, list[StoredPassage]]:
+    """Return one friendly sentence, and the passage of the page, or the answer of the team, that it names as the
+    nearest; none if nothing is near. `hint`: a sentence that says where else to ask.
     """
     page = next(iter(pages_of(found.documents)), None) if found.is_near else None
     answers = (
@@ -148,7 +150,7 @@ def nothing_found(found: SearchResult, say: Phrases, addresses: Addresses, hint:
         answer = None
         text = say.found_nothing(addresses.section_link(page.passage, say)) if page else say.found_nothing_at_all
     nearest = answer or page
-    return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.source_id]
+    return (f"{text} {hint}" if hint else text), [] if nearest is None else [nearest.passage]
 
 
 def linkable_hit_texts(found: SearchResult, addresses: Addresses) -> list[str]:

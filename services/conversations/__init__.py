@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         Outbox,
         Post,
         Posts,
+        ShownPair,
         StartedReply,
         Watermark,
         Watermarks,

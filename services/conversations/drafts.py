@@ -164,7 +164,7 @@ class Draft:
 
     def as_ended(self, end: DraftEnd, by: int, at: float) -> Draft:
         """Return what is kept of the draft when it has ended, at that time: ids, and nothing of the asker."""
-        post = replace(self.reply.post, asker_id=0, question="", sources=())
+        post = replace(self.reply.post, asker_id=0, question="", sources=(), shown_pairs=())
         return replace(
             self,
             reply=replace(self.reply, post=post, people=()),

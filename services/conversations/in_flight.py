@@ -17,13 +17,14 @@ from model.outcomes import Ignored, Outcome, Reason, Result
 
 
 class Withdrawn(Exception):
-    """Raised by work with the texts of somebody who has opted out, or asks to be forgotten: `user_id`; None: a message
-    was deleted or edited.
+    """Raised by work with the texts of somebody who has opted out, or asks to be forgotten: `user_id`; None: the
+    `message_ids` were deleted or edited.
     """
 
-    def __init__(self, user_id: int | None) -> None:
+    def __init__(self, user_id: int | None, message_ids: frozenset[int] = frozenset()) -> None:
         super().__init__("somebody whose texts it works with has withdrawn them, or a message of them")
         self.user_id = user_id
+        self.message_ids = message_ids
 
 
 class PersonalWork:
@@ -71,8 +72,10 @@ class PersonalWork:
     def withdraw_messages(self, message_ids: Iterable[int]) -> None:
         """Stop what works with messages that were deleted or edited."""
         gone = frozenset(message_ids)
-        for token in [token for token, (_, messages) in self._handled.items() if not gone.isdisjoint(messages)]:
-            token.cancel(Withdrawn(None))
+        found = [(token, gone.intersection(messages)) for token, (_, messages) in self._handled.items()]
+        for token, withdrawn in found:
+            if withdrawn:
+                token.cancel(Withdrawn(None, withdrawn))
 
     @contextmanager
     def forgetting(self, user_id: int) -> Generator[None]:

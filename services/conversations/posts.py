@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
@@ -21,6 +21,15 @@ from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from services.storage import files, read_object, read_text
 
 _Id = Annotated[int, Field(ge=0, lt=2**64)]
+
+
+class ShownPair(NamedTuple):
+    """A conversation that the team has taught the bot. `guild_id`: the server whose library has it; None: the shared
+    one.
+    """
+
+    guild_id: _Id | None
+    pair_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,12 @@ class Post:
     opened_thread: bool  # the reply is not where the question was asked, but in a thread of the asker
     question: str  # empty if the bot was killed before it recorded the post
     sources: tuple[str, ...]
+    shown_pairs: tuple[ShownPair, ...] = ()  # what of the team it quotes or points to
+    earlier_ids: tuple[_Id, ...] = ()  # of the pieces before the last one
+
+    @property
+    def piece_ids(self) -> tuple[int, ...]:
+        return (*self.earlier_ids, self.message_id)
 
 
 KEPT_POSTS = 20_000  # posts kept in memory, newest last
@@ -52,6 +67,7 @@ class Posts:
     def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
         self._path = path
         self._posts: dict[int, Post] = {}  # by message; the newest last
+        self._earlier: dict[int, int] = {}  # by piece before the last one: the message
         self._last_in: dict[int, int] = {}  # by thread: its last post
         self._last_for: dict[Key, int] = {}  # by thread and asker, unless it is in `_last_in`
         self._opened: dict[Key, int] = {}  # by channel and asker: the newest thread
@@ -73,8 +89,8 @@ class Posts:
                 log.error("a reply was not recorded, so its thread will not be found again: %s", error)  # noqa: TRY400 (a line for the operator)
 
     def find(self, message_id: int) -> Post | None:
-        """Return the record of the reply whose last piece is this message."""
-        return self._posts.get(message_id)
+        """Return the record of the reply of which this message is a piece."""
+        return self._posts.get(self._earlier.get(message_id, message_id))
 
     def has_posted_in(self, place_id: int) -> bool:
         return place_id in self._last_in
@@ -137,6 +153,7 @@ class Posts:
     def _add(self, post: Post) -> None:
         last = self._last_post_in(post.place_id)
         self._posts[post.message_id] = post
+        self._earlier.update(dict.fromkeys(post.earlier_ids, post.message_id))
         if last is not None and last.asker_id != post.asker_id:
             self._last_for[Key(post.place_id, last.asker_id)] = last.message_id
             self._last_for.pop(Key(post.place_id, post.asker_id), None)
@@ -150,6 +167,8 @@ class Posts:
 
     def _forget(self, message_id: int) -> None:
         post = self._posts.pop(message_id)
+        for each in post.earlier_ids:
+            self._earlier.pop(each, None)
         self._answered.pop(post.last_asked_id, None)
         if self._last_in.get(post.place_id) == message_id:
             del self._last_in[post.place_id]
@@ -327,8 +346,9 @@ class StartedReply:
         sources: tuple[str, ...],
         people: Iterable[int],
         pieces: tuple[str, ...] = (),
+        shown_pairs: tuple[ShownPair, ...] = (),
     ) -> StartedReply:
-        """Make the reply to a part in a thread. `question`, `sources`: for the record."""
+        """Make the reply to a part in a thread. `question`, `sources`, `shown_pairs`: for the record."""
         post = Post(
             at=0.0,
             message_id=0,
@@ -339,6 +359,7 @@ class StartedReply:
             opened_thread=place_id != part.place.id,
             question=question,
             sources=sources,
+            shown_pairs=shown_pairs,
         )
         return cls(post, pieces, part.message_ids, part.guild_id, tuple(sorted(people)))
 
@@ -364,9 +385,10 @@ class StartedReply:
         """Return the nonce of a piece: Discord posts a piece only once if it is sent again after an error."""
         return f"{self.id:x}-{number}"
 
-    def as_post(self, message_id: int) -> Post:
-        """Return the record of the reply, given the id of its last message."""
-        return replace(self.post, message_id=message_id, at=snowflake_time(message_id))
+    def as_post(self, piece_ids: Sequence[int]) -> Post:
+        """Return the record of the reply, given the ids of its messages."""
+        *earlier_ids, last_id = piece_ids
+        return replace(self.post, message_id=last_id, earlier_ids=tuple(earlier_ids), at=snowflake_time(last_id))
 
     def part(self) -> Part:
         """Rebuild the answered part after a restart. It has ids only, since no text or name is stored."""

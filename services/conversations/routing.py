@@ -226,7 +226,7 @@ class Router:
             if post is not None:
                 # Recorded now, else it would be taken for the answer to the asker's next question.
                 reply = StartedReply.to(part, post.channel_id, question="", sources=(), people=())
-                await self.posts.add(reply.as_post(post.id))
+                await self.posts.add(reply.as_post([post.id]))
                 return True
         return any(map(self._is_by_bot, await self.history.newest(last.id, THREAD_MESSAGES)))
 

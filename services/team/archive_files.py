@@ -127,19 +127,19 @@ def _sound_text(path: Path) -> str:
 
 
 def authors_in(folder: Path, pair_ids: Iterable[str]) -> set[int]:
-    """Return the ids of those who have written in these pairs, as far as they are known. Only the files of their weeks
-    are read; what is no id of a pair is left out. Raises OSError.
-    """
+    """Return the ids of those who have written in these pairs, as far as they are known, as `pairs_with_ids` reads."""
+    found = set[int]()
+    return found.union(*(pair.author_ids for pair in pairs_with_ids(folder, pair_ids))) - {archive.UNKNOWN}
+
+
+def pairs_with_ids(folder: Path, pair_ids: Iterable[str]) -> list[Pair]:
+    """Return the pairs with these ids. Only the files of their weeks are read; what is no id of a pair is left out."""
     by_week: dict[str, list[str]] = {}
     for pair_id in pair_ids:
         with suppress(archive.BadId):
             by_week.setdefault(archive.week_file(archive.instant(pair_id)), []).append(pair_id)
-    found = set[int]()
-    for path in (each for each in week_files(folder) if each.name in by_week):
-        text = path.read_bytes().decode(errors="replace")
-        pairs = archive.pairs_with(text, by_week[path.name])
-        found = found.union(*(pair.author_ids for pair in pairs if pair.id in by_week[path.name]))
-    return found - {archive.UNKNOWN}
+    paths = (path for path in week_files(folder) if path.name in by_week)
+    return [pair for path in paths for pair in pairs_by_id(path, by_week[path.name])]
 
 
 def is_archive(path: Path) -> bool:

@@ -91,15 +91,17 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """The new text of a message that was edited or deleted; or that it is doubted; or a place that was deleted.
+    """The new text of a message that was edited or deleted; or that it, or a pair, is doubted; or a place that was
+    deleted.
 
     Attributes:
-        message_id: of a deleted place, its id.
+        message_id: of a deleted place, its id; of a doubted pair 0.
         text: None: the message was deleted.
         author_id: `archive.UNKNOWN` if the author is not known.
         placeholders: the number of lines at the end of the text that stand for attachments.
         is_doubt: True: somebody doubts the message, which reads as before. It has no text and no author.
         is_place: True: a channel or thread was deleted with all its messages, and those of its threads.
+        pair_id: with `is_doubt`: the pair of which all is doubted that the team said.
     """
 
     message_id: int
@@ -108,6 +110,12 @@ class Revision:
     placeholders: int = 0
     is_doubt: bool = False
     is_place: bool = False
+    pair_id: str = ""
+
+    @property
+    def subject(self) -> int | str:
+        """The id of what it is about."""
+        return self.pair_id or self.message_id
 
     def apply_to(self, turn: PairTurn, opening: str = "") -> PairTurn:
         """Return the turn with the new text, without the `opening` of its kind. Of a user's, what was edited out is

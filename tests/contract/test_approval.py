@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clock import now
-from model.messages import Message, Place, PlaceKind
+from model.messages import Message, Place, PlaceKind, Reference
 from model.outcomes import OutcomeKind, Reason
 from reporting.reading import TimeSpan, read_outcomes
 from services.conversations import UNKNOWN_DRAFT, Draft, DraftAction, DraftRequest, Drafts, DraftState
@@ -191,6 +191,13 @@ async def test_what_was_edited_is_posted_as_edited_and_may_be_kept(tmp_path: Pat
     (topic,) = world.topics.values()
     assert "User: How do I install it?" in topic
     assert f"Team: {EDITED}" in topic
+    thread_id, post_id = world.board.sent[-1].place_id, world.parts.services.posts.answer_to(draft_id)
+    assert post_id is not None
+    wrong = world.writes(TESS, "This is wrong.", where=thread_id, reply_to=Reference(post_id, thread_id))
+    world.delivers(wrong)
+    await world.wait(3600)
+    (topic,) = world.topics.values()
+    assert "speakers: User, Team (doubted)" in topic
     assert await world.close()
 
 

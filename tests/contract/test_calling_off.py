@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from model.events import Edited
 from model.messages import Reference
 from tests.world import ANNA, BEN, HELP, OTHER, TESS, Noticeboard, Script, World, forum_post, snowflake, thread
@@ -283,6 +285,23 @@ async def test_later_edits_have_no_effect(tmp_path: Path) -> None:
     world.edits(message, "Never mind")
     await world.wait(300)
     assert world.replies == ["About: How?"]
+
+
+@pytest.mark.parametrize("how", ["edits", "deletes"])
+async def test_nobody_ends_the_answer_to_another_by_edits_or_deletions(tmp_path: Path, how: str) -> None:
+    world = await slowly(tmp_path)
+    question = world.says(ANNA, "How do I install it?")
+    added = [world.says(BEN, f"I have this too, number {number}", to=question) for number in range(5)]
+    await world.wait(100)
+    for each in added:
+        if how == "edits":
+            world.edits(added[0], f"{each.text}!")
+        else:
+            world.deletes(each)
+        await world.wait(50)
+    await world.wait(100)
+    assert world.replies == ["About: How do I install it?"]
+    assert "replied" in world.story
 
 
 async def test_what_is_edited_away_while_the_model_works_does_not_name_the_thread(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from services.team.decisions import DecisionLog
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start
 from tests.loopback.discord_server import DiscordServer
-from tests.services.team.pairs import added, captured, places_in, store
+from tests.services.team.pairs import added, captured, places_in, store, stored
 
 pytestmark = pytest.mark.real_time
 
@@ -89,6 +91,42 @@ async def test_internal_topics_are_for_the_team_that_has_taught_them(
     assert told == (["kim"] if not own_team else ["lou"] if own else [])
     await bot.until_ended(await discord_server.say(help_, ada, asked))
     assert not any(secret in post.content for post in discord_server.posts)
+    assert await bot.stop() == 0
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_what_the_team_says_against_a_quote_is_noted_in_the_library_that_it_is_from(
+    start: Start, discord_server: DiscordServer, data: Path, own: bool
+) -> None:
+    """Also after a restart, and where the quote has no link, as of what was taught in a form."""
+    asked, taught = "How do I repair the lantern service after a crash?", "Run `lantern wipe --everything` once."
+    guild_id, help_ = discord_server.guild.id, discord_server.add_channel("help")
+    ada, bo, kim = (discord_server.add_member(name) for name in ("ada", "bo", "kim"))
+    folders = {True: data / "guilds" / str(guild_id), False: data}
+    pair = replace(captured(1, asked, taught), conversation_id="taught_1001")
+    store(folders[own], pair)
+    DecisionLog(places_in(folders[own]).decisions).append(added(pair, "repair"))
+    settings: dict[str, Any] = {
+        "discord": {"team_member_ids": [kim.id], "team_active_seconds": 1},
+        "guilds": {str(guild_id): {"limits": {"answers_per_day": 200}}},
+    }
+    bot = await start(**settings)
+    await discord_server.until(lambda: discord_server.state.commands)
+    await discord_server.say(help_, ada, asked)
+    (post,) = await bot.until_posts(1)
+    assert "wipe --everything" in post.content
+    assert "https://" not in post.content
+    assert await bot.stop() == 0
+    bot = await start(**settings)
+    said = "This is wrong, it deletes all data!"
+    await bot.until_ended(await discord_server.say(post.place, kim, said, reply_to=post.message))
+    topics = places_in(folders[own]).topics
+    await discord_server.until(lambda: any("(doubted)" in each.read_text() for each in topics.iterdir()))
+    doubted = {is_own: [each.doubted_ids for each in stored(folder)] for is_own, folder in folders.items()}
+    assert (pair.message_ids[1],) in doubted[own]
+    assert not any(doubted[not own])
+    await bot.until_ended(await discord_server.say(help_, bo, asked))
+    assert len([each for each in discord_server.posts if "wipe --everything" in each.content]) == 1
     assert await bot.stop() == 0
 
 

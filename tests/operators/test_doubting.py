@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import pytest
 
 from model.messages import Author, Message, Place
-from operators.doubting import ASKER_SECONDS, DAY_SECONDS, HEARD_SECONDS, MOST_BY_STRANGER, Doubt, doubts
+from operators.doubting import (
+    ASKER_SECONDS,
+    DAY_SECONDS,
+    HEARD_SECONDS,
+    MOST_BY_STRANGER,
+    Doubt,
+    DoubtedPair,
+    doubts,
+)
+from services.conversations import Post, Posts, ShownPair
 from tests.marbles import play, watch
 from tests.talk import ANN, BEN, BOT, CHANNEL, STAFF, STAFF_TOO, THREAD, Talk
 
@@ -24,7 +33,7 @@ class Answered(Talk):
         self.answer = self.says(STAFF, "Run `demo reset`, it asks for the port.", place=place, second=70)
 
     async def doubted(self, *messages: Message, withheld: frozenset[int] = frozenset()) -> list[str]:
-        operator = doubts(self.history, self.tracker, self.people, lambda each: each.author.id in withheld)
+        operator = doubts(self.history, self.tracker, self.people, Posts(), lambda each: each.author.id in withheld)
         seen = await watch("p|", operator, values={"p": self.part(*messages)})
         names = {self.answer.id: "answer"}
         return [names.get(each.message_id, "another") for _, each in seen if isinstance(each, Doubt)]
@@ -34,6 +43,29 @@ class Answered(Talk):
     ) -> bool:
         message = self.says(author, text, place=self.place, second=second, to=to, mentions=mentions)
         return await self.doubted(message) == ["answer"]
+
+
+class Quoted(Answered):
+    """The bot has quoted two answers of the team to Cat, in two pieces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        texts = ("The team said so: Run `demo reset`.", "Ten lines more.")
+        self.pieces = [self.says(BOT, text, place=THREAD, second=5000 + at) for at, text in enumerate(texts)]
+        first, last = (each.id for each in self.pieces)
+        pairs = (ShownPair(None, "qa_1"), ShownPair(7, "qa_2"))
+        self.posts = Posts([Post(0.0, last, THREAD.id, CHANNEL.id, CAT.id, 1, True, "How?", (), pairs, (first,))])
+
+    async def doubts(self, *said: Message) -> list[Doubt | DoubtedPair]:
+        operator = doubts(self.history, self.tracker, self.people, self.posts, lambda _: False)
+        seen = await watch("p|", operator, values={"p": self.part(*said)})
+        return [each for _, each in seen if isinstance(each, Doubt | DoubtedPair)]
+
+    @property
+    def all_of_it(self) -> list[Doubt | DoubtedPair]:
+        """The messages may be kept as what the team taught."""
+        messages = [Doubt(THREAD.id, each.id) for each in self.pieces]
+        return [*messages, DoubtedPair(None, "qa_1"), DoubtedPair(7, "qa_2")]
 
 
 @pytest.mark.parametrize(
@@ -49,25 +81,48 @@ class Answered(Talk):
         (CAT, "This is wrong, it deleted my data!", False, False),
     ],
 )
-async def test_what_is_said_to_the_bot_about_a_quoted_answer_is_about_that(
+async def test_what_is_said_to_the_bot_about_what_it_has_quoted_is_about_that(
     by: Author, text: str, *, is_reply: bool, is_doubt: bool
 ) -> None:
-    talk = Answered()
-    link = f"https://discord.com/channels/7/{CHANNEL.id}/{talk.answer.id}"
-    post = talk.says(BOT, f"The team said so: Run `demo reset`. <{link}>", place=THREAD, second=5000)
-    said = talk.says(by, text, place=THREAD, second=5100, to=post if is_reply else None)
-    operator = doubts(talk.history, talk.tracker, talk.people, lambda _: False)
-    seen = await watch("p|", operator, values={"p": talk.part(said)})
-    assert [each.message_id for _, each in seen if isinstance(each, Doubt)] == [talk.answer.id] * is_doubt
+    for piece in range(2 if is_reply else 1):
+        talk = Quoted()
+        said = talk.says(by, text, place=THREAD, second=5100, to=talk.pieces[piece] if is_reply else None)
+        assert await talk.doubts(said) == (talk.all_of_it if is_doubt else [])
+
+
+async def test_a_post_of_an_earlier_run_is_doubted_by_a_reply() -> None:
+    talk, later = Quoted(), Quoted()
+    said = talk.says(STAFF, "This is wrong.", place=THREAD, second=90_000, to=talk.pieces[0])
+    later.posts = Posts()
+    assert await later.doubts(said) == [], "it is not known"
+    later.posts = talk.posts
+    assert await later.doubts(said) == talk.all_of_it
+
+
+async def test_of_a_user_some_doubts_of_posts_count_in_a_day() -> None:
+    talk = Quoted()
+    said = [
+        talk.says(CAT, "This is wrong!", place=THREAD, second=5100 + at, to=talk.pieces[0])
+        for at in range(MOST_BY_STRANGER)
+    ]
+    operator = doubts(talk.history, talk.tracker, talk.people, talk.posts, lambda _: False)
+    more = talk.says(CAT, "This is wrong!", place=THREAD, second=5200, to=talk.pieces[0])
+    seen = await watch("pq|", operator, values={"p": talk.part(*said), "q": talk.part(more)})
+    assert [each for _, each in seen if isinstance(each, Doubt | DoubtedPair)] == talk.all_of_it
 
 
 async def test_a_reply_to_what_is_not_known_is_not_about_the_quote_above_it() -> None:
-    talk = Answered()
-    link = f"https://discord.com/channels/7/{CHANNEL.id}/{talk.answer.id}"
-    talk.says(BOT, f"The team said so: Run `demo reset`. <{link}>", place=THREAD, second=5000)
+    talk = Quoted()
     unknown = talk.says(CAT, "Tea is green.", place=THREAD, second=5050, unheard=True)
     said = talk.says(STAFF_TOO, "No, that is wrong.", place=THREAD, second=5100, to=unknown)
-    assert await talk.doubted(said) == []
+    assert await talk.doubts(said) == []
+
+
+async def test_what_is_said_next_but_not_after_the_quote_is_not_about_it() -> None:
+    talk = Quoted()
+    talk.says(CAT, "Tea is green.", place=THREAD, second=5050)
+    said = talk.says(STAFF_TOO, "No, that is wrong.", place=THREAD, second=5100)
+    assert await talk.doubts(said) == []
 
 
 @pytest.mark.parametrize("place", [CHANNEL, THREAD])
@@ -198,7 +253,7 @@ async def test_of_one_batch_each_message_is_read_and_the_answer_may_stand_within
     first = room.says(ANN, "How do I reset the demo server?", second=10)
     answer = room.says(STAFF, "Run `demo reset`, it asks for the port.", second=30)
     rest = [room.says(ANN, text, second=40 + at) for at, text in enumerate(("hm", "that did not work", "no luck"))]
-    operator = doubts(room.history, room.tracker, room.people, lambda _: False)
+    operator = doubts(room.history, room.tracker, room.people, Posts(), lambda _: False)
     values = {"p": room.part(first, *rest)}
     assert await play("-p-|", operator, values=values, show=lambda each: str(each == Doubt(CHANNEL.id, answer.id))) == (
         "-(True)-|"
@@ -213,7 +268,7 @@ async def test_what_is_withheld_is_not_read_and_what_the_bot_said_is_not_doubted
     other.says(ANN, "How do I reset the demo server?", second=10)
     posted = other.says(BOT, "Run `demo reset`, it asks for the port.", second=70)
     doubt = other.says(ANN, "that did not work", second=120, to=posted)
-    operator = doubts(other.history, other.tracker, other.people, lambda _: False)
+    operator = doubts(other.history, other.tracker, other.people, Posts(), lambda _: False)
     assert await play("p|", operator, values={"p": other.part(doubt)}) == "-|"
 
 
@@ -222,7 +277,7 @@ async def test_of_a_user_who_asked_nothing_some_doubts_of_a_day_count(who: Autho
     """Else one account could have every answer of the team quoted no more."""
     room = Answered()
     answers = [room.says(STAFF, f"Run `demo {n}`.", second=80 + n, to=room.question) for n in range(7)]
-    operator = doubts(room.history, room.tracker, room.people, lambda _: False)
+    operator = doubts(room.history, room.tracker, room.people, Posts(), lambda _: False)
     text = "no, that deletes your data"
     said = [room.part(room.says(who, text, second=9_000 + n, to=each)) for n, each in enumerate(answers)]
     later = room.part(room.says(who, text, second=9_000 + DAY_SECONDS + 10, to=answers[0]))

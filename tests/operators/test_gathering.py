@@ -71,6 +71,17 @@ async def test_a_question_in_a_channel_comes_with_what_it_replies_to() -> None:
     assert inquiry.reply_place_id is None
 
 
+async def test_the_messages_of_some_people_are_left_out() -> None:
+    talk = Talk()
+    question = talk.says(ANN, "Which one?", to=talk.says(BEN, "Use the cache."))
+    context = Context(talk.history, talk.people, talk.tracker, ContextRules())
+    gathering = gather(context, talk.history, Posts(), InFlight(), None, 60)
+    asked = Inquiry(talk.part(question), False, Usage(), {}, left_out=frozenset({BEN.id}))
+    result = await gathering(asked)
+    assert isinstance(result, Inquiry)
+    assert (texts(result), result.messages) == (["Which one?"], (question,))
+
+
 async def test_a_question_comes_with_what_its_asker_has_said_before_and_with_nobody_elses_talk() -> None:
     """Pitfall 53: "thanks!" says nothing, the request stands two lines above."""
     talk = Talk()

@@ -15,6 +15,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import DAY, PointRules, RecentReplies, add_links, point, remember_replies
 from operators.step import StepOperator, in_turn, step
 from services.assistant import Addresses, Inquiry, Unanswered, outcome_of
+from services.conversations import ShownPair
 from services.conversations.in_flight import WorkCancelled
 from services.llm import Usage
 from services.search.retrieval import NOTHING, Level, SearchResult
@@ -215,7 +216,7 @@ async def test_a_pointing_draft_has_no_address_that_a_stranger_wrote(level: Leve
 
 async def test_a_pointing_draft_has_no_address_that_nobody_trusted_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pitfall 19: whatever it was made of."""
-    made = f"{BACKUP.title}: https://docs.example/guides/backup/ or https://evil.example", [BACKUP.source_id]
+    made = f"{BACKUP.title}: https://docs.example/guides/backup/ or https://evil.example", [BACKUP]
     monkeypatch.setattr("operators.pointing.pointers", lambda *_: made)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     found_now = found(BACKUP._replace(anchor=""), level=Level.POINT)
     result = await pointed(unanswered(addressed=True), found_now, addresses=PUBLISHED)
@@ -312,6 +313,18 @@ async def test_an_answer_links_to_the_messages_of_the_conversations_that_it_cite
         "https://docs.example/guides/backup/",
         "https://discord.example/best",
     )
+    assert result.shown_pairs == tuple(ShownPair(None, each) for each in ("qa_3", "qa_1", "qa_9", "qa_2"))
+
+
+async def test_what_points_to_conversations_of_the_team_says_to_which() -> None:
+    """Also where they have no address, as what was taught in a form."""
+    own = passage("team:@7/backups", "Use the newest one.", "Restore?", anchor="qa_2")
+    hits = found(BACKUP, own, TEAM._replace(anchor="qa_1", headings=("Restore which?",)), level=Level.POINT)
+    result = await pointed(unanswered(addressed=True, shown_pairs=(ShownPair(None, "qa_9"),)), hits)
+    assert set(result.citations) == {"kb:guides/backup.md", "team:@7/backups", "team:backups"}
+    assert set(result.shown_pairs) == {ShownPair(7, "qa_2"), ShownPair(None, "qa_1")}
+    result = await pointed(unanswered(addressed=True, shown_pairs=(ShownPair(None, "qa_9"),)), NOTHING)
+    assert (result.level, result.shown_pairs) == (Level.POINT, ())
 
 
 async def test_topics_of_the_team_and_unpublished_pages_have_no_address() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from model.events import Deleted, Edited, PlaceGone
 from model.messages import Attachment, Message
 from operators.capturing import revisions_of
-from operators.doubting import Doubt
+from operators.doubting import Doubt, DoubtedPair
 from services.conversations.context import Context, ContextRules
 from services.redaction import Redactor
 from services.team.captures import Revision
@@ -35,6 +35,8 @@ def test_of_each_deleted_message_nothing_is_left() -> None:
 
 def test_a_doubt_marks_its_message_and_leaves_the_text() -> None:
     assert revisions_of(Doubt(CHANNEL.id, 5), context_of(Talk())) == (Revision(5, is_doubt=True),)
+    pair = Revision(0, is_doubt=True, pair_id="qa_1")
+    assert revisions_of(DoubtedPair(None, "qa_1"), context_of(Talk())) == (pair,)
 
 
 def test_a_deleted_channel_is_gone_with_all_that_was_said_in_it() -> None:

@@ -287,6 +287,47 @@ async def test_an_answer_that_begins_again_after_the_gate_is_counted_already(aft
     assert seen == [False, after_gate]
 
 
+async def test_whoever_deletes_or_edits_again_and_again_is_left_out_of_the_answers_of_others() -> None:
+    """Each try has the whole time of the chain: else edits would let it run out."""
+    personal_work, left_out, cat = PersonalWork(), list[frozenset[int]](), Author(3, "cat")
+    said = (Message(8, 11, cat, "Me too.", 0.4), Message(9, 11, BEN, "So.", 0.5))
+
+    async def gathered(item: Inquiry) -> Inquiry:
+        left_out.append(item.left_out)
+        return item._replace(messages=tuple(each for each in said if each.author.id not in item.left_out))
+
+    async def generated(item: Inquiry) -> Inquiry:
+        item.token.expire_in(2.5, TookTooLong())
+        await asyncio.sleep(2)
+        return item
+
+    made = in_order(step("gather", gathered, 1), step("generate", generated, 1), personal_work=personal_work)
+    for second in range(1, 6):
+        asyncio.get_running_loop().call_later(second, personal_work.withdraw_messages, (9, 10))
+    asyncio.get_running_loop().call_later(4, personal_work.withdraw_messages, (8,))
+    asked = inquiry()
+    (at, end), _ = await watch("q|", made, values={"q": asked})
+    asked.token.close()
+    assert (at, shown(end)) == (6, "q")
+    assert left_out == [frozenset(), frozenset(), frozenset(), {BEN.id}, {BEN.id, cat.id}]
+
+
+async def test_what_is_unanswered_begins_again_as_well() -> None:
+    personal_work, begun = PersonalWork(), list[Unanswered]()
+
+    async def pointed(item: Unanswered) -> Inquiry:
+        begun.append(item)
+        await asyncio.sleep(2)
+        return item.inquiry
+
+    made = in_order(step("point", pointed, 1, takes=Unanswered), personal_work=personal_work)
+    asyncio.get_running_loop().call_later(1, personal_work.withdraw_messages, (9,))
+    asked = inquiry()._replace(messages=(Message(9, 11, BEN, "So.", 0.5),))
+    item = Unanswered(asked, Reason.NO_SOURCES)
+    assert await play("u---|", made, values={"u": item}, show=shown) == "---q|"
+    assert begun == [item, item]
+
+
 class Heard:
     """A meter that writes down what it hears."""
 

@@ -22,6 +22,7 @@ from services.team import REMOVED, archive
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
 from services.team.captures import Capture, CapturedMessage, PairLinks, RecentCaptures, Revision
+from services.team.teaching import LessonForm, lesson_of
 from sinks.team import MOST_VERSIONS, RawArchive
 from tests.talk import ANN, BEN, STAFF, START, Talk, snowflake
 
@@ -585,6 +586,23 @@ async def test_what_is_doubted_is_captured_again_once_and_stays_so_after_a_resta
     more = CapturedMessage(snowflake(4), STAFF.id, PairTurn(Speaker.TEAM, "More."))
     await restarted.keep(replace(capture(1), messages=(*capture(1).messages, more)))
     assert [each.doubted_ids for each in pairs_in(tmp_path)] == [(), *[(answer.message_id,)] * 2]
+
+
+async def test_a_doubted_pair_is_captured_again_with_all_doubted_that_the_team_said_in_it(tmp_path: Path) -> None:
+    """What was added since was not shown to whoever doubts it."""
+    raw = RawArchive(tmp_path, RecentCaptures(), lambda: START + 60)
+    taught = lesson_of(LessonForm(None, "How?", "So.", author_id=STAFF.id), lambda text: (text, {}))
+    shown = await raw.store_late(taught.capture(snowflake(5)))
+    assert shown is not None
+    doubt = Revision(0, is_doubt=True, pair_id=shown.id)
+    [again] = await raw.revise([doubt, Revision(0, is_doubt=True, pair_id="qa_20990101_000000.000000")])
+    assert (again.doubted_ids, again.turns) == ((shown.message_ids[1],), shown.turns)
+    assert await raw.revise([doubt]) == []
+    newer = taught.capture(snowflake(50), conversation_id=shown.conversation_id)
+    assert (await raw.store_late(newer)) is not None
+    restarted = RawArchive(tmp_path, RecentCaptures(pairs_in(tmp_path)), lambda: START + 60)
+    assert await restarted.revise([doubt]) == []
+    assert pairs_in(tmp_path)[-1].doubted_ids == ()
 
 
 @pytest.mark.parametrize("author", [ANN, STAFF])

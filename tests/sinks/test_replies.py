@@ -9,7 +9,7 @@ import pytest
 
 from model.messages import Author, Message, Place, PlaceKind, Reference
 from model.servers import Servers
-from services.conversations import History, Post, Posts, StartedReply
+from services.conversations import History, Post, Posts, ShownPair, StartedReply
 from services.discord import DryRunPoster, LookupFailed, PostFailed, TakenBack
 from services.llm import Budget, BudgetLimits
 from sinks.replies import Replies
@@ -147,3 +147,16 @@ async def test_a_reply_is_posted_unless_it_is_there(there: list[Message], posts:
     await replies.post_approved(StartedReply(post, ("So it is.",), (ASKED,), GUILD), "")
     assert [message.text for message in history.recent(QUESTION)] == posts
     assert kept.has_answered(ASKED)
+
+
+async def test_the_record_of_a_reply_has_all_its_pieces_also_those_of_an_earlier_run() -> None:
+    people = people_of(frozenset({TESS.id}), frozenset(), None)
+    people.bot_id = BOT.id
+    budgets = Servers({None: Budget(BudgetLimits())})
+    replies = Replies(DryRunPoster(), kept := Posts(), History(None), people, budgets, fetcher=Thread())
+    pairs = (ShownPair(None, "qa_1"),)
+    post = Post(0.0, 0, QUESTION, HELP, ANNA.id, QUESTION, True, "how?", (), pairs)
+    await replies.finish(StartedReply(post, PIECES, (QUESTION,), GUILD))
+    found = kept.find(FIRST)
+    assert found is not None
+    assert (found, found.earlier_ids, found.shown_pairs) == (kept.find(found.message_id), (FIRST,), pairs)

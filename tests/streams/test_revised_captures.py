@@ -11,7 +11,7 @@ from reactivex import Observable
 from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted
 from model.messages import Place, PlaceKind
 from operators.capturing import revisions_of
-from operators.doubting import Doubt
+from operators.doubting import Doubt, DoubtedPair
 from services.conversations.context import Context, ContextRules
 from services.team import Pair, PairTurn, Revision, Speaker
 from services.team.archive_files import ArchiveUnwritable
@@ -89,7 +89,7 @@ async def test_what_could_not_be_captured_again_is_told_and_holds_up_nothing(
     caplog: pytest.LogCaptureFixture, error: Exception, *, traced: bool
 ) -> None:
     assert await play("-d---|", Desk(error).revised, values=VALUES) == "-----|"
-    said = "messages or channels 5, 6 were deleted, edited or doubted, and what was captured stays"
+    said = "messages, channels or pairs 5, 6 were deleted, edited or doubted, and what was captured stays"
     assert f"{said}: {error}; see --kb remove" in caplog.messages
     assert ("Traceback" in caplog.text) == traced
 
@@ -129,6 +129,25 @@ async def test_a_doubt_is_kept_beside_an_edit_of_the_same_message() -> None:
         (POSTED.message.id, True),
     ]
     assert decode_revisions(encode_revisions(told)) == tuple(told), "so it goes over NATS"
+
+
+async def test_a_pair_is_doubted_in_the_library_that_it_is_from(caplog: pytest.LogCaptureFixture) -> None:
+    told = list[tuple[int | None, Sequence[Revision]]]()
+
+    async def revise(guild_id: int | None, revisions: Sequence[Revision]) -> Sequence[Pair]:
+        told.append((guild_id, revisions))
+        raise KeyError("x")
+
+    def revised(events: Observable[Any]) -> Observable[Any]:
+        context = Context(TALK.history, TALK.people, TALK.tracker, ContextRules())
+        return revised_captures(events, context, revise, lambda _: GUILD)
+
+    pairs = (DoubtedPair(None, "qa_1"), DoubtedPair(None, "qa_2"), DoubtedPair(9, "qa_1"))
+    await play("(abcd)-|", revised, values=dict(zip("abcd", (*pairs, pairs[0]), strict=True)))
+    doubts = [Revision(0, is_doubt=True, pair_id=each.pair_id) for each in pairs]
+    assert told == [(None, tuple(doubts[:2])), (9, (doubts[2],))]
+    assert decode_revisions(encode_revisions(doubts)) == tuple(doubts), "so it goes over NATS"
+    assert "pairs qa_1, qa_2 were deleted, edited or doubted" in caplog.text
 
 
 async def test_a_deleted_channel_takes_its_threads_along() -> None:

@@ -127,9 +127,11 @@ async def test_a_later_worker_hands_on_what_changes_in_a_capture_that_waits(clie
     for changed in (Revision(50), Revision(49, "why?", 1)):
         await later.revise(9, [changed])
     await until_left(client, 0)  # it is in no capture
+    await later.revise(None, [Revision(0, is_doubt=True, pair_id="qa_1")])
+    await until_left(client, 1)  # it was shown by the bot, so that the archive knows it
     await sender.send(capture(50))
     await later.revise(9, [Revision(50)])
-    await until_left(client, 2)
+    await until_left(client, 3)
 
 
 async def test_what_was_not_stored_comes_again_to_the_next_writer(client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -117,6 +118,10 @@ def test_no_mention_comes_back_either(written: str) -> None:
     assert earlier_question(said) == "which lever, @…?"
 
 
+def ids_of(passages: Iterable[StoredPassage]) -> list[str]:
+    return [each.source_id for each in passages]
+
+
 def test_where_the_bot_points_an_answer_of_the_team_is_named_with_the_question_that_it_was_given_to() -> None:
     """Pitfall 62."""
     said = kept(source_id="team:press.txt", headings=("@ben which lever?",), text="@anna: pull the left lever twice.")
@@ -132,12 +137,12 @@ def test_what_is_surer_is_pointed_to_first_and_the_other_has_a_place_too() -> No
     said = [kept(source_id=f"team:{n}.txt", headings=(f"which lever {n}?",)) for n in range(3)]
     pages = [kept(source_id=f"kb:{n}.md") for n in range(3)]
     both = found(*said, *pages, level=Level.POINT)
-    assert pointers(both._replace(documents_confidence=0.1), "lever", SAY, SITE)[1] == [
+    assert ids_of(pointers(both._replace(documents_confidence=0.1), "lever", SAY, SITE)[1]) == [
         "team:0.txt",
         "team:1.txt",
         "kb:0.md",
     ]
-    assert pointers(both._replace(documents_confidence=0.5), "lever", SAY, SITE)[1] == [
+    assert ids_of(pointers(both._replace(documents_confidence=0.5), "lever", SAY, SITE)[1]) == [
         "kb:0.md",
         "kb:1.md",
         "team:0.txt",
@@ -309,14 +314,14 @@ def test_pointing_names_up_to_three_pages_each_with_its_link_and_a_line() -> Non
     hits = tuple(
         hit(1 - n / 10, source_id=f"kb:{n}.md", text=f"Lever {n} is pulled twice.", section=0) for n in range(5)
     )
-    text, named_ids = pointers(SearchResult((hits[0], *hits), documents=(hits[0], *hits)), "lever", SAY, SITE)
+    text, named = pointers(SearchResult((hits[0], *hits), documents=(hits[0], *hits)), "lever", SAY, SITE)
     assert text.split("\n") == [
         "This may help:",
         "• [*Presses › Lever*](<https://docs.example/0/#lever>): Lever 0 is pulled twice.",
         "• [*Presses › Lever*](<https://docs.example/1/#lever>): Lever 1 is pulled twice.",
         "• [*Presses › Lever*](<https://docs.example/2/#lever>): Lever 2 is pulled twice.",
     ]
-    assert named_ids == ["kb:0.md", "kb:1.md", "kb:2.md"]
+    assert ids_of(named) == ["kb:0.md", "kb:1.md", "kb:2.md"]
     unlinked, _ = pointers(SearchResult(hits[:1], documents=hits[:1]), "lever", SAY, Addresses())
     assert unlinked.endswith("\n• *Presses › Lever*: Lever 0 is pulled twice.")
 
@@ -324,10 +329,10 @@ def test_pointing_names_up_to_three_pages_each_with_its_link_and_a_line() -> Non
 def test_where_nothing_was_found_one_sentence_says_so_and_names_the_nearest_page_of_the_documentation() -> None:
     """Pitfall 61."""
     team, page = hit(source_id="team:a.txt"), hit(0.5)
-    text, named_ids = nothing_found(SearchResult((team, page), documents=(page,)), SAY, SITE, "Ask in #sales.")
+    text, named = nothing_found(SearchResult((team, page), documents=(page,)), SAY, SITE, "Ask in #sales.")
     nearest = "[*Presses › Lever*](<https://docs.example/guide/press/#lever>)"
     assert text == f"I found nothing about this in the documentation. The nearest page is {nearest}. Ask in #sales."
-    assert named_ids == ["kb:guide/press.md"]
+    assert ids_of(named) == ["kb:guide/press.md"]
     for nothing in (NOTHING, SearchResult((team,))):
         assert nothing_found(nothing, SAY, SITE) == ("I found nothing about this in the documentation.", [])
 

@@ -26,6 +26,7 @@ from services.conversations.people import TeamActivity
 from services.conversations.posts import (
     Post,
     Posts,
+    ShownPair,
     Watermark,
     Watermarks,
     read_posts,
@@ -119,6 +120,27 @@ def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -
 def test_the_newest_post_of_a_thread_is_the_last_recorded_there() -> None:
     posts = Posts([post(1, 10), post(2, 20), post(3, 10, asked_in=10)])
     assert [posts.newest_in(place_id) for place_id in (10, 20, 30)] == [3, 2, 0]
+
+
+def test_each_piece_of_a_post_leads_to_it_until_it_is_forgotten() -> None:
+    long = replace(post(3, 10), earlier_ids=(1, 2))
+    posts = Posts([long])
+    assert [posts.find(number) for number in (1, 2, 3, 4)] == [long, long, long, None]
+    posts.forget(ANNA.id, 2**63)
+    assert [posts.find(number) for number in (1, 2, 3)] == [None, None, None]
+
+
+def test_a_post_keeps_what_it_shows_and_those_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "posts.jsonl"
+    shown = replace(post(3, 10), shown_pairs=(ShownPair(None, "qa_1"), ShownPair(7, "qa_2")), earlier_ids=(1, 2))
+    earlier = (
+        b'{"at": 4.0, "message_id": 4, "place_id": 10, "asked_in": 1, "asker_id": 311, "last_asked_id": 4, '
+        b'"opened_thread": true, "question": "q", "sources": ["kb:a"]}\n'
+    )
+    path.write_bytes(render_post(shown) + earlier)
+    first, second = read_posts(path)
+    assert first == shown
+    assert (second.sources, second.shown_pairs, second.piece_ids) == (("kb:a",), (), (4,))
 
 
 def test_what_is_remembered_of_a_post_is_small() -> None:
