@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ import / export; upgrade update / downgrade; upload / download; encrypt / decryp
 connect / disconnect; subscribe / unsubscribe; minimum min / maximum max; always / never
 backup / restore recover / delete remove erase wipe / rename / copy duplicate clone / archive / reset / move
 lock / unlock; cancel / renew; attach / detach; ban / unban; pause / resume continue; accept approve / reject decline
+delete remove erase wipe reset drop / restore recover undo
 public / private; join / leave; merge / split; expand / collapse; promote / demote; up / down
 aktivieren / deaktivieren; installieren / deinstallieren; activer / désactiver; activar / desactivar
 """
@@ -230,7 +232,7 @@ _NOT = (
     r"|nunca|não)\b"
 )
 _SAYS_OTHERWISE = lazy_pattern(
-    rf"{_NOT}|\b(?:nobody|else|an?other|other|different|only|except|unless|would)\b", re.IGNORECASE
+    rf"{_NOT}|\b(?:nobody|else|an?other|other|different|only|except|unless|would|again|afterwards)\b", re.IGNORECASE
 )
 
 
@@ -331,11 +333,15 @@ def _matter_of(question: str) -> list[str]:
 
 def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool:
     """Return True if a section of the documentation is about an opposite of what is asked, or leads elsewhere, by its
-    headings or by all those sentences of its `text` that have the most terms of `question`.
+    headings or by all those sentences of its `text` that have the most terms of `question`; or, in English, if its
+    heading has another word before the same thing ("Reset the staging server").
     """
     asking = "\n".join(asking_sentences(question)[0]) or question
     heading = _EACH.sub(" ", "\n".join(headings))
-    if _is_opposite(asking, heading, text, is_page=True):
+    if _is_opposite(asking, heading, text, _told_in(text), _MOST_SIDES):
+        return True
+    is_same_act = bool(headings) and _matter_of(asking)[:1] == _matter_of(headings[-1])[:1]
+    if is_same_act and language_of(asking) == ENGLISH and _swaps_words(asking, headings[-1], text):
         return True
     # A page speaks to everybody: what is the asker's own is in no contrast to what holds for all.
     asked, wanted = _WITHOUT.sub(" ", _OWN.sub(" ", asking)), set(terms(question))
@@ -343,7 +349,8 @@ def is_about_opposite(question: str, headings: Sequence[str], text: str) -> bool
     most = max(shared)[0]
     enough = min(_ENOUGH_SHARED, max(1, len(wanted) - 1))  # a word of a short question may be the opposite itself
     nearest = [f"{heading}\n{_WITHOUT.sub(' ', each)}" for count, each in shared if count == most >= enough]
-    return bool(nearest) and all(_is_opposite(asked, each, text, is_page=True) for each in nearest)
+    named = _meant_by(text)
+    return bool(nearest) and all(_is_opposite(asked, each, text, named, _MOST_SIDES) for each in nearest)
 
 
 _ENOUGH_SHARED = 2
@@ -355,20 +362,21 @@ _EACH = lazy_pattern(r"\b(?:each|every)\b", re.IGNORECASE)
 """What holds for each thing holds for one."""
 
 
-def _is_opposite(question: str, earlier: str, answer: str, *, is_page: bool = False) -> bool:
+def _is_opposite(
+    question: str, earlier: str, answer: str, named: AbstractSet[str] = _NOTHING, most_sides: int | None = None
+) -> bool:
     """Return True if a question has the opposite of a word of `earlier`, does without what that has, or leads
-    elsewhere. The scopes that the `answer` names are no opposites, and of a page no word that it has.
+    elsewhere. The scopes that the `answer` names are no opposites, and none of the terms `named`. `most_sides`: only
+    groups of so few are looked at; None: all.
     """
     question, earlier = (_BACK_UP.sub("backup", text) for text in (question, earlier))
     mine, its = _function_words_in(question), _function_words_in(earlier)
     new, old = _meant_by(question), _meant_by(earlier)
-    own, other, named = new - old, old - new, set(terms(answer))
-    if is_page:
-        own -= named | (_function_words_in(answer).words & _PARTICLES)
-    for group in _exclusive_terms():
-        left = own - named if group in _sides(_SCOPES) else own
+    own, other, told = new - old - named, old - new, set(terms(answer))
+    for group in (each for each in _exclusive_terms() if most_sides is None or len(each) <= most_sides):
+        left = own - told if group in _sides(_SCOPES) else own
         asked, said = ({at for at, side in enumerate(group) if side & words} for words in (left, other))
-        if asked and said and asked.isdisjoint(said) and not (is_page and len(group) > _MOST_SIDES):
+        if asked and said and asked.isdisjoint(said):
             return True
     if any(f"{prefix}{term}" in old for prefix in _NEGATING for term in own) or any(
         f"{prefix}{term}" in own for prefix in _NEGATING for term in other

@@ -94,6 +94,9 @@ def test_an_introduction_answers_nothing_particular(heading: str) -> None:
         ("How do I share a project with nobody but me?", "Share a project with everybody", "Press F9."),
         ("How do I migrate from MySQL to Postgres?", "Migrate from Postgres to MySQL", "Run `migrate`."),
         ("How do I deploy without Docker?", "Deploy with Docker", "Run `docker compose up`."),
+        ("How do I enable two-factor sign-in?", "Disable two-factor sign-in", "Wipe it. Users enable it again."),
+        ("How do I restore the database?", "Delete the database", "Drop it. Nobody can restore it."),
+        ("How do I reset the production server?", "Reset the staging server", "To reset the staging server, drop it."),
     ],
 )
 def test_a_section_about_the_opposite_is_known(question: str, heading: str, text: str) -> None:
@@ -109,6 +112,8 @@ def test_a_section_about_the_opposite_is_known(question: str, heading: str, text
         ("How do I turn off the alarm?", "Alarm", ""),
         ("How do I log out of the console?", "Console", "Log in to the console: F9.\nLog out of the console: F8."),
         ("How do I disable the cache?", "Enable the cache", "To disable it, set `cache: false`."),
+        ("How do I change the port of the server?", "Set the port of the server", "Put it into `port`."),
+        ("How do I reset the production server?", "Reset the server", "To reset the server, drop it."),
         ("How do I reset my password?", "Passwords", "To reset the password of every user, run `users reset`."),
         ("How many computers can one server take?", "Machines for each server", "Up to 500 can be paired."),
         ("Can I get files back without losing those there?", "Files", "Files that were there are kept."),
