@@ -1,0 +1,148 @@
+"""Cuts clauses off a question that limit which lines are meant: "before the FATAL entry", "not about login"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from services.documents.asking.grammar import Kind, Reading
+from services.documents.asking.vocabulary import any_of
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """A question in parts.
+
+    Attributes:
+        main: the question without its clauses.
+        anchor: "the FATAL entry" of "before the FATAL entry", which lines come `before` or after.
+        excluded: "login" of "not about login".
+        unread: clauses that no query can say, such as "in the last hour" and "not succeed". Who leaves them out answers
+            another question.
+    """
+
+    main: str
+    anchor: str = ""
+    before: bool = False
+    excluded: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Return the clauses in words."""
+        side = "before" if self.before else "after"
+        anchor = (f"{side} {self.anchor}",) if self.anchor else ()
+        return ", ".join((*anchor, *(f"not {each}" for each in self.excluded), *self.unread))
+
+
+_BEFORE = r"(?:before|prior\s+to|ahead\s+of|preceding|leading\s+up\s+to|until|till|up\s+to)"
+_AFTER = r"(?:after|following|since)"
+_NOT = (
+    r"(?:not|never|cannot|(?:do|does|did|is|are|was|were|has|have|had|can?|could|wo|would|should)n['’]?t)"
+    r"(?!\s+only\b)"
+)
+_HOLDS = (
+    r"(?:contain(?:s|ed|ing)?|mention(?:s|ed|ing)?|includ(?:es?|ed|ing)|involv(?:es?|ed|ing)|match(?:es|ed|ing)?"
+    r"|show(?:s|ed|ing)?|refer(?:s|red|ring)?\s+to|related\s+to|about|concerning|regarding|with|from|by)"
+)
+_OTHER_THAN = (
+    r"(?:without|except(?:ing|\s+for)?|excluding|other\s+than|apart\s+from|aside\s+from|besides|lacking|ignoring"
+    rf"|leaving\s+out|not\s+counting)(?:\s+(?:the|those|any|all|ones|{any_of('ENTRY')}))*(?:\s+(?:that|which|{_HOLDS}))*"
+)
+_SPAN = r"(?:seconds?|minutes?|mins?|hours?|days?|nights?|weeks?|weekends?|months?|years?)"
+_WHILE = r"(?:mornings?|afternoons?|evenings?|nights?|weekends?)"
+_DAY = (
+    r"(?:today|tonight|yesterday|tomorrow|midnight|noon|midday|overnight|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)"
+)
+_TIME = (
+    rf"(?:(?:before|after|since|until|till|at|by|on|in|within|during|over|from|of|past|around)\s+)?"
+    rf"(?:(?:the\s+)?(?:last|past|previous|next|first|final)\s+(?:(?:\d+|{any_of('FEW')})\s+)?{_SPAN}"
+    rf"|(?:the|this|last|at)\s+{_WHILE}|{_DAY}|(?:\d+|{any_of('FEW')}|an?)\s+{_SPAN}\s+ago)\b"
+)
+_ASIDE = (
+    r"(?:(?:I|we|you)\s+(?:\w+\s+)?(?:(?:do|did|am|are|can|could|would|have|should|might|need)\s+not|cannot"
+    r"|(?:do|did|are|have|had|ca|could|wo|would|should|need)n['’]?t)|or\s+not|no(?=,)|no\s+matter|why\s+not|a\s+while)"
+)
+_CLAUSES = {
+    # Said of the asker ("I don't know"), or to be answered with yes or no: "Isn't there an ERROR?"
+    "aside": rf"\b{_ASIDE}\b|\A\W*(?:is|are|was|were|do|does|did|has|have|had)n['’]?t\b",
+    "time": rf"\b{_TIME}",
+    "before": rf"\b{_BEFORE}\s",
+    "after": rf"\b{_AFTER}\s",
+    "excluded": rf"\b(?:{_NOT}(?:\s+(?:be|been|the|ones|those|have|has))*\s+{_HOLDS}|{_OTHER_THAN})\s",
+    "unread": rf"\b(?:{_NOT}|no|none|nothing|nobody|neither|nor|unless|between|while)\b",
+    # Whether two entries are the same is not known, nor how many users there are for each host.
+    "same": r"\b(?:different|distinct|unique)\s+"
+    rf"(?:{any_of('ENTRY', 'THINGS', 'LEVEL', 'kinds?', 'types?')}\b|\w+\b(?=.{{0,80}}\b(?:per|each|grouped\s+by)\b))",
+}
+_END = re.compile(r"[,;.?!]+(?=\s|$)|\s+(?=and\s+(?:how|what|which|when|where|who)\b)|\n", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.?!]\s+|\n+")
+_IT = re.compile(
+    rf"\s*(?:(?:and|or|when|what|which)\b|(?:(?:{any_of('IT')})(?:\s+(?:{any_of('THING', 'THINGS', 'LEVEL')}))?)?"
+    r"(?:\W*$|[,;.?!]|\s+(?:in|of|at|on|and|or|please|within)\b))",
+    re.IGNORECASE,
+)
+# What stands in these has been read already; a "not" or "before" there is part of it.
+_READ: frozenset[Kind] = frozenset(
+    {"time", "levels", "quoted", "line", "file", "name", "numbered", "distinct", "around", "count"}
+)
+
+
+@cache
+def clause_start() -> re.Pattern[str]:
+    """Return the pattern of how clauses begin, compiled with the first question: it takes too long for start-up."""
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _CLAUSES.items()), re.IGNORECASE)
+
+
+def split(reading: Reading) -> Clauses | None:
+    """Cut a question into its main part and its clauses. None: it has no clauses."""
+    text = reading.text
+    first, last = _asking_part(text)
+    starts = [found for found in clause_start().finditer(text) if first <= found.start() < last]
+    starts = [found for found in starts if found.lastgroup != "aside" and _is_free(reading, found)]
+    anchors: list[tuple[str, bool]] = []
+    excluded: list[str] = []
+    unread: list[str] = []
+    main, at = "", 0
+    for number, found in enumerate(starts):
+        kind = found.lastgroup
+        following = starts[number + 1].start() if number + 1 < len(starts) else last
+        end = _END.search(text, found.end(), following)
+        stop = found.end() if kind in {"time", "same"} else end.start() if end else following
+        said = text[found.end() : stop].strip()
+        if kind == "before" or kind == "after":
+            anchors.append((said, kind == "before"))
+        elif kind == "excluded":
+            excluded.append(said)
+        else:
+            unread.append(" ".join(text[found.start() : stop].split()))
+        main, at = f"{main}{text[at : found.start()]} ", stop
+    if not starts:
+        return None
+    if len(anchors) > 1:
+        unread += [f"{'before' if before else 'after'} {said}" for said, before in anchors[1:]]
+    anchor, before = anchors[0] if anchors else ("", False)
+    return Clauses(f"{main}{text[at:]}", anchor, before, tuple(excluded), tuple(unread))
+
+
+def _asking_part(text: str) -> tuple[int, int]:
+    """Return where the sentences begin and end that ask, if some end with a question mark; else where the text does."""
+    ends = [0, *(found.end() for found in _SENTENCE_END.finditer(text)), len(text)]
+    asking = [(start, end) for start, end in pairwise(ends) if text[start:end].rstrip().endswith("?")]
+    return (asking[0][0], asking[-1][1]) if asking else (0, len(text))
+
+
+def _is_free(reading: Reading, found: re.Match[str]) -> bool:
+    """Return True if a clause begins here: not in a phrase with another meaning, nor before a time or an "it"."""
+    if any(piece.start <= found.start() < piece.end for piece in reading.pieces if piece.kind in _READ):
+        return False
+    if found.lastgroup not in {"before", "after"}:
+        return True
+    # "The following line" is a neighbour; "2 lines after 10:15" has its own time.
+    beside = {piece.start for piece in reading.of("next", "previous", "steps_next", "steps_previous")}
+    if found.start() in beside and found[0].lower().startswith(("following", "preceding")):
+        return False
+    times = {piece.start for piece in reading.of("time")}
+    return found.end() not in times and not _IT.match(reading.text, found.end())
